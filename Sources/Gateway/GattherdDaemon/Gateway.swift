@@ -3,7 +3,7 @@ public import GattherdLog
 public import GattherdModel
 public import GattherdSync
 
-/// The whole daemon, made of rooms that are handed in.
+/// The whole daemon, composed of the given parts.
 public struct Gateway: Sendable {
     public let herd: Supervisor
     public let intake: Intake
@@ -18,14 +18,14 @@ public struct Gateway: Sendable {
     /// - Parameters:
     ///   - devices: The enrolled devices.
     ///   - profiles: All profiles, in order of preference.
-    ///   - central: Our side of Bluetooth.
-    ///   - store: History.
-    ///   - deliverer: MQTT, if there is to be any.
-    ///   - onlooker: Who else is told what happens.
-    ///   - settings: How patient the herd is.
+    ///   - central: The Bluetooth central.
+    ///   - store: The history.
+    ///   - deliverer: The MQTT output, if configured.
+    ///   - onlooker: Another receiver of events.
+    ///   - settings: The supervisor's limits and policies.
     ///   - commitInterval: The shortest time between two commits of few values.
-    ///   - loop: The thread for decoding, best that of the store; `nil` for one of its own.
-    ///   - log: For people.
+    ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
+    ///   - log: The log for people.
     ///   - now: The wall clock.
     public init(
         devices: [SupervisedDevice],
@@ -70,7 +70,7 @@ public struct Gateway: Sendable {
         )
     }
 
-    /// Returns when every loop has gone round once more: herd, Bluetooth, ingest and delivery.
+    /// Returns when every loop has run once more: supervisor, Bluetooth, ingest and delivery.
     public func pulse() async {
         await herd.pulse()
         await central.pulse()
@@ -78,14 +78,14 @@ public struct Gateway: Sendable {
         await deliverer?.pulse()
     }
 
-    /// How long the broker may take for what is left.
+    /// The limit of the final delivery to the broker.
     private static let drainLimit = Duration.seconds(5)
-    /// How long bluetoothd may take to hand over what it has sent before the stop.
+    /// The limit of the wait for notifications that bluetoothd sent before the stop.
     private static let catchUpLimit = Duration.seconds(2)
 
-    /// Runs until `stopped` returns; then what is under way is brought to its end, from the radio to the broker.
+    /// Runs until `stopped` returns, then drains the pipeline from the radio to the broker.
     ///
-    /// - Parameter stopped: Returns when the daemon is to stop.
+    /// - Parameter stopped: Returns when the daemon must stop.
     public func run(until stopped: @Sendable () async -> Void) async {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void? = deliverer?.run()
@@ -95,7 +95,7 @@ public struct Gateway: Sendable {
         async let serving: Void = central.run()
         await stopped()
         log(.notice, "stopping")
-        // While the subscriptions still stand: what waits in the bus would be lost with them.
+        // Before the subscriptions end: messages still in the bus would be lost with them.
         await central.catchUp(within: Self.catchUpLimit)
         herd.stop()
         await herding

@@ -3,21 +3,21 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// GATT operations that a person asks for, over the links that the supervisor has.
+/// GATT operations on request, over the supervisor's links.
 ///
-/// Values that are read or watched here go to the person only: they are no readings. A watch is one more subscriber of the
-/// subscription that the link session has.
+/// Values read or watched here go to the requester only and are not stored as readings. A watch is one more subscriber
+/// of the link session's subscription.
 public struct DeviceAccess: Sendable {
     let roster: ConfiguredDevices
     let board: SupervisorStatus
     let context: LinkSessionContext
     let watches: DeviceWatches
-    /// The longest wait for a link, and for the GATT table.
+    /// The limit of the wait for a link and its GATT table.
     let connectTimeout: Duration
-    /// Ends a device's pause.
+    /// Requests an immediate attempt for a device that is backing off.
     let release: @Sendable (String) -> Void
 
-    /// Answers a request for a GATT operation; values of a watch go to `stream`.
+    /// Answers a request for a GATT operation and sends the values of a watch to `stream`.
     public func answer(_ call: ControlCall, _ stream: ControlStream) async -> ControlReply {
         switch call {
         case .table(let who): return await table(of: who)
@@ -44,7 +44,7 @@ public struct DeviceAccess: Sendable {
         roster[who] ?? BluetoothAddress(who).flatMap { roster[$0] }
     }
 
-    /// The link of a device that is ready.
+    /// Returns the link of a device if the device is ready.
     private func link(of device: SupervisedDevice) -> PeripheralID? {
         guard let status = board.status(of: device.name), status.state == .ready else { return nil }
         return status.adapter.flatMap { BluetoothAddress($0) }.map {
@@ -86,12 +86,12 @@ public struct DeviceAccess: Sendable {
 
     private enum Readiness {
         case ready
-        /// A person holds the device, or retrying does not help: no link of the daemon's is to be expected.
+        /// The device is on hold, or a retry is pointless: no link is expected.
         case notWanted(LinkStatus)
         case notReady(LinkStatus?)
     }
 
-    /// Waits until the device is ready, an attempt has failed, or the time is over; ends a pause first.
+    /// Waits until the device is ready, an attempt fails or the limit is reached; ends a back-off first.
     private func readiness(of device: SupervisedDevice) async -> Readiness {
         let before = board.status(of: device.name)
         if before?.state == .backingOff, before?.reason != .rotated { release(device.name) }

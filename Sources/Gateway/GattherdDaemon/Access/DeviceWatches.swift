@@ -2,11 +2,11 @@ import GattherdBluetooth
 import GattherdModel
 import GattherdSync
 
-/// The watches of people on values of connected devices.
+/// The watches on values of connected devices.
 final class DeviceWatches: Sendable {
-    /// One subscriber's values.
+    /// The values of one watch.
     final class Watch: NotificationSink {
-        /// Values that may wait for the client.
+        /// The most values that wait for the client.
         private static let mostWaiting = 4096
 
         let peripheral: PeripheralID
@@ -19,7 +19,7 @@ final class DeviceWatches: Sendable {
             (values, post) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.mostWaiting))
         }
 
-        /// The error that ended it; `nil` while it runs, or if the client ended it.
+        /// The error that ended the watch; `nil` while it runs or after the client ended it.
         var end: BluetoothError? { reason.withLock(\.self) }
 
         func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
@@ -46,7 +46,7 @@ final class DeviceWatches: Sendable {
         watches.withLock { $0[token] = nil }
     }
 
-    /// Ends the watches that an event of the central ends.
+    /// Ends the watches that an event of the central affects.
     func handle(_ event: CentralEvent) {
         switch event {
         case .unavailable(let detail): finish(BluetoothError(.serviceUnavailable, detail)) { _, _ in true }

@@ -5,15 +5,15 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// Says who may pair, watches over bonds, and remembers what must not be tried again for now.
+/// Decides which devices may pair, tracks the state of bonds and rejects links whose bond is lost.
 final class BondKeeper: PairingDelegate {
     private let roster: ConfiguredDevices
     private let watches = Locked<[PeripheralID: BondWatch]>([:])
-    /// What a session must know of its link.
+    /// The bond state of each link, for its link session.
     let standings = LatestValue<[PeripheralID: Standing]>([:])
-    /// Those whose bond is being removed on our side.
+    /// The links whose bond is being removed by the daemon.
     private let leaving = Locked<Set<PeripheralID>>([])
-    /// Those of whose bond it has just turned out that it is lost.
+    /// The links whose bond was just found to be lost.
     private let losing = Locked<Set<PeripheralID>>([])
     private let recorder: EventRecorder
     private let log: Log
@@ -21,16 +21,17 @@ final class BondKeeper: PairingDelegate {
     private let start: SuspendingClock.Instant
 
     struct Standing: Equatable, Sendable {
-        /// Why the link is of no use; stays until the link is told to have failed.
+        /// The fault that makes the link useless; set until the link has been reported as failed.
         var verdict: LinkFault?
-        /// The session waits for answers.
+        /// True while the link session waits for responses.
         var isAsking = false
-        /// The session has paired before it began to ask.
+        /// True if the session paired before its first request.
         var pairedFirst = false
-        /// It is known that the device has paired.
+        /// True if the device is known to have paired.
         var hasPaired = false
 
-        /// BlueZ 5.66 sometimes does not answer the request that made the device pair.
+        /// True if a request may never be answered: BlueZ 5.66 sometimes leaves out the response to the request that
+        /// started pairing.
         var mayBeStuck: Bool { isAsking && hasPaired && !pairedFirst }
     }
 
@@ -43,7 +44,7 @@ final class BondKeeper: PairingDelegate {
 
     private var now: Duration { start.duration(to: clock.now) }
 
-    // MARK: - Who may pair
+    // MARK: - Permission to pair
 
     func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
         guard let device = roster[peripheral.address] else { return .rejected("it is no device of this gateway") }
@@ -54,9 +55,10 @@ final class BondKeeper: PairingDelegate {
         return answer
     }
 
-    /// How to pair before anything is asked; `nil` when that is not to be.
+    /// Returns the pairing method before the first request; `nil` for no pairing.
     ///
-    /// - Throws: Also when a bond with another adapter may be lost: a new one must not take its place by the back door.
+    /// - Throws: ``LinkFault``, also if a bond with another adapter may be lost: a new bond must not replace it
+    ///   unnoticed.
     func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
         guard let device = roster[link.address], device.pairing.way != .never, !isPaired(link) else { return nil }
         if !device.pairing.repairsBond, let other = doubtfulBond(of: link.address) {
@@ -72,7 +74,7 @@ final class BondKeeper: PairingDelegate {
         }
     }
 
-    /// The adapter with which the peripheral has a bond that did not hold the last time.
+    /// Returns the adapter whose bond with the peripheral failed on its last use.
     private func doubtfulBond(of address: BluetoothAddress) -> BluetoothAddress? {
         watches.withLock { $0.first { $0.key.address == address && $0.value.isInDoubt }?.key.adapter }
     }
@@ -85,13 +87,13 @@ final class BondKeeper: PairingDelegate {
         }
     }
 
-    // MARK: - What happens to bonds
+    // MARK: - Events of bonds
 
     func isPaired(_ link: PeripheralID) -> Bool {
         watch(link).isPaired
     }
 
-    /// Takes note of everything that happens.
+    /// Updates the bond states for an event of the central.
     func note(_ event: CentralEvent) {
         switch event {
         case .peripheralChanged(let status):
@@ -125,7 +127,7 @@ final class BondKeeper: PairingDelegate {
         }
     }
 
-    /// An address is no device's any more.
+    /// Removes the state of an address that no device uses any more.
     func forget(_ address: BluetoothAddress) {
         watches.withLock { $0 = $0.filter { $0.key.address != address } }
         leaving.withLock { $0 = $0.filter { $0.address != address } }
@@ -133,27 +135,27 @@ final class BondKeeper: PairingDelegate {
         standings.update { $0 = $0.filter { $0.key.address != address } }
     }
 
-    /// An attempt to connect begins.
+    /// Resets the state of a link when a connection attempt starts.
     func attemptBegan(_ link: PeripheralID) {
         update(link) { $0.attemptBegan() }
     }
 
-    /// An attempt to connect has brought a link, which may have dropped since.
+    /// Records that an attempt has made a link, which may have ended since.
     func attemptSucceeded(_ link: PeripheralID) {
         change(link) { $0.attemptSucceeded() }
     }
 
-    /// BlueZ says that the link could not be encrypted.
+    /// Records that BlueZ could not encrypt the link.
     func encryptionFailed(_ link: PeripheralID) {
         change(link) { $0.encryptionFailed() }
     }
 
-    /// True when the bond must be removed before another attempt.
+    /// Returns true if the bond must be removed before another attempt.
     func mustRepair(_ link: PeripheralID) -> Bool {
         watch(link).hasLostBond && roster[link.address]?.pairing.repairsBond == true
     }
 
-    /// Our side of the bond is about to be removed.
+    /// Records that the daemon is about to remove the bond.
     func willForget(_ link: PeripheralID) {
         guard roster[link.address] != nil else { return }
         settle(link)
@@ -165,52 +167,52 @@ final class BondKeeper: PairingDelegate {
         roster[link.address].map { tell($0, "forgotten", reason) }
     }
 
-    /// True once for each bond that we removed.
+    /// Returns true once for each bond that the daemon removed.
     func hasLeft(_ link: PeripheralID) -> Bool {
         leaving.withLock { $0.remove(link) } != nil
     }
 
-    /// True once for each bond that turned out to be lost.
+    /// Returns true once for each bond that was found to be lost.
     func hasJustLost(_ link: PeripheralID) -> Bool {
         losing.withLock { $0.remove(link) } != nil
     }
 
-    // MARK: - What happens to requests
+    // MARK: - Results of requests
 
-    /// Makes the fault of a request that failed, and draws conclusions from it.
+    /// Creates the fault of a failed request and updates the bond state.
     func fault(_ error: BluetoothError, of link: PeripheralID, while action: String) -> LinkFault {
         switch error.kind {
         case .authentication where !isPaired(link) && roster[link.address]?.pairing.way != .never:
             update(link) { $0.requestNeedsPairing() }
             return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
         case .notConnected, .att(0x0E):
-            // BlueZ's answer to what was under way when the link ended.
+            // BlueZ reports this error for requests in progress when the link ends.
             update(link) { $0.requestFailed(now: now) }
         default: break
         }
         return LinkFault(error, while: action)
     }
 
-    /// A pairing that we asked for has failed.
+    /// Returns the fault of a failed pairing that the daemon started.
     func pairingFailed(_ error: BluetoothError, with link: PeripheralID) -> LinkFault {
         guard error.kind == .authentication else { return LinkFault(error, while: "pairing") }
         return convict(link, "pairing: \(error.detail); is it ready to pair, and is its passkey right?")
     }
 
-    /// A session begins to ask.
+    /// Records that the session starts its requests.
     func asking(_ link: PeripheralID, pairedFirst: Bool) {
         standings.update { $0[link] = Standing(verdict: $0[link]?.verdict, isAsking: true, pairedFirst: pairedFirst) }
     }
 
-    /// Everything that was asked for was answered, well or badly.
+    /// Records that every request has been answered, with success or an error.
     func served(_ link: PeripheralID) {
         standings.update { $0[link]?.isAsking = false }
         update(link) { $0.served() }
     }
 
-    // MARK: - Verdicts
+    // MARK: - Rejection
 
-    /// The link is told to have failed: the next attempt is a real one.
+    /// Clears the fault once the link has been reported as failed: the next attempt is a real one.
     func settle(_ link: PeripheralID) {
         standings.update { $0[link] = nil }
         _ = hasJustLost(link)
@@ -245,7 +247,7 @@ final class BondKeeper: PairingDelegate {
 }
 
 extension DevicePairing {
-    /// The answer to a device that pairs because of what is asked of it.
+    /// Answers a device that starts pairing during a request.
     func answer(to question: PairingRequest) -> PairingResponse {
         switch way {
         case .never: .rejected("its 'pairing: never' forbids it")

@@ -2,7 +2,7 @@ public import GattherdBluetooth
 import GattherdGATT
 public import GattherdModel
 
-/// Why nothing came of it, for people.
+/// The reason why a request about bonds failed, as text for people.
 public struct BondError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
@@ -15,20 +15,20 @@ public struct BondError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Where people see and end bonds.
+/// Lists and removes bonds on request.
 public struct BondService: Sendable {
     private let central: any CentralBackend
     private let names: [BluetoothAddress: String]
 
     /// - Parameters:
-    ///   - central: Our side of Bluetooth.
+    ///   - central: The Bluetooth central.
     ///   - devices: The enrolled devices.
     public init(_ central: any CentralBackend, devices: some Sequence<SupervisedDevice>) {
         self.central = central
         names = Dictionary(devices.map { ($0.address, $0.name) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// All bonds, and all devices of ours that BlueZ knows, bonded or not.
+    /// Returns all bonds, and all enrolled devices that BlueZ knows, bonded or not.
     public func list() async throws(BondError) -> [BondStatus] {
         try await bonds().filter { $0.isKept || names[$0.peripheral.address] != nil }.map { bond in
             let id = bond.peripheral
@@ -40,9 +40,9 @@ public struct BondService: Sendable {
         }
     }
 
-    /// Where there is a bond with a device or address.
+    /// Returns the peripherals that have a bond, for a device or an address.
     ///
-    /// - Throws: ``BondError``, also when there is none.
+    /// - Throws: ``BondError``, also if there is no bond.
     public func bonded(with who: String) async throws(BondError) -> [PeripheralID] {
         guard let address = names.first(where: { $0.value == who })?.key ?? BluetoothAddress(who) else {
             throw BondError("'\(who)' is neither a device nor an address; see gattherd bond list")
@@ -52,7 +52,7 @@ public struct BondService: Sendable {
         return bonded.map(\.peripheral)
     }
 
-    /// Ends a bond, and the link.
+    /// Removes a bond and ends the link.
     public func forget(_ peripheral: PeripheralID) async throws(BondError) {
         do throws(BluetoothError) { try await central.forget(peripheral) } catch { throw BondError(error) }
     }
@@ -63,6 +63,6 @@ public struct BondService: Sendable {
 }
 
 extension Bond {
-    /// True when BlueZ keeps something that forgetting would end.
+    /// True if BlueZ keeps any state that a removal would clear.
     fileprivate var isKept: Bool { isPaired || isBonded || isTrusted }
 }

@@ -1,23 +1,24 @@
-/// How a device may pair, and what happens when it has lost its bond.
+/// The pairing rules of a device, and the handling of a lost bond.
 public struct DevicePairing: Hashable, Sendable {
-    /// How it pairs, and when.
+    /// The pairing method and its time.
     public enum Way: Hashable, Sendable {
-        /// Not at all.
+        /// Never pair.
         case never
-        /// By Just Works, as soon as something that is asked of it needs encryption.
+        /// Pair by Just Works as soon as a request needs encryption.
         case onDemand
-        /// By Just Works, before anything is asked of it.
+        /// Pair by Just Works before the first request.
         case justWorks
-        /// Before anything is asked of it, comparing numbers that nobody looks at.
+        /// Pair by numeric comparison before the first request; the numbers are confirmed without a check.
         case compare
-        /// Before anything is asked of it, with the passkey in this file.
+        /// Pair with the passkey in this file before the first request.
         case passkey(file: String)
     }
 
     public var way: Way
-    /// Forget a bond that the device has lost, and pair again; otherwise the link fails until a person does so.
+    /// True to remove a bond that the device has lost and to pair again; false to fail the link until a person removes
+    /// it.
     ///
-    /// Whoever uses the device's address can then take its place.
+    /// With true, another device that uses the same address can take the device's place.
     public var repairsBond: Bool
 
     public init(_ way: Way = .onDemand, repairsBond: Bool = false) {

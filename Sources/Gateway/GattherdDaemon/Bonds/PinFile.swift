@@ -1,7 +1,7 @@
 public import GattherdBluetooth
 import Glibc
 
-/// Why there is no passkey: what, where and what to do.
+/// The reason why a passkey file is unusable: the problem, the path and the remedy.
 public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
@@ -12,11 +12,11 @@ public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// A file whose first line is the passkey of a device.
 public enum PinFile {
-    /// Reads the passkey; each time that it is needed, so that it can be replaced.
+    /// Reads the passkey, for each pairing anew, so that the file can be replaced.
     ///
-    /// - Throws: ``PinFileError``, which never shows what the file says.
+    /// - Throws: ``PinFileError``, which never contains the content of the file.
     public static func read(_ path: String) throws(PinFileError) -> Passkey {
-        // Not blocking: opening a pipe would wait for a writer.
+        // Non-blocking: opening a pipe would wait for a writer.
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             let problem = errno

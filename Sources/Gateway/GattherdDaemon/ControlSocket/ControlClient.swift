@@ -2,14 +2,14 @@ import FoundationEssentials
 import GattherdSync
 import Glibc
 
-/// The command line's side of ``ControlSocket``.
+/// The client of ``ControlSocket``, for the command line.
 public enum ControlClient {
-    /// Answers of a watch that may wait for the reader.
+    /// The most replies of a watch that wait for the reader.
     private static let mostWaiting = 65_536
 
-    /// Asks the daemon at `path`, and waits for the answer.
+    /// Sends a request to the daemon at `path` and waits for the reply.
     ///
-    /// - Throws: ``ControlSocketError`` when no daemon answers there.
+    /// - Throws: ``ControlSocketError`` if no daemon answers there.
     public static func ask(_ call: ControlCall, at path: String) throws(ControlSocketError) -> ControlReply {
         var lines = try send(call, to: path)
         defer { close(lines.socket) }
@@ -20,7 +20,7 @@ public enum ControlClient {
         return reply
     }
 
-    /// Asks as ``ask(_:at:)`` does, on a thread of its own.
+    /// Sends a request as ``ask(_:at:)`` does, on a separate thread.
     public static func reply(to call: ControlCall, at path: String) async throws(ControlSocketError) -> ControlReply {
         let result = await NamedThread.result(name: "control") { () -> Result<ControlReply, ControlSocketError> in
             do throws(ControlSocketError) {
@@ -33,9 +33,9 @@ public enum ControlClient {
         return try result.get()
     }
 
-    /// Asks the daemon for something that has several answers; the sequence ends with the connection.
+    /// Sends a request that has several replies; the sequence ends with the connection.
     ///
-    /// - Throws: ``ControlSocketError`` when no daemon answers there.
+    /// - Throws: ``ControlSocketError`` if no daemon answers there.
     public static func replies(
         to call: ControlCall,
         at path: String
@@ -66,7 +66,9 @@ public enum ControlClient {
         return replies
     }
 
-    /// A daemon that turned us away has hung up, but has said why: not all of the request need be sent.
+    /// Sends a request and ignores a failed write.
+    ///
+    /// A daemon that refuses the client sends its reason and closes the connection without reading the request.
     private static func send(_ call: ControlCall, to path: String) throws(ControlSocketError) -> Lines {
         guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
         let lines = Lines(socket: try UnixSocket.connect(path))
@@ -75,14 +77,14 @@ public enum ControlClient {
         return lines
     }
 
-    /// The lines that come from a socket.
+    /// The lines read from a socket.
     private struct Lines: Sendable {
         let socket: Int32
         private var buffer: [UInt8] = []
 
         init(socket: Int32) { self.socket = socket }
 
-        /// The next line without its end; `nil` when the daemon has closed the connection.
+        /// Returns the next line without its line break; `nil` after the daemon has closed the connection.
         mutating func next() -> [UInt8]? {
             var chunk = [UInt8](repeating: 0, count: 65_536)
             var searched = 0

@@ -3,40 +3,44 @@ import GattherdLog
 import GattherdSync
 import Glibc
 
-/// Who asks: a descriptor alone would be another client's after a hang-up.
+/// The identity of a client.
+///
+/// A descriptor alone may belong to another client after a disconnect.
 struct ControlClientID: Hashable, Sendable {
     let descriptor: Int32
     let number: UInt64
 }
 
-/// One line that a client wrote.
+/// One request line of a client.
 struct ControlSocketRequest: Sendable {
     let client: ControlClientID
     let line: [UInt8]
-    /// True from when the client has closed its side.
+    /// True as soon as the client has closed its side.
     let hangUp = LatestValue(false)
 }
 
-/// The connections of a ``ControlSocket``; every call is on the loop's thread.
+/// The connections of a ``ControlSocket``; all calls are on the event loop's thread.
 final class ControlClients {
-    /// The most clients at once.
+    /// The most simultaneous clients.
     static let limit = 64
-    /// The longest question, in octets.
+    /// The longest request, in bytes.
     private static let lineLimit = 65_536
-    /// The most bytes that may wait for a client that reads values too slowly.
+    /// The most bytes that wait for a slow client of a watch.
     private static let backlogLimit = 1 << 20
 
     private struct Client {
         let id: ControlClientID
         var input: [UInt8] = []
         var output: [UInt8] = []
-        /// The request whose last answer is not written yet; the next request waits.
+        /// The request in progress, until its last reply is written.
+        ///
+        /// The next request waits.
         var request: ControlSocketRequest?
-        /// The last answer to the request is part of the output.
+        /// True if the output includes the last reply to the request.
         var isAnswered = false
-        /// The socket is full; the rest of the output waits until it is writable.
+        /// True while the socket is full; the rest of the output waits until the socket is writable.
         var isBlocked = false
-        /// The client has said everything; it is dropped once it is answered.
+        /// True after the client has closed its write side; the client is dropped after the reply.
         var isFinished = false
     }
 
@@ -64,7 +68,9 @@ final class ControlClients {
         }
     }
 
-    /// Writes an answer, unless the client has gone meanwhile; drops a client that does not read what it asked for.
+    /// Writes a reply, unless the client has disconnected.
+    ///
+    /// Drops a client that does not read its replies.
     func send(_ line: [UInt8], to id: ControlClientID, isLast: Bool) {
         guard let client = clients[id.descriptor], client.id == id else { return }
         guard isLast || client.output.count + line.count <= Self.backlogLimit else { return drop(id.descriptor) }
@@ -96,19 +102,19 @@ final class ControlClients {
         Glibc.close(descriptor)
     }
 
-    /// Writes the reason for a hang-up, as far as there is room for it.
+    /// Writes the reason for a disconnect if the socket has room for it.
     private func refuse(_ descriptor: Int32, _ reason: String) {
         let line = ControlReply.refused(reason).line
         _ = unsafe Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     }
 
-    /// Refuses a client's question and drops the client; an answer on its way is not disturbed.
+    /// Refuses a client's request and drops the client; a reply in progress is completed.
     private func reject(_ descriptor: Int32, _ reason: String) {
         if clients[descriptor]?.output.isEmpty == true { refuse(descriptor, reason) }
         drop(descriptor)
     }
 
-    /// There is no descriptor left: who waits would wake us again and again.
+    /// Stops accepting while no descriptor is free: waiting clients would wake the loop continuously.
     private func pause() {
         loop.unwatch(listener)
         resumeLater()
@@ -152,7 +158,7 @@ final class ControlClients {
         ask(descriptor)
     }
 
-    /// The client writes nothing more; as it would be told again and again, it is not watched any longer.
+    /// Stops watching a client that has closed its write side: its end of file would be reported continuously.
     private func finish(_ descriptor: Int32) {
         loop.unwatch(descriptor)
         clients[descriptor]?.isFinished = true
@@ -160,7 +166,7 @@ final class ControlClients {
         clients[descriptor]?.request?.hangUp.set(true)
     }
 
-    /// Passes the next whole line on, if no question is open.
+    /// Passes on the next complete line unless a request is in progress.
     private func ask(_ descriptor: Int32) {
         guard let client = clients[descriptor], client.request == nil else { return }
         guard let end = client.input.firstIndex(of: UInt8(ascii: "\n")) else {

@@ -3,11 +3,11 @@ public import GattherdLog
 import GattherdSync
 import Glibc
 
-/// The socket could not be opened, or nobody answers there.
+/// An error of the control socket: it cannot be opened, or no daemon answers.
 public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     public let path: String
     public let description: String
-    /// True when that is because no daemon runs.
+    /// True if no daemon is running.
     public let isNobodyThere: Bool
 
     init(_ path: String, _ problem: String, isNobodyThere: Bool = false) {
@@ -17,19 +17,19 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     }
 }
 
-/// A Unix socket on which the command line talks to the daemon: one line asks, one line answers; several answer a watch.
+/// A Unix socket between the command line and the daemon, with one JSON line per request and reply.
 ///
-/// Only the daemon's user may connect: the socket has mode 0600. Lines, clients and questions at a time are bounded; a
-/// client that exceeds a bound is refused in words and hung up on.
+/// A watch has several replies. Only the daemon's user can connect: the socket has mode 0600. Lines, clients and
+/// simultaneous requests are limited; a client above a limit receives the reason and is disconnected.
 public final class ControlSocket: Sendable {
     private let path: String
     private let loop = EventLoop(name: "control")
     private let clients: LoopConfined<ControlClients>
     private let questions: AsyncStream<ControlSocketRequest>
 
-    /// Listens at `path`; what a daemon that was killed left there is replaced.
+    /// Listens at `path` and replaces the socket of a killed daemon.
     ///
-    /// - Throws: ``ControlSocketError`` when the path is too long or not writable, or a daemon answers there.
+    /// - Throws: ``ControlSocketError`` if the path is too long or not writable, or if a daemon answers there.
     public init(path: String, log: Log) throws(ControlSocketError) {
         self.path = path
         let listener = try UnixSocket.listen(path)
@@ -45,7 +45,7 @@ public final class ControlSocket: Sendable {
         loop.stop()
     }
 
-    /// Answers until cancelled, then removes the socket.
+    /// Answers requests until cancelled, then removes the socket.
     public func run(_ answer: @escaping @Sendable (ControlCall, ControlStream) async -> ControlReply) async {
         loop.execute { self.clients.value.start() }
         await withDiscardingTaskGroup { group in

@@ -1,13 +1,13 @@
 import GattherdSync
 
-/// The way back to a client that gets several answers to one request.
+/// The connection to a client that receives several replies to one request.
 public struct ControlStream: Sendable {
-    /// Sends an answer that is not the last one.
+    /// Sends a reply that is not the last one.
     public let send: @Sendable (ControlReply) -> Void
-    /// True from when the client has closed its side of the connection.
+    /// True as soon as the client has closed its side of the connection.
     let hangUp: LatestValue<Bool>
 
-    /// Returns when the client has closed its side, or the caller is cancelled.
+    /// Returns when the client closes its side or the caller is cancelled.
     public func waitForHangUp() async {
         for await hasHungUp in hangUp.watch() where hasHungUp { return }
     }

@@ -27,7 +27,7 @@ public struct DeviceTable: Codable, Hashable, Sendable {
     /// The addresses of the adapter that holds the link, and of the device.
     public let adapter: String
     public let address: String
-    /// The peripheral's own name; text from the air, not to be trusted.
+    /// The peripheral's own name: untrusted text from the air.
     public let name: String?
     public let services: [Service]
 
@@ -54,13 +54,13 @@ public struct DeviceTable: Codable, Hashable, Sendable {
         }
     }
 
-    /// The peripheral; `nil` if an address is not valid.
+    /// The peripheral; `nil` if an address is invalid.
     public var peripheral: PeripheralID? {
         guard let adapter = BluetoothAddress(adapter), let address = BluetoothAddress(address) else { return nil }
         return PeripheralID(adapter: adapter, address: address)
     }
 
-    /// The same table in the terms of the Bluetooth library; entries without a valid UUID are left out.
+    /// Returns the table in the types of the Bluetooth library, without entries whose UUID is invalid.
     public func remoteServices(of peripheral: PeripheralID) -> [RemoteService] {
         services.compactMap { service in
             guard let uuid = BluetoothUUID(service.uuid) else { return nil }
@@ -132,7 +132,7 @@ public struct DeviceFailure: Codable, Hashable, Sendable {
         }
     }
 
-    /// The error in the terms of the Bluetooth library.
+    /// The error in the types of the Bluetooth library.
     public var error: BluetoothError {
         BluetoothError(code.map { .att($0) } ?? Self.kinds[kind] ?? .other, detail)
     }

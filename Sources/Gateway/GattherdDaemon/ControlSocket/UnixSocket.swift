@@ -2,7 +2,9 @@ import Glibc
 
 /// Stream sockets in the file system.
 enum UnixSocket {
-    /// - Throws: ``ControlSocketError`` when nobody listens there.
+    /// Connects to the socket at `path`.
+    ///
+    /// - Throws: ``ControlSocketError`` if no process listens there.
     static func connect(_ path: String) throws(ControlSocketError) -> Int32 {
         let address = try address(of: path)
         let socket = try make(path)
@@ -15,9 +17,9 @@ enum UnixSocket {
         return socket
     }
 
-    /// Listens at `path`, in the place of a socket at which nobody listens any more.
+    /// Listens at `path` and replaces a socket without a listener.
     ///
-    /// - Throws: ``ControlSocketError`` when somebody does, or the folder is missing or not writable.
+    /// - Throws: ``ControlSocketError`` if a process listens there, or the folder is missing or not writable.
     static func listen(_ path: String) throws(ControlSocketError) -> Int32 {
         if let other = try? connect(path) {
             close(other)

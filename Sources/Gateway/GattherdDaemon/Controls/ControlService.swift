@@ -3,7 +3,9 @@ import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
-/// Where controls are set: each throttled as its profile says, one write at a time, the latest value wins.
+/// Sets controls.
+///
+/// Writes are serialized per control and throttled as the profile demands; the latest value wins.
 public final class ControlService: Sendable {
     typealias Answer = Result<ControlValue, ControlError>
 
@@ -35,18 +37,18 @@ public final class ControlService: Sendable {
         self.central = central
         self.catalogue = catalogue
         self.recorder = recorder
-        // Bounded by who waits for an answer: every asker waits for its own.
+        // Bounded by the callers: each waits for its own reply.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
 
-    /// Sets a control, and says what came of it; a value that is not written in time is given up.
+    /// Sets a control and returns the result; a value that is not written in time is dropped.
     public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
         guard roster[request.device] != nil else {
             let isSensor = sensors[request.device] != nil
             let name = request.device.cut(toBytes: Slug.longest)
             return .failure(isSensor ? .onlyAdvertises(name) : .noSuchDevice(name))
         }
-        // Nothing is kept of names that no control can have: their length is up to whoever asks.
+        // Invalid names are refused here: their length is up to the client, so they must not be stored.
         guard Slug.isValid(request.control) else {
             return .failure(.noSuchControl(request.control.cut(toBytes: Slug.longest)))
         }
@@ -59,7 +61,7 @@ public final class ControlService: Sendable {
         return answer
     }
 
-    /// Runs until ``finish()``; then whoever waits is told that nothing came of it.
+    /// Runs until ``finish()``, then fails all waiting requests.
     func run() async {
         var run = ControlWrites(echo: { self.catalogue.takeEcho(device: $0.device, stream: $1) })
         let clock = SuspendingClock()
@@ -85,7 +87,7 @@ public final class ControlService: Sendable {
         post.yield(.close(device: device))
     }
 
-    /// The device is none any more; who waits for it is still answered.
+    /// Removes a device's controls after the waiting requests are answered.
     func forget(device: String) {
         post.yield(.forget(device: device))
     }
@@ -162,7 +164,9 @@ public final class ControlService: Sendable {
 }
 
 extension ControlError {
-    /// What came of a write: only who was asked and answered has refused.
+    /// Creates the result of a failed write.
+    ///
+    /// Only an error response of the device counts as a refusal.
     init(_ error: BluetoothError, of device: String) {
         switch error.kind {
         case .timedOut: self = .timedOut
@@ -173,7 +177,7 @@ extension ControlError {
     }
 }
 
-/// One control of one device.
+/// The key of one control of one device.
 struct ControlKey: Hashable, Sendable {
     let device: String
     let control: String

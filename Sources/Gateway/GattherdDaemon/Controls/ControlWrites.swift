@@ -6,7 +6,7 @@ struct ControlWrites {
     enum Action {
         case answer(CheckedContinuation<ControlService.Answer, Never>, ControlService.Answer)
         case write(ControlKey, ProfileAssignment.Control, ControlValue, ControlThrottle.Ticket)
-        /// Send a tick after this time.
+        /// Sends a tick after this time.
         case wake(ControlKey, after: Duration)
     }
 
@@ -14,12 +14,14 @@ struct ControlWrites {
         var plan: ProfileAssignment.Control
         var throttle: ControlThrottle
         var isReady = false
-        /// When the next tick that was asked for comes.
+        /// The time of the next requested tick.
         var wakesAt: Duration?
-        /// Its device is none any more: it is forgotten when nobody waits for it.
+        /// True if the device was removed: the control is removed after its last request.
         var isLeaving = false
 
-        /// The time to the next tick, unless one comes early enough: a burst of requests needs one, not one each.
+        /// Returns the time to the next tick; `nil` if an earlier tick is pending.
+        ///
+        /// A burst of requests needs one tick.
         mutating func nextWake(at now: Duration) -> Duration? {
             guard let deadline = throttle.deadline, wakesAt.map({ deadline < $0 }) ?? true else { return nil }
             wakesAt = max(deadline, now)
@@ -29,17 +31,17 @@ struct ControlWrites {
 
     private let echo: (ControlKey, String) -> SampleValue?
     private var channels: [ControlKey: Channel] = [:]
-    /// Devices that have been ready: all of their controls are known.
+    /// The devices that have been ready: all their controls are known.
     private var known: Set<String> = []
     private var waiting: [ControlThrottle.Ticket: CheckedContinuation<ControlService.Answer, Never>] = [:]
     private var nextTicket = 1
 
-    /// - Parameter echo: Takes the newest value that a stream has shown since the last look.
+    /// - Parameter echo: Returns the newest value of a stream since the last call.
     init(echo: @escaping (ControlKey, String) -> SampleValue?) {
         self.echo = echo
     }
 
-    /// Applies one message at the monotonic time `now`, and says what must be done, in order.
+    /// Applies a message at the monotonic time `now` and returns the actions in order.
     mutating func handle(_ message: ControlService.Message, at now: Duration) -> [Action] {
         switch message {
         case .set(let request, let asker): set(request, asker, at: now)
@@ -50,7 +52,7 @@ struct ControlWrites {
         }
     }
 
-    /// Answers whoever still waits.
+    /// Fails all waiting requests.
     mutating func end() -> [Action] {
         defer { waiting = [:] }
         return waiting.values.map { .answer($0, .failure(.refused("the daemon is stopping"))) }
@@ -124,7 +126,9 @@ struct ControlWrites {
         return actions
     }
 
-    /// What is to be done; where `isUnreached`, whose time is up has waited for the link, not for the device's answer.
+    /// Returns the next action.
+    ///
+    /// With `isUnreached`, expired requests waited for the link and not for a response.
     private mutating func action(
         for effect: ControlThrottle.Effect,
         _ key: ControlKey,
@@ -142,7 +146,7 @@ struct ControlWrites {
 }
 
 extension ControlValue {
-    /// What a sample says about a control; `nil` for unknown.
+    /// Creates the control value that a sample shows; `nil` if it is unknown.
     init?(_ sample: SampleValue) {
         switch sample {
         case .integer(let number): self = .integer(number)

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Several announcers as one, told in order.
+/// Several announcers as one, called in order.
 struct Announcers: Announcer {
     private let all: [any Announcer]
 

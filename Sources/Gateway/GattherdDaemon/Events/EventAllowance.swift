@@ -1,15 +1,15 @@
 import GattherdModel
 
-/// Keeps one source of events from taking the room of all others.
+/// Limits the rate of events of each source, so that no source displaces the others.
 ///
-/// A device that cannot keep its link, or somebody who sets a control again and again, may cause an event every
-/// 5 s for ever, after a burst of 500. The next event says how many were left out before it.
+/// A device with an unstable link, or a client that sets a control continuously, may cause a burst of 500 events, then
+/// one event every 5 s. The next event contains the number of events left out before it.
 struct EventAllowance: Sendable {
-    /// The origin of an event: one kind of a device, or of the gateway.
+    /// The source of an event: one kind of event of a device or of the gateway.
     struct Source: Hashable, Sendable {
         let device: String?
         let kind: String
-        /// The member `state`: an outage of the broker must not be hidden by requests that it brings.
+        /// The member `state`, as part of the key: requests during a broker outage must not hide the outage.
         let state: String?
 
         init(device: String?, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
@@ -37,17 +37,17 @@ struct EventAllowance: Sendable {
 
     static let burst = 500.0
     static let interval = Duration.seconds(5)
-    /// Sources that are remembered at once.
+    /// The most sources in memory.
     static let capacity = 4096
 
     private var buckets: [Source: Bucket] = [:]
 
-    /// Sources that are remembered now.
+    /// The number of sources in memory.
     var count: Int { buckets.count }
 
     /// Decides about one event at the monotonic time `now`.
     ///
-    /// - Returns: How many events of the source were left out before it; `nil` when it is left out too.
+    /// - Returns: The number of events of the source left out before this one; `nil` if this one is left out, too.
     mutating func admit(_ source: Source, at now: Duration) -> Int? {
         if buckets.count >= Self.capacity, buckets[source] == nil { forget(at: now) }
         var bucket = buckets[source] ?? Bucket(filled: now)
@@ -62,7 +62,7 @@ struct EventAllowance: Sendable {
         return bucket.leftOut
     }
 
-    /// Forgets the sources that are full again, or else all: a burst more is better than no bound.
+    /// Removes the sources whose allowance is full, or else all: one more burst is better than unbounded memory.
     private mutating func forget(at now: Duration) {
         for source in Array(buckets.keys) {
             buckets[source]?.refill(at: now)

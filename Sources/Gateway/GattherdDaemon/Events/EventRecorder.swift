@@ -2,9 +2,9 @@ public import GattherdLog
 public import GattherdModel
 import GattherdSync
 
-/// Takes lifecycle events from anywhere without waiting; history gets them first, then the world.
+/// Records lifecycle events without blocking the caller; history stores them before they are published.
 ///
-/// What waits is bounded in bytes, and so is the rate of each source: see ``EventAllowance``.
+/// The queue is limited in bytes, and each source in its rate: see ``EventAllowance``.
 public final class EventRecorder: Sendable {
     private struct Waiting: Sendable {
         var events: [LifecycleEvent] = []
@@ -12,29 +12,29 @@ public final class EventRecorder: Sendable {
         var allowance = EventAllowance()
     }
 
-    /// Bytes of events that wait for their turn.
+    /// The most bytes of queued events.
     private static let room = 4 << 20
-    /// Events that wait for a history that cannot be written.
+    /// The most events that wait for a history that is not writable.
     private static let patience = 1000
     private let waiting = Locked(Waiting())
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let now: @Sendable () -> Timestamp
     private let uptime: @Sendable () -> Duration
-    /// Events that did not fit.
+    /// Events dropped because the queue was full.
     public let dropped = Counter("events_dropped_total")
-    /// Events that were left out because their source had too many.
+    /// Events left out because their source exceeded its rate.
     public let leftOut = Counter("events_left_out_total")
 
     /// - Parameters:
     ///   - now: The wall clock.
-    ///   - uptime: A clock that nobody sets; by default the system's.
+    ///   - uptime: The monotonic clock; by default the system's.
     public init(now: @escaping @Sendable () -> Timestamp, uptime: (@Sendable () -> Duration)? = nil) {
         self.now = now
         let start = SuspendingClock.now
         self.uptime = uptime ?? { SuspendingClock.now - start }
     }
 
-    /// Stamps an event and takes it; see ``LifecycleEvent/init(time:device:kind:_:)``.
+    /// Stamps an event with the time and queues it; see ``LifecycleEvent/init(time:device:kind:_:)``.
     public func record(device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
         let source = EventAllowance.Source(device: device, kind: kind, members)
         let uptime = uptime()
@@ -53,7 +53,9 @@ public final class EventRecorder: Sendable {
         arrived.yield()
     }
 
-    /// Stores and tells events until ``finish()``: all that wait at once, for each commit costs the disk a write.
+    /// Stores and publishes events until ``finish()``.
+    ///
+    /// All queued events share one commit, as each commit costs a disk write.
     public func run(store: any ReadingStore, announcer: (any Announcer)?, log: Log) async {
         var pending: [LifecycleEvent] = []
         for await _ in arrivals {
@@ -68,7 +70,7 @@ public final class EventRecorder: Sendable {
         }
     }
 
-    /// Events that cannot be stored now are stored with later ones, as far as they are not too many.
+    /// Stores events, and keeps up to ``patience`` of them for the next attempt if that fails.
     private func keep(_ pending: inout [LifecycleEvent], in store: any ReadingStore, _ log: Log?) async {
         guard !pending.isEmpty else { return }
         do throws(StoreFault) {
@@ -82,7 +84,7 @@ public final class EventRecorder: Sendable {
         }
     }
 
-    /// No more events come.
+    /// Ends the queue: no more events are recorded.
     public func finish() {
         arrived.finish()
     }

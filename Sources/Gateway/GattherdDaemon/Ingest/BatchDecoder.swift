@@ -2,17 +2,17 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// Decodes buffers; remembers the decoder of each connection.
+/// Decodes buffers and keeps the decoder of each connection.
 struct BatchDecoder {
     private var sessions: [Int: any ProfileSession] = [:]
-    /// How far senders have counted.
+    /// The newest replay counter of each sender.
     private var marks: [String: UInt32] = [:]
-    /// The rejects that are the first of a stream of which nothing decodes.
+    /// The rejects that made a stream undecodable.
     private var undecodable: [Reject] = []
-    /// The store's are among ``marks``.
+    /// True once ``marks`` includes the stored counters.
     private(set) var hasMarks = false
 
-    /// Takes what the store has from before.
+    /// Merges the counters that the store has from before the start.
     mutating func adopt(_ stored: [String: UInt32]) {
         marks.merge(stored) { max($0, $1) }
         for session in sessions.values { session.resume(from: marks) }
@@ -25,13 +25,13 @@ struct BatchDecoder {
         for entry in entries { decode(entry, of: octets, into: &batch) }
     }
 
-    /// Takes the rejects that people should hear of: one for each stream of which nothing decodes.
+    /// Removes and returns the rejects to report: one for each undecodable stream.
     mutating func takeUndecodable() -> [Reject] {
         defer { undecodable.removeAll() }
         return undecodable
     }
 
-    /// Forgets the decoders of connections that have ended.
+    /// Removes the decoders of connections that have ended.
     mutating func end(_ ended: [Int]) {
         for session in ended { sessions[session] = nil }
     }
@@ -45,7 +45,7 @@ struct BatchDecoder {
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
                 note(session(of: binding).replayMarks, in: &batch)
-                // It repeats what the device has told already.
+                // An empty reading repeats an earlier one.
                 guard !samples.isEmpty else { return }
                 advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
             }
@@ -64,7 +64,7 @@ struct BatchDecoder {
         }
     }
 
-    /// What has grown goes to the store with what it came with.
+    /// Adds increased replay counters to the batch of their readings.
     private mutating func note(_ new: [ReplayCounter], in batch: inout ReadingBatch) {
         for mark in new where marks[mark.sender] != mark.counter {
             marks[mark.sender] = mark.counter

@@ -1,22 +1,22 @@
-/// When what has come is committed.
+/// Decides when received values are committed.
 ///
-/// A commit costs far more than a value in it. So values wait for others, unless nothing was committed lately or they
-/// are enough already.
+/// A commit costs far more than a value in it. Values therefore wait for others, unless the last commit was long ago or
+/// enough values wait.
 struct CommitPacing {
     enum Step: Hashable {
         case commit
         /// Ask again after this time.
         case wakeUp(Duration)
-        /// Ask again when something comes, or as was said before.
+        /// Ask again when a value arrives or the pending timer fires.
         case wait
     }
 
-    /// So many values are worth a commit of their own: half of what the bus is read for at a time.
+    /// The number of values that justifies a commit: half of the values read from the bus at a time.
     static let enough = 64
 
     /// The shortest time between two commits of few values.
     private let interval: Duration
-    /// When the next commit may be, however few there are.
+    /// The earliest time of the next commit of few values.
     private var due: SuspendingClock.Instant?
     private var isWakeUpSet = false
 
@@ -24,7 +24,7 @@ struct CommitPacing {
         self.interval = interval
     }
 
-    /// Says what to do about `count` values that have come; a commit is taken as done.
+    /// Returns the next step for `count` waiting values; a commit is assumed to be carried out.
     mutating func next(for count: Int, at now: SuspendingClock.Instant) -> Step {
         guard count > 0 else { return .wait }
         if let due, due > now, count < Self.enough {

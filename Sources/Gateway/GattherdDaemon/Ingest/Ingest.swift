@@ -3,11 +3,11 @@ public import GattherdLog
 public import GattherdModel
 public import GattherdSync
 
-/// Decodes what came in and commits it, a batch at a time: see ``CommitPacing``.
+/// Decodes received values and commits them in batches: see ``CommitPacing``.
 public struct Ingest: Sendable {
-    /// So many values are committed together at most: after a stall of the disk there is much that waits.
+    /// The most values in one commit; many values wait after a stall of the disk.
     private static let portion = 2048
-    /// So often a second apart it is tried to store what is left at the end.
+    /// The number of attempts, one second apart, to store the rest at the end.
     private static let lastTries = 5
 
     private let intake: Intake
@@ -16,16 +16,16 @@ public struct Ingest: Sendable {
     private let loop: EventLoop?
     private let recorder: EventRecorder
     private let log: Log
-    /// How often the loop has gone round, or tried again.
+    /// The number of iterations of the loop, including retries.
     private let rounds = LatestValue(0)
 
     /// - Parameters:
-    ///   - intake: Where values come from.
-    ///   - store: Where readings become durable.
+    ///   - intake: The source of values.
+    ///   - store: The store of readings.
     ///   - commitInterval: The shortest time between two commits of few values.
-    ///   - loop: The thread on which this happens, best that of the store; `nil` for one of its own.
-    ///   - recorder: Takes events about the store's health.
-    ///   - log: Takes the same for people.
+    ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
+    ///   - recorder: The recorder of events about the store.
+    ///   - log: The log for people.
     public init(
         intake: Intake,
         store: any ReadingStore,
@@ -68,7 +68,7 @@ public struct Ingest: Sendable {
         await commit(&buffer, &batch, &decoder, &said, &lastTries)
     }
 
-    /// Returns when the loop has gone round once more, or the caller is cancelled.
+    /// Returns when the loop has run once more, or the caller is cancelled.
     func pulse() async {
         let before = rounds.state
         intake.wake()
@@ -97,7 +97,7 @@ public struct Ingest: Sendable {
         buffer.removeAll()
     }
 
-    /// Lets decoders go on from what was counted before a restart; while history cannot be read they begin anew.
+    /// Loads the replay counters from before the restart; without history the decoders start anew.
     private func recall(_ decoder: inout BatchDecoder) async {
         guard !decoder.hasMarks else { return }
         do throws(StoreFault) {
@@ -107,9 +107,10 @@ public struct Ingest: Sendable {
         }
     }
 
-    /// Tries until the store has the batch, which says itself what is wrong; meanwhile the intake fills up to its bound.
+    /// Retries until the store has the batch; the store itself reports its errors.
     ///
-    /// After the end of the intake it is given up in the end: what is left of the daemon's work waits.
+    /// Meanwhile the intake fills up to its limit. After the end of the intake the batch is dropped after
+    /// ``lastTries``.
     private func append(_ batch: ReadingBatch, _ said: inout UInt64, _ lastTries: inout Int) async {
         var tries = 0
         while true {
@@ -127,7 +128,7 @@ public struct Ingest: Sendable {
         }
     }
 
-    /// Says once that nothing of a characteristic decodes; each payload is in history.
+    /// Reports once that no value of a characteristic decodes; history has each payload.
     private func report(undecodable reject: Reject) {
         let advice = "firmware of another format? see: gattherd rejects --device \(reject.device)"
         log(
@@ -148,7 +149,7 @@ public struct Ingest: Sendable {
         )
     }
 
-    /// Nothing is dropped in silence.
+    /// Reports dropped values.
     private func sayDropped(since said: inout UInt64) {
         let dropped = intake.dropped.value
         guard dropped > said else { return }

@@ -4,18 +4,18 @@ public import GattherdModel
 import GattherdSync
 import Synchronization
 
-/// Raw values between the central's thread and ingest: a bounded buffer that is swapped as a whole.
+/// A bounded double buffer of raw values between the central's thread and ingest.
 ///
-/// The central's thread never waits for decoding or for the disk. When the buffer is full, the newest
-/// values are dropped and counted.
+/// The central's thread never waits for decoding or the disk. When the buffer is full, the newest values are dropped
+/// and counted.
 public final class Intake: NotificationSink {
-    /// Values in the order in which they came; their octets lie one after the other.
+    /// Values in order of arrival; their bytes are stored contiguously.
     struct Buffer: Sendable {
         struct Entry: Sendable {
             let binding: StreamBinding
             let time: Timestamp
             let octets: Range<Int>
-            /// True if the value was read, whatever the binding says.
+            /// True if the value was read, whatever the source of the binding is.
             var isRead = false
 
             var source: ReadingSource { isRead ? .read : binding.source }
@@ -23,12 +23,12 @@ public final class Intake: NotificationSink {
 
         var octets: [UInt8] = []
         var entries: [Entry] = []
-        /// Decoder sessions that ended: nothing of theirs comes after this buffer.
+        /// The decoder sessions that ended: no values of theirs follow this buffer.
         var endedSessions: [Int] = []
 
         var isEmpty: Bool { entries.isEmpty && endedSessions.isEmpty }
 
-        /// How many entries are room for the usual; what a stall took beyond that is given back.
+        /// The capacity that is kept for normal load; memory beyond it is freed after a stall.
         private static let keptEntries = 4096
         private static let keptOctets = 1 << 17
 
@@ -49,12 +49,12 @@ public final class Intake: NotificationSink {
     private let shared = Locked(Shared())
     private let capacity: Int
     private let arrived: AsyncStream<Void>.Continuation
-    /// One element when values have come, however many.
+    /// Yields one element for any number of new values.
     let arrivals: AsyncStream<Void>
-    /// Values that did not fit.
+    /// Values dropped because the buffer was full.
     public let dropped = Counter("payloads_dropped_total")
 
-    /// - Parameter capacity: The most values that may wait.
+    /// - Parameter capacity: The most waiting values.
     public init(capacity: Int = 500_000) {
         self.capacity = capacity
         (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -78,18 +78,18 @@ public final class Intake: NotificationSink {
         arrived.yield()
     }
 
-    /// Takes a value that was read, or advertised.
+    /// Adds a value that was read or advertised.
     func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp) {
         shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
         arrived.yield()
     }
 
-    /// Lets the values of `token` go to `binding` from now on.
+    /// Routes the values of `token` to `binding` from now on.
     func bind(_ binding: StreamBinding, to token: SubscriptionToken) {
         shared.withLock { $0.bindings[token] = binding }
     }
 
-    /// A token that nobody has had.
+    /// Returns an unused token.
     func newToken() -> SubscriptionToken {
         shared.withLock { shared in
             defer { shared.nextToken += 1 }
@@ -97,12 +97,12 @@ public final class Intake: NotificationSink {
         }
     }
 
-    /// The stream of a token; `nil` when its values go elsewhere, or it is forgotten.
+    /// Returns the stream of a token; `nil` if the token has no stream or was removed.
     func stream(of token: SubscriptionToken) -> StreamDefinition? {
         shared.withLock { $0.bindings[token]?.stream }
     }
 
-    /// Forgets the tokens and, after what is in the buffer, the decoders of `sessions`.
+    /// Removes the tokens and, after the current buffer, the decoders of `sessions`.
     func unbind(_ tokens: [SubscriptionToken], sessions: [Int]) {
         shared.withLock { shared in
             for token in tokens { shared.bindings[token] = nil }
@@ -110,13 +110,13 @@ public final class Intake: NotificationSink {
         }
     }
 
-    /// No more values come.
+    /// True if no more values are accepted.
     var isFinished: Bool { shared.withLock { $0.isFinished } }
 
-    /// How many values have come and wait.
+    /// The number of waiting values.
     var count: Int { shared.withLock { $0.buffer.entries.count } }
 
-    /// Swaps what has come for the empty `buffer`.
+    /// Swaps the waiting values for the empty `buffer`.
     func drain(into buffer: inout Buffer) {
         buffer.removeAll()
         let empty = buffer
@@ -127,12 +127,12 @@ public final class Intake: NotificationSink {
         }
     }
 
-    /// Makes ``arrivals`` give an element although nothing came.
+    /// Yields an element of ``arrivals`` without a new value.
     func wake() {
         arrived.yield()
     }
 
-    /// No more values come; ``arrivals`` ends.
+    /// Stops accepting values and ends ``arrivals``.
     public func finish() {
         shared.withLock { $0.isFinished = true }
         arrived.finish()

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdModel
 
 extension LinkFault {
-    /// What a failed operation means for the link; `action` says what was being done.
+    /// Creates the link's fault from a failed operation; `action` describes the operation.
     init(_ error: BluetoothError, while action: String) {
         let detail = "\(action): \(error.detail)"
         switch error.kind {
@@ -22,6 +22,6 @@ extension LinkFault {
         }
     }
 
-    /// The same fault, to be retried soon.
+    /// The same fault with an early retry.
     var transient: LinkFault { LinkFault(reason, detail) }
 }

@@ -4,11 +4,13 @@ import GattherdLog
 import GattherdModel
 
 extension LinkSession {
-    /// The most characteristics that are described, and the most descriptors that are read for it: a peripheral cannot
-    /// keep a session busy for ever with what it is.
+    /// The most described characteristics, and the most descriptor reads: the GATT table of a peripheral must not keep
+    /// a session busy for ever.
     private static let (mostDescribed, mostReads) = (32, 128)
 
-    /// Adds what no profile serves and the peripheral itself explains; never to a device whose profiles a person chose.
+    /// Adds streams for characteristics that no profile serves and that their descriptors explain.
+    ///
+    /// Devices with chosen profiles are left as they are.
     func describe(_ plan: ProfileAssignment) async throws(LinkFault) -> ProfileAssignment {
         guard let describe = surroundings.describe, device.profileNames == nil else { return plan }
         var described: [DescribedCharacteristic] = []
@@ -26,7 +28,8 @@ extension LinkSession {
         return plan
     }
 
-    /// The characteristics without a profile that have a Characteristic Presentation Format, with their descriptors.
+    /// Returns the characteristics without a profile that have a Characteristic Presentation Format, with their
+    /// descriptors.
     private func candidates(
         _ services: [RemoteService],
         beyond plan: ProfileAssignment
@@ -51,7 +54,7 @@ extension LinkSession {
         }
     }
 
-    /// What a characteristic's descriptors say; `nil` when none says how it is to be read, or they may not be read.
+    /// Returns the description in a characteristic's descriptors; `nil` if they have no format or are not readable.
     private func description(
         of remote: RemoteCharacteristic,
         _ descriptors: [RemoteDescriptor]

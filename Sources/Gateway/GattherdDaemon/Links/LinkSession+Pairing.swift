@@ -6,9 +6,9 @@ import GattherdSync
 extension LinkSession {
     private var bonds: BondKeeper { surroundings.bonds }
 
-    /// Pairs before anything is asked, where the device is to, or where it turned out to be necessary.
+    /// Pairs before the first request if the device's configuration demands it or an earlier request needed it.
     ///
-    /// - Returns: Whether it has.
+    /// - Returns: True if the device has paired.
     func pair() async throws(LinkFault) -> Bool {
         guard let method = try bonds.method(for: peripheral) else { return false }
         do throws(BluetoothError) {
@@ -20,8 +20,7 @@ extension LinkSession {
         }
     }
 
-    /// Reports that the link is of no use as soon as that is known: BlueZ 5.66 never answers a request that needs a
-    /// pairing which is refused.
+    /// Reports a rejected link at once: BlueZ 5.66 never completes a request whose pairing was refused.
     func watchPairing() async {
         for await standings in bonds.standings.watch() {
             guard let standing = standings[peripheral] else { continue }
@@ -34,7 +33,7 @@ extension LinkSession {
 }
 
 extension Supervisor {
-    /// Makes a link, unless the bond has to be seen to first.
+    /// Makes a link, after repairing its bond if necessary.
     func makeLink(_ link: PeripheralID) async throws(LinkFault) {
         let bonds = surroundings.bonds
         if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
@@ -46,7 +45,7 @@ extension Supervisor {
         } catch {
             if error.kind == .notConnected { bonds.attemptSucceeded(link) }
             if error.kind == .authentication { bonds.encryptionFailed(link) }
-            // Told at once, a verdict needs no other attempt.
+            // A fault that is already known ends the attempts at once.
             if let verdict = bonds.standings.state[link]?.verdict {
                 _ = bonds.hasJustLost(link)
                 throw verdict
@@ -56,7 +55,7 @@ extension Supervisor {
         }
     }
 
-    /// Removes a bond that the device has lost; it pairs again when it is seen again.
+    /// Removes a bond that the device has lost; the device pairs again after its next advertisement.
     private func repairBond(_ link: PeripheralID) async throws(BluetoothError) {
         let bonds = surroundings.bonds
         bonds.willForget(link)

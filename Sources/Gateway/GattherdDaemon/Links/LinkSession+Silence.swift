@@ -7,7 +7,7 @@ import GattherdSync
 import Synchronization
 
 extension LinkSession {
-    /// Carries out what the silence watch asks for, until cancelled or until the link proves dead.
+    /// Executes the actions of the silence watch until cancelled or until the link proves dead.
     func watchSilence(of streams: [Served]) async {
         let watched = WatchedStreams(streams, device)
         let catalogue = surroundings.catalogue
@@ -34,12 +34,12 @@ extension LinkSession {
         }
     }
 
-    /// The monotonic time of all sessions.
+    /// The monotonic time of all link sessions.
     private var now: Duration { SuspendingClock.now - surroundings.start }
 
     /// Sleeps until `deadline`, or until the peripheral is heard advertising.
     ///
-    /// - Returns: False when cancelled.
+    /// - Returns: False if cancelled.
     private func sleep(until deadline: Duration, orDoubtBeyond seen: UInt64) async -> Bool {
         await withTaskGroup { group in
             group.addTask { _ = try? await Task.sleep(for: deadline - now, clock: .loop) }
@@ -50,7 +50,7 @@ extension LinkSession {
         return !Task.isCancelled
     }
 
-    /// Does one step; false when the session is over.
+    /// Executes one action; returns false when the session is over.
     private func perform(
         _ step: SilenceWatch.Step,
         _ watch: inout SilenceWatch,
@@ -76,17 +76,18 @@ extension LinkSession {
 
     // MARK: - Probes
 
-    /// What a probe reads.
+    /// The target of a probe's read.
     private enum Target {
-        /// The subscription itself: every stream that notifies has it, and reading it has no effect.
+        /// The Client Characteristic Configuration descriptor: each notifying stream has one, and reads have no side
+        /// effect.
         case subscription(RemoteDescriptor)
         case value(RemoteCharacteristic)
     }
 
-    /// Values that a device has at rest, and that need no pairing.
+    /// Characteristics that are static in a device and need no pairing.
     private static let harmless: [BluetoothUUID] = [0x2A19, 0x2A00, 0x2A29, 0x2A24, 0x2A26, 0x2A01]
 
-    /// Sends the peripheral a request that it must answer.
+    /// Sends the peripheral a request that needs a response.
     private func probe(_ stream: Served?) async -> SilenceWatch.Outcome {
         surroundings.silenceProbes.add()
         log(.debug, "a silent link is probed")
@@ -106,7 +107,7 @@ extension LinkSession {
         }
     }
 
-    /// What can be read best; `nil` when there is nothing, or the table is being read anew.
+    /// Returns the best target; `nil` if nothing is readable or the table is being resolved again.
     private func target(_ stream: Served?) async -> Target? {
         guard let services = try? await surroundings.central.services(of: peripheral, timeout: .seconds(5)) else {
             return nil
@@ -122,12 +123,12 @@ extension LinkSession {
     }
 }
 
-/// The streams of a session, as the silence watch counts them.
+/// The streams of a link session as the silence watch counts them.
 private struct WatchedStreams: Sendable {
     private let streams: [LinkSession.Served]
     let limits: [SilenceLimit]
 
-    /// A link without a stream that is subscribed to is watched as a whole, unless the device is not to be watched.
+    /// Creates the streams; a link without a subscription is watched as a whole, unless the device disables the watch.
     init(_ streams: [LinkSession.Served], _ device: SupervisedDevice) {
         self.streams = streams
         let own = streams.map { stream in
@@ -137,7 +138,7 @@ private struct WatchedStreams: Sendable {
         limits = own + (isWatched ? [] : [.learned])
     }
 
-    /// How many values each stream has had, whether they were notified or read.
+    /// The number of values of each stream, notified and read.
     var counts: [UInt64] {
         streams.map { stream in
             let notified = stream.binding.values.load(ordering: .relaxed)
@@ -147,7 +148,7 @@ private struct WatchedStreams: Sendable {
 
     func stream(_ index: Int) -> LinkSession.Served? { streams.indices.contains(index) ? streams[index] : nil }
 
-    /// For people: what is silent, and for how long.
+    /// Returns text for people: the silent stream and the duration.
     func words(_ index: Int, _ silence: Duration) -> String {
         let seconds = max(1, silence.components.seconds)
         return stream(index).map { "no \($0.planned.name) for \(seconds) s" } ?? "no answer for \(seconds) s"
@@ -155,7 +156,7 @@ private struct WatchedStreams: Sendable {
 }
 
 extension LinkSession.Served {
-    /// True when the peripheral is to send values by itself.
+    /// True if the peripheral sends values of the stream by itself.
     fileprivate var isSubscribed: Bool {
         let mode = planned.descriptor.subscription
         return (mode == .notify || mode == .indicate) && planned.remote.properties.isNotifying
@@ -163,7 +164,7 @@ extension LinkSession.Served {
 }
 
 extension SilenceWatch.Cause {
-    /// For people, after what is silent.
+    /// Text for people, appended to the silent stream.
     fileprivate var words: String {
         switch self {
         case .noAnswer: ", and its link does not answer"
@@ -174,9 +175,9 @@ extension SilenceWatch.Cause {
 }
 
 extension BluetoothError {
-    /// True when the peripheral has answered, if with a refusal.
+    /// True if the peripheral has responded, even with an error.
     fileprivate var isAnswer: Bool {
-        // BlueZ 5.66 says so also of a request that got no answer.
+        // BlueZ 5.66 reports this code also for requests without a response.
         if kind == .att(0x0E) { return false }
         return isAboutAttribute || kind == .busy
     }

@@ -3,12 +3,12 @@ import GattherdModel
 import GattherdSync
 
 extension LinkSession {
-    /// The subscription that an answering characteristic needs.
+    /// Returns the key of the subscription that a responding characteristic needs.
     func key(of answering: RemoteCharacteristic) -> LinkSubscriptions.Key {
         LinkSubscriptions.Key(remote: answering, path: .signals, isAnswer: true)
     }
 
-    /// Enables what control points answer by, so that nothing is written before its answer can be heard.
+    /// Subscribes to the responses of control points, before anything is written to them.
     func listen(_ plan: ProfileAssignment) async throws(LinkFault) {
         for remote in plan.answering {
             let key = key(of: remote)
@@ -24,7 +24,7 @@ extension LinkSession {
         }
     }
 
-    /// Does what the profiles want done, in order.
+    /// Executes the tasks of the profiles in order.
     func carryOut(_ tasks: [ProfileAssignment.Task]) async throws(LinkFault) {
         for task in tasks {
             guard case .write(let octets, let isAcknowledged, _) = task.task.action else { continue }
@@ -36,7 +36,7 @@ extension LinkSession {
         }
     }
 
-    /// What is written where the device has told something already since we started.
+    /// Returns the bytes to write if an earlier value of the device allows to resume the task.
     private func resumed(_ task: ProfileAssignment.Task) -> [UInt8]? {
         guard let rule = task.task.resume else { return nil }
         let catalogue = surroundings.catalogue

@@ -6,25 +6,25 @@ import GattherdModel
 import GattherdSync
 import Synchronization
 
-/// One connection of one device, from the resolved GATT table to the end of the link.
+/// A session on one link of one device, from resolving the GATT table to the end of the link.
 struct LinkSession: Sendable {
     let device: SupervisedDevice
     let peripheral: PeripheralID
     let surroundings: LinkSessionContext
-    /// The subscriptions that the session before this one has left, and those of this one.
+    /// The subscriptions of this session and its predecessor on the link.
     let subscriptions: LinkSubscriptions
     let log: Log
-    /// The number of times that the peripheral was heard advertising during the session.
+    /// The number of advertisements heard during the session.
     let doubts: LatestValue<UInt64>
-    /// Tells the link machine how far we are.
+    /// Reports progress to the link machine.
     let report: @Sendable (LinkSessionProgress) -> Void
 
     private var central: any CentralBackend { surroundings.central }
     private var intake: Intake { surroundings.intake }
 
-    /// Runs until `end` has an element or ends; whatever was begun has ended when it returns.
+    /// Runs until `end` has an element or ends; all its operations have ended when it returns.
     ///
-    /// A session that is replaced leaves its subscriptions to the next one.
+    /// A replaced session leaves its subscriptions to its successor.
     func run(until end: AsyncStream<LinkSessionEnd>) async {
         let isReplaced = Locked(false)
         let answers = Locked<ResponseAwaiter?>(nil)
@@ -53,7 +53,7 @@ struct LinkSession: Sendable {
             let streams = try await prepare(plan)
             surroundings.bonds.served(peripheral)
             await note(plan)
-            // The link may have ended meanwhile, and the device may be none any more.
+            // The link may have ended meanwhile, or the device may have been removed.
             guard !Task.isCancelled else { return }
             report(.prepared(plan))
             await watch(streams)
@@ -76,7 +76,7 @@ struct LinkSession: Sendable {
         )
     }
 
-    /// Lets history know who the readings come from.
+    /// Records the device in history.
     private func note(_ plan: ProfileAssignment) async {
         let record = DeviceRecord(
             device: device.name,
@@ -91,19 +91,19 @@ struct LinkSession: Sendable {
         }
     }
 
-    /// A stream that is being served.
+    /// A stream in service.
     struct Served: Sendable {
         let planned: ProfileAssignment.Stream
         let binding: StreamBinding
-        /// For values that we ask for; the same stream, another source.
+        /// The binding for requested values: the same stream with another source.
         let readBinding: StreamBinding
 
         var isReadFirst: Bool { planned.descriptor.isReadFirst }
     }
 
-    /// Subscribes, carries out the connection tasks, then reads: no change falls between a read and its subscription.
+    /// Subscribes, runs the connection tasks, then reads: no change is missed between a read and its subscription.
     ///
-    /// Values that other streams are decoded by are read before those streams can notify.
+    /// Values that other streams need for decoding are read before those streams can notify.
     private func prepare(_ plan: ProfileAssignment) async throws(LinkFault) -> [Served] {
         let decoders = subscriptions.assignDecoders(to: plan.streams, next: surroundings.catalogue.newSession)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
@@ -156,7 +156,7 @@ struct LinkSession: Sendable {
         return Served(planned: stream, binding: binding(source), readBinding: binding(.read))
     }
 
-    /// The subscription that a stream needs; `nil` if it is polled, or read at every connection instead.
+    /// Returns the key of the subscription that a stream needs; `nil` if it is polled or read at each connection.
     private func key(of stream: Served) -> LinkSubscriptions.Key? {
         let (descriptor, remote) = (stream.planned.descriptor, stream.planned.remote)
         guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return nil }
@@ -166,7 +166,7 @@ struct LinkSession: Sendable {
         return LinkSubscriptions.Key(remote: remote, path: path, isAnswer: false)
     }
 
-    /// Subscribes a stream, or gives it the subscription that the session before it had.
+    /// Subscribes to a stream, or takes over the subscription of the previous session.
     private func subscribe(_ stream: Served) async throws(LinkFault) {
         guard let key = key(of: stream) else { return }
         let token = subscriptions.token(of: key) ?? intake.newToken()
@@ -181,7 +181,7 @@ struct LinkSession: Sendable {
         }
     }
 
-    /// Ends what the session before this one has subscribed, and this one does not want.
+    /// Ends the subscriptions of the previous session that this session does not need.
     private func endSubscriptions(except wanted: [LinkSubscriptions.Key]) async {
         let ended = subscriptions.retain(Set(wanted))
         let remotes = Set(wanted.map(\.remote))
@@ -218,7 +218,7 @@ struct LinkSession: Sendable {
         try tolerate(error, isRequired: isRequired, of: name, while: action)
     }
 
-    /// What the profile can do without must not cost the device its link.
+    /// Ignores the failure of an optional operation unless it affects the whole link.
     func tolerate(
         _ error: BluetoothError,
         isRequired: Bool,
@@ -238,7 +238,7 @@ struct LinkSession: Sendable {
         )
     }
 
-    /// Polls what is polled and probes what is silent, until cancelled or until the link proves dead.
+    /// Polls streams and probes silent ones, until cancelled or until the link proves dead.
     private func watch(_ streams: [Served]) async {
         await withTaskGroup { group in
             for stream in streams {
@@ -247,11 +247,11 @@ struct LinkSession: Sendable {
             group.addTask { await watchSilence(of: streams) }
             await group.waitForAll()
         }
-        // The session lasts as long as the link, also when there is nothing to watch.
+        // A session without polled or watched streams lasts as long as its link.
         for await _ in AsyncStream.makeStream(of: Void.self).stream {}
     }
 
-    /// Reads a stream again and again, until cancelled or until the link proves dead.
+    /// Polls a stream until cancelled or until the link proves dead.
     private func poll(_ stream: Served, every period: Duration) async {
         var isStalled = false
         while (try? await Task.sleep(for: period, clock: .loop)) != nil {
@@ -277,18 +277,18 @@ struct LinkSession: Sendable {
         intake.unbind(all.tokens, sessions: all.decoders)
     }
 
-    /// Says once for each session that the device has more than is served.
+    /// Logs once per session that the device has more characteristics than are served.
     private func noteUnserved(_ plan: ProfileAssignment) {
         guard !plan.unserved.isEmpty else { return }
-        let detail =
-            "\(plan.unserved.count) characteristics are not served: a device has \(ProfileAssignment.mostStreams) streams at most"
+        let limit = ProfileAssignment.mostStreams
+        let detail = "\(plan.unserved.count) characteristics are not served: a device has \(limit) streams at most"
         log(.warning, "a device has too many characteristics", [.init("detail", detail)])
         surroundings.recorder.record(device: device.name, kind: "stream", ["error": .text(detail)])
     }
 }
 
 extension NotificationPath {
-    /// The name of the other path, for people.
+    /// The name of the other notification path, for people.
     fileprivate var other: String {
         switch self {
         case .signals: "a socket"
@@ -297,18 +297,18 @@ extension NotificationPath {
     }
 }
 
-/// How far a session has come.
+/// The progress of a link session.
 enum LinkSessionProgress: Sendable {
     case discovered
     case prepared(ProfileAssignment)
-    /// Whether the link works cannot be said, as bluetoothd does not answer.
+    /// The state of the link is unknown because bluetoothd does not answer.
     case stalled(String)
     case resumed
     case failed(LinkFault)
 }
 
 extension BluetoothError {
-    /// True when only the one characteristic is affected, and not the link.
+    /// True if the error affects only the characteristic and not the link.
     var isAboutAttribute: Bool {
         switch kind {
         case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
@@ -321,7 +321,7 @@ extension BluetoothError {
 }
 
 extension CharacteristicProperties {
-    /// True also when the platform did not say what is allowed.
+    /// True if reading is allowed, or if the platform did not report the properties.
     var isReadable: Bool { isEmpty || contains(.read) }
     var isNotifying: Bool { isEmpty || !isDisjoint(with: [.notify, .indicate]) }
 }

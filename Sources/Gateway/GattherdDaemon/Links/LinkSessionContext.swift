@@ -5,7 +5,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// What a session needs of the daemon, whichever device it serves.
+/// The daemon's parts that each link session uses.
 struct LinkSessionContext: Sendable {
     let central: any CentralBackend
     let intake: Intake
@@ -17,14 +17,14 @@ struct LinkSessionContext: Sendable {
     let now: @Sendable () -> Timestamp
     let resolveTimeout: Duration
     let describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
-    /// How patient to be with silent streams.
+    /// The policy for silent streams.
     let silence: SilenceWatch.Policy
     let silenceProbes: Counter
-    /// From when on the times of silence watches count.
+    /// The start of the silence watches' time.
     let start = SuspendingClock.now
     let peripheralNames = Locked<[PeripheralID: String]>([:])
 
-    /// The streams whose subscription ended, or had to be made anew, while the link was up.
+    /// The number of streams whose subscription ended or was renewed while the link was up.
     let interruptions: Counter
 
     /// Counts and records that values of a stream may be missing.
@@ -38,7 +38,7 @@ struct LinkSessionContext: Sendable {
         )
     }
 
-    /// What the peripheral calls itself, as last heard.
+    /// Returns the peripheral's own name as last advertised.
     func peripheralName(_ id: PeripheralID) -> String? {
         peripheralNames.withLock { $0[id] }
     }

@@ -4,14 +4,14 @@ import GattherdSync
 
 /// The subscriptions and decoders of one link.
 ///
-/// They outlive a session that is replaced on the same link: a characteristic that both sessions use stays subscribed,
-/// its values go on without a gap, and its decoder remembers what came before.
+/// They outlive a session that is replaced on the same link. A characteristic that both sessions use stays subscribed:
+/// its values continue without a gap, and its decoder keeps its state.
 final class LinkSubscriptions: Sendable {
-    /// A subscription that a session wants.
+    /// The key of a subscription that a session needs.
     struct Key: Hashable, Sendable {
         let remote: RemoteCharacteristic
         let path: NotificationPath
-        /// True for a characteristic that answers what is written, and is no stream.
+        /// True for a characteristic that carries responses to writes and is no stream.
         let isAnswer: Bool
     }
 
@@ -23,13 +23,13 @@ final class LinkSubscriptions: Sendable {
     private struct Shared: Sendable {
         var tokens: [Key: SubscriptionToken] = [:]
         var decoders: [Decoder: Int] = [:]
-        /// Decoders without a stream, which end when nothing of theirs can come any more.
+        /// Decoders without a stream; they end when no more values of theirs can arrive.
         var retired: Set<Int> = []
     }
 
     private let shared = Locked(Shared())
 
-    /// The token of a subscription, if it was made.
+    /// Returns the token of a subscription, if there is one.
     func token(of key: Key) -> SubscriptionToken? {
         shared.withLock { $0.tokens[key] }
     }
@@ -42,7 +42,7 @@ final class LinkSubscriptions: Sendable {
         shared.withLock { $0.tokens[key] = nil }
     }
 
-    /// Removes all subscriptions but `wanted`, and returns what was removed.
+    /// Removes all subscriptions except `wanted` and returns them.
     func retain(_ wanted: Set<Key>) -> [Key: SubscriptionToken] {
         shared.withLock { shared in
             let rest = shared.tokens.filter { !wanted.contains($0.key) }
@@ -51,8 +51,9 @@ final class LinkSubscriptions: Sendable {
         }
     }
 
-    /// Assigns a decoder to each stream, by ``ProfileAssignment/Stream/decoder``: the one that the link had, if the profile
-    /// is the same, or the `next`.
+    /// Assigns a decoder to each stream, by ``ProfileAssignment/Stream/decoder``.
+    ///
+    /// A decoder of the link is reused if the profile is unchanged; otherwise `next` makes one.
     func assignDecoders(to streams: [ProfileAssignment.Stream], next: () -> Int) -> [String: Int] {
         shared.withLock { shared in
             var decoders: [Decoder: Int] = [:]
@@ -66,7 +67,7 @@ final class LinkSubscriptions: Sendable {
         }
     }
 
-    /// Removes the decoders without a stream, and returns them.
+    /// Removes and returns the decoders without a stream.
     func takeRetiredDecoders() -> [Int] {
         shared.withLock { shared in
             defer { shared.retired = [] }
@@ -74,7 +75,7 @@ final class LinkSubscriptions: Sendable {
         }
     }
 
-    /// Removes everything, and returns it.
+    /// Removes and returns everything.
     func takeAll() -> (tokens: [SubscriptionToken], decoders: [Int]) {
         shared.withLock { shared in
             defer { shared = Shared() }
@@ -83,9 +84,9 @@ final class LinkSubscriptions: Sendable {
     }
 }
 
-/// Why a session ends.
+/// The reason for the end of a link session.
 enum LinkSessionEnd: Sendable {
-    /// The link ends or is not ours any more.
+    /// The link ends, or the device is removed.
     case closed
     /// Another session takes over on the same link.
     case replaced

@@ -2,15 +2,15 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// What decoding needs to know of a device that advertises.
+/// The decoder's view of an advertising device.
 struct Advertiser: Sendable {
     let sender: Sender
     let census: MetricCatalogue
-    /// The stream's metrics are all that its format knows: only those that were heard are the device's.
+    /// True if the stream's metrics are all that its format defines: the device has only those that were heard.
     let isOpen: Bool
 }
 
-/// The streams and metrics that a device has told of: a format may know many more than a device has.
+/// The streams and metrics that a device has sent so far; a format may define many more.
 final class MetricCatalogue: Sendable {
     private struct Shared: Sendable {
         var streams: [StreamDefinition] = []
@@ -26,7 +26,7 @@ final class MetricCatalogue: Sendable {
         self.describe = describe
     }
 
-    /// Takes note of a reading, and describes the device when there is something new in it.
+    /// Adds the metrics of a reading and describes the device if one is new.
     func note(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
         let isNews = shared.withLock { shared in
             if let position = shared.streams.firstIndex(where: { $0 === stream }) {

@@ -2,30 +2,32 @@ import GattherdBluetooth
 import GattherdGATT
 import GattherdModel
 
-/// Which characteristics of a connected peripheral serve which profile.
+/// The assignment of a peripheral's characteristics to profiles.
 ///
 /// The peripheral decides how many characteristics there are: all work here is linear in their number.
 struct ProfileAssignment: Sendable {
     /// The most streams of one device.
     ///
-    /// Each costs a write to the peripheral at every connection, a series in history and topics.
+    /// Each stream costs a write to the peripheral per connection, a series in history and topics.
     static let mostStreams = 256
 
     struct Stream: Sendable {
         let profile: any Profile
-        /// The position in the profile's characteristics.
+        /// The index in the profile's characteristics.
         let index: Int
         let remote: RemoteCharacteristic
-        /// The profile's, with a number where the device has several of them.
+        /// The profile's name for the stream, with a number if the device has several of the kind.
         let name: String
-        /// The one that tasks, and echoes of controls, are about.
+        /// True for the stream that tasks and echoes of controls refer to.
         let isFirst: Bool
 
         var descriptor: CharacteristicDescriptor { profile.characteristics[index] }
-        /// Streams of one decoder have the same: what a profile remembers of one sensor is not another one's.
+        /// The name of the stream's decoder.
+        ///
+        /// Streams with one decoder share its state; further sensors of a kind have decoders of their own.
         var decoder: String { isFirst ? profile.name : "\(profile.name)/\(name)" }
 
-        /// How often it is read; `nil` when it tells by itself, or only once.
+        /// The polling interval; `nil` if the stream notifies or is read once.
         var pollPeriod: Duration? {
             if case .poll(let period) = descriptor.subscription { return period }
             return remote.properties.isNotifying ? nil : descriptor.pollInstead
@@ -34,10 +36,10 @@ struct ProfileAssignment: Sendable {
 
     struct Control: Sendable {
         let profile: any Profile
-        /// The position in the profile's controls.
+        /// The index in the profile's controls.
         let index: Int
         let remote: RemoteCharacteristic
-        /// What answers a write; `nil` when nothing does.
+        /// The expected response to a write; `nil` for none.
         let exchange: ResponseExpectation?
 
         var descriptor: ControlDescriptor { profile.controls[index] }
@@ -47,7 +49,7 @@ struct ProfileAssignment: Sendable {
         let profile: any Profile
         let task: ConnectionTaskDescriptor
         let remote: RemoteCharacteristic
-        /// What answers the write; `nil` when nothing does.
+        /// The expected response to the write; `nil` for none.
         let exchange: ResponseExpectation?
     }
 
@@ -55,33 +57,33 @@ struct ProfileAssignment: Sendable {
     private(set) var streams: [Stream] = []
     private(set) var controls: [Control] = []
     private(set) var tasks: [Task] = []
-    /// Where the answers of this connection arrive.
+    /// The awaited responses of this connection.
     let answers = ResponseAwaiter()
-    /// The handles of the characteristics that a profile would serve beyond ``mostStreams``.
+    /// The handles of the characteristics that profiles would serve beyond ``mostStreams``.
     private(set) var unserved: Set<String> = []
     private let table: [RemoteCharacteristic]
-    /// The characteristics by their UUIDs, in the order of the table.
+    /// The characteristics by UUID, in the order of the table.
     private let byUUID: [BluetoothUUID: [RemoteCharacteristic]]
-    /// The handles of the characteristics that streams decode.
+    /// The handles of the characteristics that streams use.
     private var streamed: Set<String> = []
     private var names: Set<String> = []
-    /// The numbers that the next streams of a name get.
+    /// The next number for each stream name.
     private var numbers: [String: Int] = [:]
-    /// The candidates that serve.
+    /// The candidates that serve the device.
     private var basis: [ProfileIdentity] = []
 
-    /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
+    /// Assigns the characteristics of a GATT table; each serves the first profile that wants it.
     ///
     /// - Parameters:
     ///   - candidates: Profiles in order of preference.
-    ///   - areChosen: True when a person named them for this device: then all must fit.
+    ///   - areChosen: True if the configuration names them for this device: then all must fit.
     ///   - table: The peripheral's characteristics.
-    /// - Throws: A permanent ``LinkFault`` when something that must be there is missing.
+    /// - Throws: A permanent ``LinkFault`` if a required characteristic is missing.
     init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
         let services = Set(table.map(\.service))
         let byUUID = Dictionary(grouping: table, by: \.uuid)
         let matching = candidates.filter { Self.matches($0, services, byUUID) }
-        // What knows the service knows better than what only knows the characteristic.
+        // Profiles that match a service are more specific than those that match only a characteristic.
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
         self.table = table
         self.byUUID = byUUID
@@ -90,13 +92,15 @@ struct ProfileAssignment: Sendable {
         basis = profiles.map(ProfileIdentity.init)
     }
 
-    /// True when `candidates` would serve the same peripheral in the same way.
+    /// Returns true if `candidates` would serve the peripheral in the same way.
     func isMade(of candidates: [any Profile], areChosen: Bool) -> Bool {
         let other = try? ProfileAssignment(candidates: candidates, areChosen: areChosen, table: table)
         return other?.basis == basis
     }
 
-    /// - Throws: A permanent ``LinkFault`` when there is nothing to serve.
+    /// Checks that something is served.
+    ///
+    /// - Throws: A permanent ``LinkFault`` if nothing is served.
     func checkThatItServes() throws(LinkFault) {
         guard streams.isEmpty, controls.isEmpty else { return }
         let found = Set(table.map(\.service)).map(\.description).sorted().joined(separator: ", ")
@@ -108,7 +112,7 @@ struct ProfileAssignment: Sendable {
         throw LinkFault(.profileMismatch, reason, isPermanent: true)
     }
 
-    /// The handles of the characteristics that a profile decodes or writes to.
+    /// The handles of the characteristics that profiles decode or write.
     var servedHandles: Set<String> { streamed.union(controls.map(\.remote.handle)) }
 
     /// The names of all streams.
@@ -124,7 +128,7 @@ struct ProfileAssignment: Sendable {
         return profile.characteristics.contains { byUUID[$0.uuid] != nil }
     }
 
-    /// Finds what a profile wants.
+    /// Assigns the characteristics that a profile needs.
     mutating func add(_ profile: any Profile) throws(LinkFault) {
         let served = streams.count + controls.count
         defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
@@ -145,9 +149,9 @@ struct ProfileAssignment: Sendable {
         for task in profile.tasks { try add(task, of: profile) }
     }
 
-    /// Finds what a device has several of, such as two thermometers: the next ones are `temperature_2` and so on.
+    /// Assigns further characteristics of one kind, such as a second thermometer: `temperature_2` and so on.
     ///
-    /// Comes after everything else, so that what another profile wants of the device is not taken from it.
+    /// This is the last step, so that no characteristic of another profile is taken.
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
             for remote in candidates(wanted, for: profile) where !streamed.contains(remote.handle) {
@@ -180,7 +184,7 @@ struct ProfileAssignment: Sendable {
         return "\(stream)_\(number)"
     }
 
-    /// The characteristics that a profile's characteristic may stand for, in the order of the table.
+    /// Returns the characteristics that match a profile's characteristic, in the order of the table.
     private func candidates(
         _ wanted: CharacteristicDescriptor,
         for profile: any Profile
@@ -229,7 +233,7 @@ struct ProfileAssignment: Sendable {
 }
 
 extension ProfileAssignment {
-    /// The characteristics that are only listened to: what answers, and what is enabled for the device's sake.
+    /// The characteristics that carry responses, or are subscribed only because a task demands it.
     var answering: [RemoteCharacteristic] {
         var handles: Set<String> = []
         let listening = tasks.filter { $0.task.action == .listen }.map(\.remote)
@@ -237,14 +241,14 @@ extension ProfileAssignment {
         return (listening + exchanges.map(\.remote)).filter { handles.insert($0.handle).inserted }
     }
 
-    /// How a task goes on from what a stream shows; `nil` when none does.
+    /// Returns the rule by which a task resumes from the stream's newest value; `nil` for none.
     func resumption(from stream: Stream) -> ResumeRule? {
         guard stream.isFirst else { return nil }
         let tasks = tasks.filter { $0.profile.name == stream.profile.name }
         return tasks.compactMap(\.task.resume).first { $0.stream == stream.descriptor.stream }
     }
 
-    /// True when a task that must succeed listens to `remote`.
+    /// Returns true if a required task subscribes to `remote`.
     func requires(_ remote: RemoteCharacteristic) -> Bool {
         tasks.contains { $0.task.isRequired && (($0.exchange?.remote ?? $0.remote).handle == remote.handle) }
     }

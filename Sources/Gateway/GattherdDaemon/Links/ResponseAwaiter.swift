@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdModel
 import GattherdSync
 
-/// Where one connection's answers to what was written arrive.
+/// Waits for the device's responses to writes on one connection.
 final class ResponseAwaiter: NotificationSink {
     private struct Listener: Sendable {
         let characteristic: String
@@ -18,7 +18,7 @@ final class ResponseAwaiter: NotificationSink {
 
     private let shared = Locked(Shared())
 
-    /// Values that come under `token` are answers of `characteristic`.
+    /// Routes the values of `token` as responses of `characteristic`.
     func bind(_ token: SubscriptionToken, to characteristic: RemoteCharacteristic) {
         shared.withLock { $0.characteristics[token] = characteristic.handle }
     }
@@ -34,10 +34,10 @@ final class ResponseAwaiter: NotificationSink {
         }
     }
 
-    /// Writes, and waits for what the device says to it.
+    /// Writes and waits for the response of the device.
     ///
-    /// - Returns: What it said; `nil` when it said nothing in time, or the link has ended.
-    /// - Throws: What `write` throws.
+    /// - Returns: The response; `nil` after a timeout or the end of the link.
+    /// - Throws: The error of `write`.
     func verdict(
         by rule: ResponseRule,
         of characteristic: RemoteCharacteristic,
@@ -62,7 +62,7 @@ final class ResponseAwaiter: NotificationSink {
         }
     }
 
-    /// Nobody will answer any more.
+    /// Ends all waiting: no more responses arrive.
     func close() {
         let listeners = shared.withLock { shared in
             shared.isClosed = true
@@ -87,7 +87,7 @@ final class ResponseAwaiter: NotificationSink {
     }
 }
 
-/// What answers a write of a control or a task, and where.
+/// The expected response to a control's or task's write, and its characteristic.
 struct ResponseExpectation: Sendable {
     let desk: ResponseAwaiter
     let rule: ResponseRule

@@ -2,21 +2,21 @@ public import GattherdModel
 import GattherdSync
 import Synchronization
 
-/// What one device has sent so far, counted where it is decoded.
+/// The counts of one device's readings and rejects, updated by the decoder.
 public final class DeviceMeter: Sendable {
     private let readingCount = Atomic<UInt64>(0)
     private let rejectCount = Atomic<UInt64>(0)
     private let lastMicroseconds = Atomic<Int64>(0)
     /// The rejects of each stream since its last reading.
     private let streaks = Locked<[String: RejectStreak]>([:])
-    /// True while ``streaks`` has some, so that readings need no lock otherwise.
+    /// True while ``streaks`` is not empty; readings then need no lock in the usual case.
     private let hasStreaks = Atomic<Bool>(false)
 
     public init() {}
 
-    /// Readings that decoded since the start.
+    /// The readings decoded since the start.
     public var readings: UInt64 { readingCount.load(ordering: .relaxed) }
-    /// Payloads that did not decode since the start.
+    /// The payloads rejected since the start.
     public var rejects: UInt64 { rejectCount.load(ordering: .relaxed) }
 
     /// When the newest reading was received.
@@ -25,13 +25,13 @@ public final class DeviceMeter: Sendable {
         return microseconds == 0 ? nil : Timestamp(microseconds: microseconds)
     }
 
-    /// The streams of which nothing decodes, and the reasons, in the order of their names.
+    /// The undecodable streams with reasons, sorted by name.
     public var undecodable: [(stream: String, reason: String)] {
         let streaks = streaks.withLock { $0.filter { $0.value.isUndecodable } }
         return streaks.sorted { $0.key < $1.key }.map { ($0.key, $0.value.reason) }
     }
 
-    /// Ends what is known of undecodable streams: the device is decoded in another way from now on.
+    /// Clears the streaks: the device gets other decoders.
     func endRejectStreaks() {
         hasStreaks.store(false, ordering: .relaxed)
         streaks.withLock { $0 = [:] }
@@ -44,7 +44,7 @@ public final class DeviceMeter: Sendable {
         streaks.withLock { $0[stream]?.end() }
     }
 
-    /// Returns true if people should hear that nothing of the stream decodes.
+    /// Counts a reject; returns true if the undecodable stream should be reported.
     func countReject(of stream: String, _ reason: String, at time: Timestamp) -> Bool {
         rejectCount.wrappingAdd(1, ordering: .relaxed)
         hasStreaks.store(true, ordering: .relaxed)
@@ -52,11 +52,11 @@ public final class DeviceMeter: Sendable {
     }
 }
 
-/// The rejects of one stream since its last reading, over all connections.
+/// The rejects of one stream since its last reading, across connections.
 struct RejectStreak {
-    /// Fewer are what happens now and then.
+    /// The number of rejects that makes a stream undecodable; fewer happen occasionally.
     private static let limit = 3
-    /// The shortest time between two reports of a stream that decodes now and then.
+    /// The shortest time between two reports of an unstable stream.
     private static let pause = Duration.seconds(3600)
 
     private(set) var reason = ""
@@ -65,7 +65,7 @@ struct RejectStreak {
 
     var isUndecodable: Bool { count >= Self.limit }
 
-    /// Returns true when the stream becomes one of which nothing decodes, at most once an hour.
+    /// Adds a reject; returns true if the stream becomes undecodable, at most once an hour.
     mutating func add(_ reason: String, at time: Timestamp) -> Bool {
         self.reason = reason
         count = min(count + 1, Self.limit + 1)
@@ -80,23 +80,23 @@ struct RejectStreak {
     }
 }
 
-/// Where the values of one characteristic of one connection go.
+/// The destination of one characteristic's values on one connection.
 final class StreamBinding: Sendable {
     let stream: StreamDefinition
     let profile: any Profile
-    /// The position in the profile's characteristics.
+    /// The index in the profile's characteristics.
     let characteristic: Int
-    /// The same for all bindings of one profile on one connection: they share a decoder.
+    /// The decoder's number, shared by all bindings of one profile on one connection.
     let session: Int
     let source: ReadingSource
     let meter: DeviceMeter
-    /// How many values have come; for the watch over silent streams.
+    /// The number of values, for the silence watch.
     let values = Atomic<UInt64>(0)
-    /// The newest value of the first metric, where a control wants to know the echo of what it wrote.
+    /// The newest value of the first metric, if a control reads its echo from the stream.
     let echo: Locked<SampleValue?>?
-    /// How far the device has come, where a task wants to go on from there.
+    /// The newest value of the metric that a task resumes from, if any.
     let progress: StreamProgress?
-    /// Who advertises; `nil` for a device that is connected.
+    /// The advertising device; `nil` for a connected device.
     let advertiser: Advertiser?
 
     init(
@@ -126,13 +126,13 @@ final class StreamBinding: Sendable {
     }
 }
 
-/// The newest value of one metric of a stream, over all connections.
+/// The newest value of one metric of a stream, across connections.
 struct StreamProgress: Sendable {
-    /// The metric's position.
+    /// The metric's index.
     let metric: Int
     let newest: Locked<Int64?>
 
-    /// Takes note of a reading.
+    /// Updates the value from a reading.
     func note(_ samples: ArraySlice<Sample>) {
         guard case .integer(let number) = samples.last(where: { $0.metric == metric })?.value else { return }
         newest.withLock { $0 = number }

@@ -2,7 +2,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// What outlives the connections of a device: a definition of each stream, its newest value, how far it has come.
+/// The state of devices that outlives their connections: stream definitions, newest values and progress of tasks.
 final class StreamCatalogue: Sendable {
     private struct Key: Hashable, Sendable {
         let device: String
@@ -20,7 +20,7 @@ final class StreamCatalogue: Sendable {
 
     private let shared = Locked(Shared())
 
-    /// The definition of a planned stream; the same object for each connection.
+    /// Returns the definition of a planned stream; the same object for each connection.
     func stream(device: String, _ planned: ProfileAssignment.Stream) -> StreamDefinition {
         let descriptor = planned.descriptor
         let key = Key(device: device, profile: planned.profile.name, stream: planned.name)
@@ -37,7 +37,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// Lets go of a device that is none any more; a session that still ends has its own.
+    /// Removes a device; a session that is still ending keeps its own references.
     func forget(device: String) {
         shared.withLock { shared in
             shared.streams = shared.streams.filter { $0.key.device != device }
@@ -47,7 +47,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// Where the newest value of a stream is, for the control that writes it.
+    /// Returns the holder of a stream's newest value, for the control that writes it.
     func echo(device: String, stream: String) -> Locked<SampleValue?> {
         let key = Key(device: device, profile: "", stream: stream)
         return shared.withLock { shared in
@@ -58,7 +58,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// The newest value of a stream since the last look.
+    /// Removes and returns the newest value of a stream.
     func takeEcho(device: String, stream: String) -> SampleValue? {
         let echo = shared.withLock { $0.echoes[Key(device: device, profile: "", stream: stream)] }
         return echo?.withLock { value in
@@ -67,7 +67,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// How far a device has come with what a task asks it for.
+    /// Returns the device's progress for the resume rule of a task.
     func progress(device: String, profile: String, _ rule: ResumeRule) -> StreamProgress {
         let key = Key(device: device, profile: profile, stream: rule.stream)
         return shared.withLock { shared in
@@ -77,7 +77,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// The links that a stream's silence has cost, as ``setSilence(_:of:)`` was told last.
+    /// Returns the last value of ``setSilence(_:of:)``: the links that the stream's silence has cost.
     func silence(of stream: StreamDefinition) -> SilenceWatch.Memory {
         let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
         return shared.withLock { $0.silences[key] ?? .init() }
@@ -88,7 +88,7 @@ final class StreamCatalogue: Sendable {
         shared.withLock { $0.silences[key] = memory }
     }
 
-    /// A new number for a decoder.
+    /// Returns a new number for a decoder.
     func newSession() -> Int {
         shared.withLock { shared in
             defer { shared.nextSession += 1 }

@@ -3,9 +3,9 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// A device that is only listened to, and where what it advertises goes.
+/// A device that is never connected, and the destination of its advertisements.
 struct Sensor: Sendable {
-    /// One of the frames of its profiles.
+    /// A frame that the device's profiles decode.
     struct Frame: Hashable, Sendable {
         let profile: Int
         let index: Int
@@ -15,17 +15,17 @@ struct Sensor: Sendable {
     let profiles: [any Profile]
     let silence: Duration
     let bindings: [Frame: StreamBinding]
-    /// What the device has told of so far.
+    /// The streams and metrics heard so far.
     let census: MetricCatalogue
-    /// What is heard of it after it was away.
+    /// The first advertisement after each absence.
     let arrivals: AsyncStream<HeardAdvertisement>
     let wake: AsyncStream<HeardAdvertisement>.Continuation
 
     /// - Parameters:
-    ///   - device: Who is listened to; `nil` comes of one that is connected.
+    ///   - device: The device; the result is `nil` for one that is connected.
     ///   - all: All profiles.
-    ///   - newSession: Gives each decoder a number.
-    ///   - describe: Tells the world what the device has; called again when it has more.
+    ///   - newSession: Returns a number for each decoder.
+    ///   - describe: Publishes the device's description; called again for new metrics.
     init?(
         _ device: SupervisedDevice,
         _ all: [any Profile],
@@ -58,14 +58,14 @@ struct Sensor: Sendable {
         (arrivals, wake) = AsyncStream.makeStream(of: HeardAdvertisement.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// The decoders of its profiles.
+    /// The decoders of the sensor's profiles.
     var sessions: [Int] { bindings.values.map(\.session) }
 
     private static func profiles(of device: SupervisedDevice, from all: [any Profile]) -> [any Profile] {
         (device.profileNames ?? []).compactMap { name in all.first { $0.name == name && $0.isForAdvertisements } }
     }
 
-    /// True when the configuration and the profiles say of `device` what they said of this one.
+    /// Returns true if the configuration and the profiles are the same for `device`.
     func isMade(of device: SupervisedDevice, _ all: [any Profile]) -> Bool {
         self.device.name == device.name && self.device.isConfigured(as: device)
             && profiles.map(ProfileIdentity.init) == Self.profiles(of: device, from: all).map(ProfileIdentity.init)
@@ -75,7 +75,7 @@ struct Sensor: Sendable {
         device.adapter.map { $0 == advertisement.peripheral.adapter } ?? true
     }
 
-    /// The frames of its profiles that some octets are.
+    /// Returns the frames of the sensor's profiles that match the given bytes.
     func places(of frame: HeardAdvertisement.Frame, name: String?) -> [Frame] {
         profiles.enumerated().compactMap { position, profile in
             profile.frame(frame.octets, from: frame.source, name: name).map { Frame(profile: position, index: $0) }

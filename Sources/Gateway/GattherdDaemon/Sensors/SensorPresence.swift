@@ -1,9 +1,9 @@
 import GattherdBluetooth
 import GattherdModel
 
-/// What was heard of one sensor.
+/// The presence of one sensor and its last frames.
 struct SensorPresence: Sendable {
-    /// Octets that were not told yet, and where they go.
+    /// New bytes and their destination.
     typealias New = (octets: [UInt8], binding: StreamBinding)
 
     private struct Told: Sendable {
@@ -16,7 +16,7 @@ struct SensorPresence: Sendable {
 
     var isAway: Bool { lastHeard == nil }
 
-    /// Gives what of the advertisement is new.
+    /// Records an advertisement and returns its new frames.
     mutating func note(
         _ advertisement: HeardAdvertisement,
         of sensor: Sensor,
@@ -46,7 +46,7 @@ struct SensorPresence: Sendable {
         return now - told.time >= binding.profile.advertisements[binding.characteristic].renewal
     }
 
-    /// How long the sensor may still be silent; `nil` when it is away from now on.
+    /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
     mutating func patience(_ silence: Duration, now: SuspendingClock.Instant) -> Duration? {
         guard let heard = lastHeard, heard + silence > now else {
             lastHeard = nil

@@ -3,13 +3,13 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// The devices that are only listened to: their advertisements go to the intake, and who is silent for too long is away.
+/// Passes the advertisements of sensors to the intake and tracks which sensors are away.
 final class SensorWatch: AdvertisementSink {
-    /// What becomes of a sensor.
+    /// A change of a sensor's presence.
     enum News: Hashable, Sendable {
-        /// It was away, and now there is this of it.
+        /// The sensor returned with this advertisement.
         case heard(HeardAdvertisement)
-        /// It is away.
+        /// The sensor is away.
         case silent
     }
 
@@ -21,16 +21,16 @@ final class SensorWatch: AdvertisementSink {
     private let sensors = Locked<[BluetoothAddress: Watched]>([:])
     private let intake: Intake
     private let clock = LoopClock.loop
-    /// Those that are new.
+    /// The sensors to follow from now on.
     private let arrivals: AsyncStream<Sensor>
     private let arrived: AsyncStream<Sensor>.Continuation
-    /// One element when there are others than before.
+    /// Yields one element when the set of sensors has changed.
     let replacements: AsyncStream<Void>
     private let replaced: AsyncStream<Void>.Continuation
 
     init(intake: Intake) {
         self.intake = intake
-        // Bounded by the number of devices and of reloads.
+        // Bounded by the number of devices and reloads.
         (arrivals, arrived) = AsyncStream.makeStream(of: Sensor.self, bufferingPolicy: .unbounded)
         (replacements, replaced) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
@@ -40,13 +40,13 @@ final class SensorWatch: AdvertisementSink {
 
     subscript(name: String) -> SupervisedDevice? { devices.first { $0.name == name } }
 
-    /// The adapters that listen for somebody; `nil` for all.
+    /// The adapters that must listen; `nil` for all.
     var adapters: Set<BluetoothAddress>? {
         let pinned = all.map(\.device.adapter)
         return pinned.contains(nil) ? nil : Set(pinned.compactMap(\.self))
     }
 
-    /// What the central is to hand on.
+    /// The advertisements that the central must pass on.
     var wishes: AdvertisementWatch {
         let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
         return AdvertisementWatch(
@@ -59,9 +59,9 @@ final class SensorWatch: AdvertisementSink {
 
     private var all: [Sensor] { sensors.withLock { $0.values.map(\.sensor) } }
 
-    /// Listens to those of `devices` that are never connected, instead of to whom it did before.
+    /// Replaces the sensors by those of `devices` that are never connected.
     ///
-    /// - Returns: Those that are other ones than before, or have new names, and those whose names are no longer there.
+    /// - Returns: The changed or renamed sensors, and those whose names are gone.
     @discardableResult
     func replace(
         with devices: [SupervisedDevice],
@@ -111,14 +111,14 @@ final class SensorWatch: AdvertisementSink {
         if heard.isBack { heard.0.wake.yield(advertisement) }
     }
 
-    /// Tells when each sensor is heard after it was away, and when it is away again, until cancelled.
+    /// Reports each sensor's return and absence until cancelled.
     func run(_ tell: @escaping @Sendable (Sensor, News) async -> Void) async {
         await withDiscardingTaskGroup { group in
             for await sensor in arrivals { group.addTask { await self.follow(sensor, tell) } }
         }
     }
 
-    /// One that is replaced meanwhile is left at the latest when it would be away.
+    /// Follows one sensor; a replaced sensor is left at the latest when it would be away.
     private func follow(_ sensor: Sensor, _ tell: (Sensor, News) async -> Void) async {
         for await advertisement in sensor.arrivals where isWatched(sensor) {
             await tell(sensor, .heard(advertisement))
@@ -133,7 +133,7 @@ final class SensorWatch: AdvertisementSink {
         sensors.withLock { $0[sensor.device.address]?.sensor.census === sensor.census }
     }
 
-    /// How long the sensor may still be silent; `nil` when it is away from now on.
+    /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
     private func patience(with sensor: Sensor) -> Duration? {
         let now = clock.now
         return sensors.withLock { sensors in

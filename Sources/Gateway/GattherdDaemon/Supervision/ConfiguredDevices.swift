@@ -2,9 +2,9 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// The enrolled devices and all profiles, as the configuration has them now.
+/// The configured devices and all profiles.
 ///
-/// A device that the configuration has no more stays until its link has ended.
+/// A device removed from the configuration stays until its link has ended.
 final class ConfiguredDevices: Sendable {
     private struct Shared: Sendable {
         var devices: [String: SupervisedDevice] = [:]
@@ -32,7 +32,7 @@ final class ConfiguredDevices: Sendable {
         shared.withLock { shared in shared.names[address].flatMap { shared.devices[$0] } }
     }
 
-    /// The profiles that may serve a device, in order of preference.
+    /// Returns the profiles that may serve a device, in order of preference.
     func profiles(for device: String) -> [any Profile] {
         shared.withLock { shared in
             let options = shared.devices[device]?.options ?? [:]
@@ -42,7 +42,7 @@ final class ConfiguredDevices: Sendable {
         }
     }
 
-    /// Adds a device, or says something else of it; of two with one address the first is meant by it.
+    /// Adds or updates a device; if two have one address, the address stands for the first.
     func enrol(_ device: SupervisedDevice) {
         shared.withLock { shared in
             shared.devices[device.name] = device
@@ -58,7 +58,7 @@ final class ConfiguredDevices: Sendable {
         }
     }
 
-    /// True when they are others than before.
+    /// Replaces the profiles; returns true if they differ from before.
     func setProfiles(_ profiles: [any Profile]) -> Bool {
         shared.withLock { shared in
             defer { shared.profiles = profiles }

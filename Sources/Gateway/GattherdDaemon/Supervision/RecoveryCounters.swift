@@ -1,16 +1,16 @@
 public import GattherdLog
 public import GattherdMachines
 
-/// How often each remedy for an adapter that does not work was taken, and what a link lost while it was up.
+/// Counters of recovery steps for adapters, and of losses on links that were up.
 public struct RecoveryCounters: Sendable {
     public let discoveryRestarts = Counter("discovery_restarts_total")
     public let sessionRenewals = Counter("bus_session_renewals_total")
     public let powerCycles = Counter("adapter_power_cycles_total")
-    /// Requests to peripherals that were silent.
+    /// Probes sent to silent peripherals.
     public let silenceProbes = Counter("silence_probes_total")
-    /// GATT attributes that were ignored because their peripheral has too many.
+    /// GATT attributes ignored because their peripheral has too many.
     public let ignoredAttributes = Counter("gatt_attributes_ignored_total")
-    /// Streams whose subscription ended, or had to be made anew, while the link was up: values may be missing.
+    /// Streams whose subscription ended or was renewed while the link was up: values may be missing.
     public let interruptions = Counter("subscriptions_interrupted_total")
 
     public subscript(step: RecoveryLadder.Step) -> Counter {

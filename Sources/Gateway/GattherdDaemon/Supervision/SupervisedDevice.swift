@@ -5,26 +5,26 @@ public import GattherdModel
 public struct SupervisedDevice: Sendable {
     public let name: String
     public let address: BluetoothAddress
-    /// The profiles that a person chose, in order; `nil` for every one that fits.
+    /// The profiles chosen by name, in order; `nil` for all that fit.
     public let profileNames: [String]?
-    /// Take notifications from sockets, or not; `nil` leaves it to the profile.
+    /// True to receive notifications through sockets; `nil` for the profile's default.
     public let usesSocket: Bool?
-    /// The only adapter that may be used; `nil` leaves it to what is seen and free.
+    /// The only usable adapter; `nil` for any.
     public let adapter: BluetoothAddress?
     public let pairing: DevicePairing
-    /// How long its streams may be silent while it is connected.
+    /// The silence limits of the streams while the device is connected.
     public let silence: DeviceSilence
-    /// Not `nil` for a device that is only listened to, and never connected.
+    /// The listening settings of a device that is never connected; otherwise `nil`.
     public let listening: Listening?
-    /// What its profiles need to know of it, by the option's name.
+    /// The option values for its profiles, by name.
     public let options: [String: Int64]
     public private(set) var meter = DeviceMeter()
 
-    /// How a device that only advertises is listened to.
+    /// The listening settings of a device that only advertises.
     public struct Listening: Hashable, Sendable {
-        /// After how long without an advertisement it is away; `nil` leaves it to the profile.
+        /// The time without an advertisement after which the device is away; `nil` for the profile's default.
         public var silence: Duration?
-        /// What its advertisements are encrypted with.
+        /// The key of encrypted advertisements.
         public var key: BindKey?
 
         public init(silence: Duration? = nil, key: BindKey? = nil) {
@@ -55,19 +55,19 @@ public struct SupervisedDevice: Sendable {
         self.options = options
     }
 
-    /// The same device with what `successor` says of it.
+    /// Returns the device with the configuration of `successor`.
     func becoming(_ successor: SupervisedDevice) -> SupervisedDevice {
         var device = successor
         device.meter = meter
         return device
     }
 
-    /// True when a link of `other` is a link of this device, too.
+    /// Returns true if both devices have the same links.
     func hasSameLink(as other: SupervisedDevice) -> Bool {
         address == other.address && adapter == other.adapter
     }
 
-    /// True when the configuration says the same of `other`.
+    /// Returns true if both devices have the same configuration.
     func isConfigured(as other: SupervisedDevice) -> Bool {
         hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
             && pairing == other.pairing && silence == other.silence && listening == other.listening
@@ -75,9 +75,9 @@ public struct SupervisedDevice: Sendable {
     }
 }
 
-/// How long the streams of a connected device may be silent.
+/// The silence limits of a connected device's streams.
 public struct DeviceSilence: Hashable, Sendable {
-    /// For every stream that is not named; `nil` leaves it to the profile, and then to the stream's rhythm.
+    /// The limit of all other streams; `nil` for the profile's default, then for the learned interval of the stream.
     public var all: SilenceLimit?
     public var streams: [String: SilenceLimit]
 
@@ -86,7 +86,7 @@ public struct DeviceSilence: Hashable, Sendable {
         self.streams = streams
     }
 
-    /// The limit of a stream, as the configuration or its profile says.
+    /// Returns the limit of a stream from the configuration or its profile.
     func limit(of stream: String, _ descriptor: CharacteristicDescriptor) -> SilenceLimit {
         streams[stream] ?? all ?? descriptor.silence.map { .stated($0) } ?? .learned
     }

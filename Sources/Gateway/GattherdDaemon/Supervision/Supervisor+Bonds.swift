@@ -5,12 +5,12 @@ public import GattherdModel
 extension Supervisor {
     private var bondDesk: BondService { BondService(central, devices: roster.devices) }
 
-    /// All bonds, and all devices of ours that BlueZ knows, bonded or not.
+    /// Returns all bonds, and all enrolled devices that BlueZ knows, bonded or not.
     public func bonds() async throws(BondError) -> [BondStatus] {
         try await bondDesk.list()
     }
 
-    /// A person ends the bond with a device or address; a device of ours may pair again as soon as it is seen.
+    /// Removes the bond with a device or address; an enrolled device may pair again after its next advertisement.
     public func forgetBond(with who: String) async throws(BondError) {
         let (desk, keeper) = (bondDesk, surroundings.bonds)
         for link in try await desk.bonded(with: who) {
@@ -20,12 +20,12 @@ extension Supervisor {
         }
     }
 
-    /// What follows when BlueZ has removed a peripheral: after our own doing there is nothing to wait for.
+    /// Returns the events after BlueZ removed a peripheral: a removal by the daemon needs no back-off.
     func sequel(ofRemoval link: PeripheralID, _ device: String) -> [SupervisorMachine.Event] {
         surroundings.bonds.hasLeft(link) ? hurry(device, unless: [.held, .disconnecting]) : []
     }
 
-    /// What follows when a link has ended: when that showed that the bond is lost there is nothing to wait for.
+    /// Returns the events after the end of a link: a link that ended for a lost bond needs no back-off.
     func sequel(ofEnd link: PeripheralID, _ device: String) -> [SupervisorMachine.Event] {
         surroundings.bonds.hasJustLost(link) ? hurry(device, unless: [.held, .disconnecting, .failed]) : []
     }

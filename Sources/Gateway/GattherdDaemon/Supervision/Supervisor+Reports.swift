@@ -16,7 +16,7 @@ extension ProfileAssignment {
 }
 
 extension Supervisor {
-    /// Takes what a session says of its progress.
+    /// Handles a link session's progress.
     func report(_ progress: LinkSessionProgress, of device: SupervisedDevice, link: PeripheralID, ticket: Int) {
         switch progress {
         case .discovered:
@@ -36,7 +36,7 @@ extension Supervisor {
         }
     }
 
-    /// Tells everybody about a link's new state.
+    /// Publishes a link's new state.
     func publish(_ status: LinkStatus, _ change: LinkChange) {
         board.set(status)
         announcer?.update(status)
@@ -62,7 +62,7 @@ extension Supervisor {
         log(change.to == .failed ? .warning : .info, "link", fields)
     }
 
-    /// Records what became known of a link that stays in its state.
+    /// Records a change within a link's state.
     private func record(_ change: LinkChange, of device: String) {
         let state = change.reason == .silent ? "stalled" : "resumed"
         let detail = change.detail

@@ -4,7 +4,7 @@ import GattherdMachines
 import GattherdModel
 
 extension Supervisor {
-    /// Listens to the devices that are never connected, until cancelled.
+    /// Listens to the sensors until cancelled.
     func listen() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sensors.run { sensor, news in await self.take(news, of: sensor) } }
@@ -15,7 +15,7 @@ extension Supervisor {
         }
     }
 
-    /// Goes on with other sensors; those that are as they were are not touched.
+    /// Replaces the sensors; unchanged ones keep running.
     func replaceSensors(with devices: [SupervisedDevice], _ profiles: [any Profile]) {
         let announcer = announcer
         let (changed, gone) = sensors.replace(
@@ -39,7 +39,7 @@ extension Supervisor {
             status.adapter = advertisement.peripheral.adapter.description
             status.rssi = advertisement.rssi
             await note(sensor, called: advertisement.name)
-            // It may have been dismissed meanwhile, or another one may have its name.
+            // The sensor may have been removed or replaced meanwhile.
             guard sensors.isWatched(sensor) else { return }
             board.setProfiles(sensor.profiles.map(\.name), of: name)
             publish(status, change(from: .waiting, to: .ready))
@@ -60,7 +60,7 @@ extension Supervisor {
         LinkChange(from: from, to: to, reason: reason, detail: detail, attempt: 0, retryAfter: nil)
     }
 
-    /// Lets history know who the readings come from.
+    /// Records the sensor in history.
     private func note(_ sensor: Sensor, called peripheralName: String?) async {
         let record = DeviceRecord(
             device: sensor.device.name,

@@ -5,19 +5,21 @@ public import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
-/// Keeps the herd connected: feeds the herd machine with what happens and carries out what it asks for.
+/// Keeps the devices connected: passes events to the supervisor machine and executes its effects.
 public final class Supervisor: Sendable {
-    /// How patient the herd is.
+    /// The supervisor's limits and policies.
     public struct Settings: Sendable {
         public var connectTimeout: Duration
         public var resolveTimeout: Duration
         public var keepsLinksOnStop: Bool
         public var policy: SupervisorMachine.Policy
-        /// The adapters that may be used; `nil` for all.
+        /// The usable adapters; `nil` for all.
         public var adapters: Set<BluetoothAddress>?
-        /// How patient to be with silent streams.
+        /// The policy for silent streams.
         public var silence = SilenceWatch.Policy()
-        /// Makes a profile of what no profile serves, given the names of streams that are taken; `nil`: it is not served.
+        /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
+        ///
+        /// The second argument contains the stream names in use.
         public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
 
         public init(
@@ -35,7 +37,9 @@ public final class Supervisor: Sendable {
         }
     }
 
-    /// Is shown a peripheral that is no device; true when it becomes one, or is to be shown no more for another reason.
+    /// Offers an unknown peripheral for enrolment.
+    ///
+    /// Returns true if it was enrolled or should not be offered again.
     public typealias Offer = @Sendable (PeripheralStatus) -> Bool
 
     enum Message: Sendable {
@@ -48,9 +52,9 @@ public final class Supervisor: Sendable {
     }
 
     let central: any CentralBackend
-    /// Those that are connected.
+    /// The devices that are connected.
     let roster: ConfiguredDevices
-    /// Those that are only listened to.
+    /// The sensors, which are never connected.
     let sensors: SensorWatch
     let settings: Settings
     let surroundings: LinkSessionContext
@@ -59,14 +63,14 @@ public final class Supervisor: Sendable {
     let recorder: EventRecorder
     let log: Log
     let now: @Sendable () -> Timestamp
-    /// What the world may know, kept for `status`.
+    /// The published state, for `status`.
     public let board = SupervisorStatus()
-    /// What each device's newest session was made of.
+    /// The profile assignment of each device's newest link session.
     let plans = Locked<[String: ProfileAssignment]>([:])
     public let controls: ControlService
     public let counters = RecoveryCounters()
     let watches = DeviceWatches()
-    /// How often ``pulse()`` was heard.
+    /// The number of calls of ``pulse()`` that the loop has seen.
     let pulses = LatestValue(0)
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
@@ -74,13 +78,13 @@ public final class Supervisor: Sendable {
     /// - Parameters:
     ///   - devices: The enrolled devices.
     ///   - profiles: All profiles, in order of preference.
-    ///   - central: Our side of Bluetooth.
-    ///   - intake: Where values go.
-    ///   - store: Remembers who is held, and which devices there are.
-    ///   - announcer: Tells the world.
-    ///   - recorder: Takes lifecycle events.
-    ///   - settings: How patient to be.
-    ///   - log: For people.
+    ///   - central: The Bluetooth central.
+    ///   - intake: The destination of values.
+    ///   - store: The store of devices and holds.
+    ///   - announcer: The publisher of changes.
+    ///   - recorder: The recorder of lifecycle events.
+    ///   - settings: The limits and policies.
+    ///   - log: The log for people.
     ///   - now: The wall clock.
     public init(
         devices: [SupervisedDevice],
@@ -130,11 +134,11 @@ public final class Supervisor: Sendable {
             recorder: recorder
         )
         sensors.replace(with: devices, profiles, catalogue, describe: { announcer?.describe($0) })
-        // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
+        // Bounded by the work in progress: a few replies for each link, and messages of BlueZ, which are read at once.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
 
-    /// Runs until ``stop()``; then ends or keeps the links, as configured.
+    /// Runs until ``stop()``, then ends or keeps the links as configured.
     public func run() async {
         let known = await heldDevices()
         let held = known ?? []
@@ -167,7 +171,7 @@ public final class Supervisor: Sendable {
         )
     }
 
-    /// Gives the machine what comes, and carries out what it says, until ``stop()``.
+    /// Passes messages to the machine and executes its effects until ``stop()``.
     private func handleMessages(
         _ run: inout SupervisorRun,
         _ machine: inout SupervisorMachine,
@@ -181,12 +185,12 @@ public final class Supervisor: Sendable {
             for event in run.events(for: message, now: now) {
                 for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
             }
-            // Much may have come at once, and others share the thread.
+            // Many messages may wait, and other tasks share the thread.
             await Task.yield()
         }
     }
 
-    /// The machine's limits are for answers that never come: they lie above those of the central.
+    /// The machine's limits: longer than those of the central, as they catch missing replies.
     private var policy: SupervisorMachine.Policy {
         var policy = settings.policy
         policy.link.connectLimit = max(policy.link.connectLimit, settings.connectTimeout + .seconds(15))
@@ -194,14 +198,14 @@ public final class Supervisor: Sendable {
         return policy
     }
 
-    /// Returns when the loop has come to what happens now, or the caller is cancelled.
+    /// Returns when the loop has processed all earlier messages, or the caller is cancelled.
     func pulse() async {
         let before = pulses.state
         post.yield(.pulse)
         for await heard in pulses.watch() where heard > before { return }
     }
 
-    /// GATT operations for people, over the links that there are.
+    /// GATT operations for people over the supervisor's links.
     public var access: DeviceAccess {
         DeviceAccess(
             roster: roster,
@@ -213,26 +217,26 @@ public final class Supervisor: Sendable {
         )
     }
 
-    /// Makes ``run()`` end.
+    /// Stops ``run()``.
     public func stop() {
         post.yield(.stop)
     }
 
-    /// A person wants the device connected, from now on.
+    /// Ends the hold on a device: it is connected from now on.
     public func connect(_ device: String) async throws(ControlError) {
         try await setHeld(device, false)
         send(.link(device: device, .release))
     }
 
-    /// A person wants the device disconnected, also over a restart.
+    /// Puts a device on hold: it stays disconnected, also after a restart.
     public func disconnect(_ device: String) async throws(ControlError) {
         try await setHeld(device, true)
         send(.link(device: device, .hold))
     }
 
-    /// Shows every peripheral that is no device to `offer`, from now on, and has all adapters scan for it.
+    /// Offers every unknown peripheral to `offer`, and makes all adapters scan for them.
     ///
-    /// Those that are there already are shown at once. `nil` ends it.
+    /// Peripherals that BlueZ already knows are offered at once. `nil` ends the offers.
     public func seek(_ offer: Offer?) {
         post.yield(.seek(offer))
     }
@@ -255,7 +259,7 @@ public final class Supervisor: Sendable {
         }
     }
 
-    /// `nil` while history cannot be read.
+    /// Returns the devices on hold; `nil` while history is not readable.
     func heldDevices() async -> Set<String>? {
         do throws(StoreFault) {
             return try await store.heldDevices()
@@ -265,7 +269,7 @@ public final class Supervisor: Sendable {
         }
     }
 
-    /// Disconnects those that people have disconnected, once history can be read; until then nobody can connect them.
+    /// Restores the holds once history is readable; until then, people cannot connect these devices.
     private func recallHolds() async {
         while (try? await Task.sleep(for: .seconds(5), clock: .loop)) != nil {
             guard let held = await heldDevices() else { continue }

@@ -4,9 +4,9 @@ import GattherdLog
 import GattherdMachines
 import GattherdModel
 
-// What is done with adapters.
+// Effects on adapters.
 extension SupervisorRun {
-    /// No filter by service: a peripheral need not advertise what it serves.
+    /// Starts or stops discovery, without a service filter: peripherals need not advertise their services.
     func perform(
         _ effect: DiscoveryMachine.Effect,
         on adapter: BluetoothAddress,
@@ -23,14 +23,14 @@ extension SupervisorRun {
             } catch {
                 let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
                 herd.log(.warning, "scanning could not be started or stopped", fields)
-                // Busy is BlueZ with a start or a stop that it has not done yet.
+                // Busy means that an earlier start or stop in BlueZ is still pending.
                 let isAnswered = ![.timedOut, .cancelled, .busy].contains(error.kind)
                 herd.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
             }
         }
     }
 
-    /// Says and counts what is being done about an adapter.
+    /// Counts, records and logs a recovery step of an adapter.
     func note(_ remedy: RecoveryLadder.Remedy, _ adapter: BluetoothAddress) {
         herd.counters[remedy.step].add()
         herd.recorder.record(
@@ -48,7 +48,7 @@ extension SupervisorRun {
         herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work as it should", fields)
     }
 
-    /// Keeps an adapter's numbers, and tells who waits for a place.
+    /// Publishes an adapter's report and updates the devices that wait for a slot.
     mutating func take(_ report: AdapterReport) {
         let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
         herd.board.set(report)
@@ -56,7 +56,7 @@ extension SupervisorRun {
         let detail = fullness(of: report) + "; waits for a place"
         for name in report.waiting where !before.contains(name) {
             guard var status = herd.board.status(of: name) else { continue }
-            // One that has just made room says so.
+            // A device that has just made room keeps that reason.
             guard status.reason != .rotated else { continue }
             (status.reason, status.detail) = (.adapterFull, detail)
             herd.board.set(status)
@@ -64,7 +64,7 @@ extension SupervisorRun {
         }
     }
 
-    /// Records once that an adapter is full and somebody waits, and once that it is not any more.
+    /// Records once that an adapter is full and devices wait, and once that it has room again.
     private mutating func tellFullness(of report: AdapterReport) {
         let isFull = report.isFull && (!report.waiting.isEmpty || full.contains(report.address))
         guard isFull != full.contains(report.address) else { return }
@@ -86,7 +86,7 @@ extension SupervisorRun {
         group.addTask { await herd.central.renewSession() }
     }
 
-    /// Off, then on; one that cannot be switched off stays as it is.
+    /// Switches an adapter off and on; if switching off fails, the adapter stays as it is.
     mutating func powerCycle(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
         switching.insert(adapter)
         let herd = herd
@@ -95,7 +95,7 @@ extension SupervisorRun {
                 try await herd.central.setPowered(false, adapter: adapter)
             } catch {
                 herd.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
-                // Without an answer it may go off later: the machine has it switched on when its time is over.
+                // Without a reply the adapter may go off later: the machine switches it on after a timeout.
                 guard ![.timedOut, .busy, .cancelled].contains(error.kind) else { return }
                 return herd.send(.powered(adapter, isOn: true))
             }
@@ -110,7 +110,7 @@ extension SupervisorRun {
 }
 
 extension Supervisor {
-    /// Switches an adapter on; true when it worked.
+    /// Switches an adapter on; returns true on success.
     @discardableResult
     func switchOn(_ adapter: BluetoothAddress) async -> Bool {
         do throws(BluetoothError) {

@@ -5,9 +5,9 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-// What came in, in the words of the herd machine.
+// Translation of messages to events of the supervisor machine.
 extension SupervisorRun {
-    /// Translates what came in for the herd machine, and keeps the boards current.
+    /// Translates a message to events for the machine and updates the published state.
     mutating func events(for message: Supervisor.Message, now: Duration) -> [SupervisorMachine.Event] {
         switch message {
         case .herd(let event):
@@ -67,7 +67,7 @@ extension SupervisorRun {
             noteCutTable(id, kept: kept, ignored: ignored)
             return []
         case .subscriptionEnded(let token, let id):
-            // One of several that ended with their session is no news.
+            // A token of an ended session needs no report.
             guard let stream = herd.surroundings.intake.stream(of: token) else { return [] }
             herd.surroundings.noteInterruption(stream, "its subscription ended while the link was up")
             return tell(id, .sessionStale)
@@ -130,7 +130,7 @@ extension SupervisorRun {
 
     private mutating func show(_ peripheral: PeripheralStatus) {
         guard let offer, !taken.contains(peripheral.id.address), offer(peripheral) else { return }
-        // Addresses may be made up; one that is forgotten here is offered once more.
+        // Random addresses could fill the set; a removed address is offered once more.
         if taken.count >= 10_000 { taken.removeAll() }
         taken.insert(peripheral.id.address)
     }
@@ -172,7 +172,7 @@ extension SupervisorRun {
         return [.otherLinks(id.adapter, after.count)]
     }
 
-    /// Once in a second is enough, however busy the air is.
+    /// Reports at most once a second that an adapter hears advertisements.
     private mutating func heard(_ adapter: BluetoothAddress, now: Duration) -> [SupervisorMachine.Event] {
         if let last = heard[adapter], now - last < .seconds(1) { return [] }
         heard[adapter] = now

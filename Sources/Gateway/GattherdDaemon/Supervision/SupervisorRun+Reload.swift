@@ -5,23 +5,23 @@ import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
-/// What the configuration has now.
+/// The devices and profiles of a reloaded configuration.
 struct ReloadedDevices: Sendable {
-    /// Those that are connected.
+    /// The devices that are connected.
     let devices: [SupervisedDevice]
-    /// Those that are only listened to.
+    /// The sensors, which are never connected.
     let sensors: [SupervisedDevice]
-    /// The profiles of both.
+    /// The profiles of devices and sensors.
     let profiles: [any Profile]
-    /// The devices that a person has disconnected.
+    /// The devices on hold.
     let held: Set<String>
 }
 
 extension Supervisor {
-    /// All devices, by name; those that are being let go of are among them.
+    /// All devices, sorted by name, including those that are being removed.
     public var devices: [SupervisedDevice] { (roster.devices + sensors.devices).sorted { $0.name < $1.name } }
 
-    /// Goes on with other devices and profiles; links that they do not concern are not touched.
+    /// Replaces the devices and profiles; unaffected links stay.
     public func reload(devices: [SupervisedDevice], profiles: [any Profile]) async {
         send(
             ReloadedDevices(
@@ -33,8 +33,9 @@ extension Supervisor {
         )
     }
 
-    /// A device is not ours any more; where `isMoving`, the same peripheral comes back on another adapter, and nobody
-    /// else has to let go of it.
+    /// Removes a device.
+    ///
+    /// With `isMoving`, the same peripheral returns on another adapter, so its removal is not announced.
     func dismiss(_ device: SupervisedDevice, isMoving: Bool = false) {
         controls.forget(device: device.name)
         surroundings.bonds.forget(device.address)
@@ -51,9 +52,11 @@ extension Supervisor {
     }
 }
 
-// What a reload means for the herd that is there.
+// Handling of a reload.
 extension SupervisorRun {
-    /// A device whose link must become another one leaves first; when it has left the same reload enrols it.
+    /// Returns the events of a reload.
+    ///
+    /// A device whose link changes is removed first; after that the same reload enrols it again.
     mutating func events(for reload: ReloadedDevices) -> [SupervisorMachine.Event] {
         self.reload = reload
         replaceSensors(reload)
@@ -69,18 +72,18 @@ extension SupervisorRun {
             }
         }
         for device in reload.devices where herd.roster[device.name] == nil {
-            // What was read from history may be older than what a person said meanwhile.
+            // The stored holds may be older than a request since the start.
             events += enrol(device, isHeld: holds[device.name] ?? reload.held.contains(device.name))
         }
         return events
     }
 
-    /// Who was connected is listened to only when its link has ended.
+    /// Replaces the sensors; a device that was connected becomes a sensor after its link has ended.
     private func replaceSensors(_ reload: ReloadedDevices) {
         herd.replaceSensors(with: reload.sensors.filter { herd.roster[$0.name] == nil }, reload.profiles)
     }
 
-    /// True when what is under way with the device is not what it has to be now.
+    /// Updates a device; returns true if its link session must be replaced.
     private func become(_ successor: SupervisedDevice, _ device: SupervisedDevice, hasOtherProfiles: Bool) -> Bool {
         herd.roster.enrol(device.becoming(successor))
         guard hasOtherProfiles || !device.isConfigured(as: successor) else { return false }
@@ -100,7 +103,7 @@ extension SupervisorRun {
         return [.enrolled(device: device.name, pinned: device.adapter, isHeld: isHeld)] + sightings(of: device.address)
     }
 
-    /// Everything of a device that has left.
+    /// Removes the state of a device that has left.
     mutating func forget(_ name: String) {
         guard let device = herd.roster[name] else { return }
         herd.roster.remove(device)
@@ -115,7 +118,7 @@ extension SupervisorRun {
         }
     }
 
-    /// Tells again what BlueZ knows of an address, to whom it belongs to now.
+    /// Returns the sightings of an address for its present device.
     private mutating func sightings(of address: BluetoothAddress) -> [SupervisorMachine.Event] {
         let name = herd.roster[address]?.name
         let known = knowing.sorted().compactMap { peripherals[PeripheralID(adapter: $0, address: address)] }

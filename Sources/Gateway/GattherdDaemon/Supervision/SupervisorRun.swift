@@ -5,46 +5,46 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// One run of the herd: what is true of Bluetooth now, and the sessions that are open.
+/// The state of one run of the supervisor: the view of Bluetooth and the open link sessions.
 ///
-/// Used by one loop; what it starts are children of that loop's task group.
+/// One loop owns it; the tasks it starts belong to that loop's task group.
 struct SupervisorRun {
     let herd: Supervisor
-    /// What BlueZ knows, ours or not.
+    /// All peripherals that BlueZ knows.
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
-    /// The adapters that have known a peripheral, to find those of one address without a search.
+    /// The adapters that have known a peripheral, for lookups by address.
     var knowing: Set<BluetoothAddress> = []
-    /// The peripherals that an adapter holds a link of, and that are no devices of ours.
+    /// The connected peripherals of each adapter that are not enrolled.
     var others: [BluetoothAddress: Set<BluetoothAddress>] = [:]
-    /// When each adapter was last said to hear something.
+    /// The time of the last hearing report of each adapter.
     var heard: [BluetoothAddress: Duration] = [:]
-    /// The adapters that we switched off to switch them on again.
+    /// The adapters that are being power-cycled.
     var switching: Set<BluetoothAddress> = []
-    /// The adapters of which it was told that they are full.
+    /// The adapters reported as full.
     var full: Set<BluetoothAddress> = []
     private var sessions: [String: AsyncStream<LinkSessionEnd>.Continuation] = [:]
-    /// The number of times that each device was heard advertising during its link session.
+    /// The number of advertisements of each device during its link session.
     private var doubts: [String: LatestValue<UInt64>] = [:]
-    /// What each device's newest link has subscribed.
+    /// The subscriptions of each device's newest link.
     private var subscriptions: [String: LinkSubscriptions] = [:]
-    /// Whether each device's newest session has given everything back.
+    /// The end of each device's newest link session: true after it has released everything.
     private var releases: [String: LatestValue<Bool>] = [:]
-    /// Where each device's link is, or is being made.
+    /// The link of each device, established or in progress.
     private(set) var links: [String: PeripheralID] = [:]
     /// The newest reload.
     var reload: ReloadedDevices?
-    /// Whether people hold the devices of which they have said so since the start.
+    /// The holds that people have set or ended since the start.
     var holds: [String: Bool] = [:]
-    /// Who wants to see peripherals that are no devices.
+    /// The receiver of unknown peripherals, if any.
     var offer: Supervisor.Offer?
-    /// Those that were taken, and are not shown again while BlueZ knows them.
+    /// The addresses that were enrolled or declined; they are not offered again while BlueZ knows them.
     var taken: Set<BluetoothAddress> = []
 
     init(herd: Supervisor) {
         self.herd = herd
     }
 
-    /// Starts what the machine asks for; answers come back through the inbox.
+    /// Starts an effect of the machine; results arrive through the inbox.
     mutating func perform(_ effect: SupervisorMachine.Effect, now: Duration, in group: inout DiscardingTaskGroup) {
         switch effect {
         case .discovery(let adapter, let effect): perform(effect, on: adapter, in: &group)
@@ -137,14 +137,14 @@ struct SupervisorRun {
             report: { herd.report($0, of: device, link: link, ticket: ticket) }
         )
         group.addTask {
-            // Unsubscribing must not overtake the new session's subscribing.
+            // Unsubscribing must not overtake the subscriptions of the new session.
             if let previous { for await isReleased in previous.watch() where isReleased { break } }
             await session.run(until: end)
             released.set(true)
         }
     }
 
-    /// Lets go of what no new session has to wait for.
+    /// Removes the finished entries that no new session waits for.
     mutating func forgetReleases() {
         releases = releases.filter { !$0.value.state }
         subscriptions = subscriptions.filter { herd.roster[$0.key] != nil }
@@ -182,7 +182,7 @@ struct SupervisorRun {
 
     // MARK: - The end
 
-    /// Ends all sessions, then all links unless they are kept.
+    /// Ends all link sessions, then all links unless they are kept.
     mutating func end(keepingLinks: Bool) async {
         for name in sessions.keys.sorted() { closeSession(name) }
         for adapter in switching { await herd.switchOn(adapter) }
@@ -197,7 +197,7 @@ struct SupervisorRun {
 }
 
 extension Supervisor {
-    /// Nobody is left to hear how a link ends: it is told to have.
+    /// Disconnects a link and publishes its end: the loop that would do so has ended.
     fileprivate func end(_ link: PeripheralID, of device: String) async {
         do throws(BluetoothError) {
             try await central.disconnect(link)
@@ -213,7 +213,7 @@ extension Supervisor {
 }
 
 extension LinkState {
-    /// True while BlueZ may hold a link of ours.
+    /// True while BlueZ may hold a link of the daemon.
     var mayHoldLink: Bool {
         switch self {
         case .connecting, .discovering, .preparing, .ready, .disconnecting: true

@@ -4,7 +4,7 @@ public import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
-/// What is true of the herd now, for `status` and other onlookers.
+/// The published state of links and adapters, for `status` and other readers.
 public final class SupervisorStatus: Sendable {
     private struct Shared: Sendable {
         var statuses: [String: LinkStatus] = [:]
@@ -17,27 +17,27 @@ public final class SupervisorStatus: Sendable {
     /// An advertisement of a device.
     public struct Sighting: Hashable, Sendable {
         public let time: Timestamp
-        /// In dBm.
+        /// The signal strength in dBm.
         public let rssi: Int?
     }
 
     private let shared = Locked(Shared())
-    /// The number of changes of links.
+    /// The number of link changes.
     let changes = LatestValue<UInt64>(0)
 
     init() {}
 
-    /// All devices' links, by name.
+    /// The links of all devices, sorted by name.
     public var statuses: [LinkStatus] {
         shared.withLock { $0.statuses.values.sorted { $0.device < $1.device } }
     }
 
-    /// All adapters, by address.
+    /// All adapters, sorted by address.
     public var adapters: [AdapterStatus] {
         shared.withLock { $0.adapters.values.sorted { $0.address < $1.address } }
     }
 
-    /// Links, slots and trouble of an adapter.
+    /// Returns the links, slots and problems of an adapter.
     public func report(of adapter: BluetoothAddress) -> AdapterReport? {
         shared.withLock { $0.reports[adapter] }
     }
@@ -46,12 +46,12 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.statuses[device] }
     }
 
-    /// The profiles that served the device's last link.
+    /// Returns the profiles that served the device's last link.
     public func profiles(of device: String) -> [String] {
         shared.withLock { $0.profiles[device] ?? [] }
     }
 
-    /// The device's last advertisement since the start; while it is connected it has none.
+    /// Returns the device's last advertisement since the start; connected devices do not advertise.
     public func lastSighting(of device: String) -> Sighting? {
         shared.withLock { $0.sightings[device] }
     }
@@ -82,7 +82,7 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.reports[report.address] = report }
     }
 
-    /// Gives what was known of the adapter before.
+    /// Sets the adapter's status and returns the previous one.
     func set(_ adapter: AdapterStatus) -> AdapterStatus? {
         shared.withLock { $0.adapters.updateValue(adapter, forKey: adapter.address) }
     }
