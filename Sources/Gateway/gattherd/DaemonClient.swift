@@ -2,12 +2,12 @@ import GattherdConfig
 import GattherdDaemon
 import GattherdGateway
 
-/// A talk with the daemon that runs with a configuration.
+/// The connection to the daemon that runs with a configuration.
 ///
-/// A configuration that became wrong is no obstacle: the daemon goes on with what it read before.
+/// A configuration that became wrong is no obstacle: the daemon still uses the last valid one.
 struct DaemonClient {
     let path: String
-    /// What is wrong with the configuration's files.
+    /// The errors of the configuration's files.
     private let errors: [ConfigError]
 
     init(_ configuration: Configuration, errors: [ConfigError] = []) {
@@ -20,21 +20,21 @@ struct DaemonClient {
         self.init(configuration, errors: errors)
     }
 
-    /// Sends a request, and returns the answer unless it is a refusal.
+    /// Sends a request and returns the reply unless it is a refusal.
     func ask(_ call: ControlCall) throws(CommandFailure) -> ControlReply {
         let reply = try send(call)
         guard case .refused(let reason) = reply else { return reply }
         throw CommandFailure(.data, "gattherd: \(Terminal.harmless(reason))")
     }
 
-    /// Asks for something to be done, and says what came of it.
+    /// Sends a request for an action and prints the result.
     func order(_ call: ControlCall) throws(CommandFailure) {
         let reply = try ask(call)
         warn()
         if case .done(let words) = reply { Terminal.say(Terminal.harmless(words)) }
     }
 
-    /// Has the configuration read again, and says what came of it.
+    /// Makes the daemon read its configuration again, and prints the result.
     func reload() throws(CommandFailure) {
         switch try send(.reload) {
         case .done(let words): Terminal.say(Terminal.harmless(words))
@@ -46,7 +46,7 @@ struct DaemonClient {
         }
     }
 
-    /// Says that the files are wrong, where they are.
+    /// Warns about the first error of the files, if there is one.
     func warn() {
         guard let error = errors.first else { return }
         let first = error.description.split(separator: "\n").first ?? ""
@@ -59,7 +59,7 @@ struct DaemonClient {
         )
     }
 
-    /// The configuration, where it is wrong; else what keeps us from the daemon.
+    /// Returns the errors of the configuration, or else the reason why no daemon answers.
     func failure(_ error: ControlSocketError) -> CommandFailure {
         guard error.isNobodyThere else { return CommandFailure(.unavailable, "gattherd: \(error.description)") }
         guard !errors.isEmpty else {

@@ -52,7 +52,7 @@ enum Gattherd {
         throw unknown(words)
     }
 
-    /// `gattherd help status` is `gattherd status --help`.
+    /// Runs `gattherd help status` as `gattherd status --help`.
     private static func help(_ words: [String]) async throws(CommandFailure) {
         if words.isEmpty { Terminal.say(help) } else { try await runCommand(words + ["--help"]) }
     }

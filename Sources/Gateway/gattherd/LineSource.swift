@@ -18,7 +18,7 @@ final class LineSource {
     private var place = 0
 
     /// - Parameter path: The file; `-` for standard input.
-    /// - Throws: ``CommandFailure`` when it cannot be opened.
+    /// - Throws: ``CommandFailure`` if it cannot be opened.
     init(path: String) throws(CommandFailure) {
         name = path == "-" ? "standard input" : path
         descriptor = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)

@@ -16,7 +16,7 @@ final class OutputDestination {
     /// - Parameters:
     ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
     ///   - word: The option of the path, for messages.
-    /// - Throws: ``CommandFailure`` when the file cannot be made.
+    /// - Throws: ``CommandFailure`` if the file cannot be made.
     init(path: String?, from word: String = "--output") throws(CommandFailure) {
         self.path = path == "-" ? nil : path
         guard let path = self.path else {

@@ -26,7 +26,7 @@ struct RowPrinter {
     ///   - columns: The names and widths of the columns.
     ///   - selection: The rows and the output.
     ///   - fromSummaries: True if rows may be older than the oldest sample.
-    /// - Throws: ``CommandFailure`` when the file to print to cannot be made.
+    /// - Throws: ``CommandFailure`` if the file to print to cannot be made.
     init(
         _ format: RowFormat,
         _ columns: [(name: String, width: Int)],

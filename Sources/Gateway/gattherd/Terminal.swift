@@ -26,12 +26,12 @@ enum Terminal {
         await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { complain(text) } }
     }
 
-    /// Writes all of `text`; ends the program if the reader is gone, as any filter does.
+    /// Writes all of `text`; ends the program if the reader has closed the pipe, as filters do.
     static func write(_ text: String, to descriptor: Int32) {
         write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all of `octets`; ends the program if the reader is gone.
+    /// Writes all of `octets`; ends the program if the reader has closed the pipe.
     static func write(_ octets: [UInt8], to descriptor: Int32) {
         guard writeAll(octets, to: descriptor) else {
             exit(descriptor == STDOUT_FILENO ? CommandFailure.Code.inputOutput.rawValue : 0)

@@ -66,7 +66,7 @@ import Testing
 
     // MARK: - In real shells
 
-    /// What a shell says to a script in which gattherd is the one that was built.
+    /// Returns the output of a shell for a script that uses the built gattherd.
     private static func run(_ shell: String, _ options: [String], _ script: String) async throws -> String {
         let folder = try TemporaryFolder()
         let file = folder.file("script")
@@ -125,7 +125,7 @@ import Testing
 }
 
 extension Programs {
-    /// A program can be found in PATH.
+    /// Returns true if a program is in PATH.
     fileprivate static func isThere(_ name: String) -> Bool {
         Terminal.environment("PATH")?.split(separator: ":").contains { unsafe access("\($0)/\(name)", X_OK) == 0 }
             ?? false

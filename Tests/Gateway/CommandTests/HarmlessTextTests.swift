@@ -16,7 +16,7 @@ import Testing
         let terminal = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY)
         defer { close(terminal) }
         var (lock, number) = (Int32(0), UInt32(0))
-        // TIOCSPTLCK unlocks the other end, TIOCGPTN returns its number.
+        // TIOCSPTLCK unlocks the other end, and TIOCGPTN returns its number.
         try #require(unsafe ioctl(terminal, 0x4004_5431, &lock) == 0 && ioctl(terminal, 0x8004_5430, &number) == 0)
         let path = "/dev/pts/\(number)"
         let destination = try OutputDestination(path: path)

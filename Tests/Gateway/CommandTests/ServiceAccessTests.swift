@@ -7,9 +7,9 @@ import Testing
 @testable import GattherdGateway
 @testable import gattherd
 
-/// Files as the service sees them, looked at by somebody who may do more.
+/// Tests the service's access to files, from a process with more rights.
 @Suite struct ServiceAccessTests {
-    /// Somebody whose files these are not.
+    /// An account that does not own the files.
     private static let stranger = ServiceAccount(user: "gattherd", id: 64_999, groups: [64_998])
 
     private let folder: TemporaryFolder

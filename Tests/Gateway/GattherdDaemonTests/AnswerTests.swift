@@ -4,7 +4,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// What is done at each connect, and controls that wait for what the device says.
+/// Connection tasks, and controls that wait for the device's response.
 @Suite(.timeLimit(.minutes(1))) struct AnswerTests {
     private static func rule(timeout: Duration = .seconds(30)) throws -> ResponseRule {
         let cases = [

@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// What the bond with one adapter means for the others.
+/// The effect of a bond with one adapter on pairing with other adapters.
 struct BondKeeperTests {
     private let first = PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 9))
     private let second = PeripheralID(adapter: BluetoothAddress(value: 2), address: BluetoothAddress(value: 9))
@@ -24,7 +24,7 @@ struct BondKeeperTests {
         return status
     }
 
-    /// A link comes up and drops before its services are known, as when the peripheral has lost its keys.
+    /// Makes a link that ends before its services are resolved, as if the peripheral had lost its keys.
     private func dropEarly(_ keeper: BondKeeper) {
         keeper.note(.peripheralChanged(status(isConnected: true)))
         keeper.note(.disconnected(first))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// When what has come is committed.
+/// The time of commits.
 struct CommitPacingTests {
     private let start = SuspendingClock.now
     private let interval = Duration.milliseconds(50)

@@ -10,7 +10,7 @@ import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct ControlSocketTests {
-    /// Runs `body`, which may block, on a thread of its own while a socket answers with `answer`.
+    /// Runs `body`, which may block, on a separate thread while a socket replies with `answer`.
     private func serve(
         at path: String,
         _ answer: @escaping @Sendable (ControlCall) async -> ControlReply = { .done("\($0)") },
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// Answers a watch with values until the client hangs up.
+    /// Sends values until the client disconnects.
     private func watch(_ stream: ControlStream, _ ended: LatestValue<Int>) async -> ControlReply {
         stream.send(.watching)
         for number in 0..<3 { stream.send(.done("\(number)")) }
@@ -206,13 +206,13 @@ import Testing
         #expect(error?.description == "\(path): no daemon runs with this configuration")
     }
 
-    /// Turns away until a connection that was closed is noticed.
+    /// Repeats a request until the server has noticed a closed connection.
     private func untilServed(_ ask: () throws -> ControlReply) throws {
         while (try? ask()) == nil { sched_yield() }
     }
 }
 
-/// A client that may write anything.
+/// A client that can write any bytes.
 private final class RawClient: Sendable {
     private let socket: Int32
 
@@ -237,7 +237,7 @@ private final class RawClient: Sendable {
 
     func end() { shutdown(socket, Int32(SHUT_RDWR)) }
 
-    /// The next line; empty when the other end has hung up.
+    /// Returns the next line; empty after the server has closed the connection.
     func readLine() -> String {
         var line: [UInt8] = []
         var octet: UInt8 = 0

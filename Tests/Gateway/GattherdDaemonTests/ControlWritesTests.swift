@@ -8,11 +8,11 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// What becomes of a control that is set while there is no link.
+/// Controls that are set without a link.
 @Suite(.timeLimit(.minutes(1))) struct ControlWritesTests {
     private static let key = ControlKey(device: "dial", control: "power")
 
-    /// One that has a control.
+    /// Returns the state with one control of a ready device.
     private func opened(throttle: Duration? = nil) -> ControlWrites {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         let descriptor = ControlDescriptor(
@@ -35,7 +35,7 @@ import Testing
         return run
     }
 
-    /// What comes of a request, when `messages` follow it at these seconds.
+    /// Returns the answer to a request that is followed by `messages` at the given seconds.
     private func answer(
         _ run: inout ControlWrites,
         _ messages: [(seconds: Int, message: ControlService.Message)]

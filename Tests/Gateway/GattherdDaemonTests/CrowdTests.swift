@@ -5,7 +5,7 @@ import GattherdModel
 import GattherdSimulator
 import Testing
 
-/// More devices than an adapter has places for, and links that a crash of bluetoothd leaves behind.
+/// More devices than slots of an adapter, and links left by a crash of bluetoothd.
 @Suite(.timeLimit(.minutes(2))) struct CrowdTests {
     private var crowded: SimulatedHerd.Setup {
         var setup = SimulatedHerd.Setup()

@@ -5,7 +5,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// A device is served by what its own descriptors say where no profile knows better.
+/// Devices served by their own descriptors where no profile fits.
 @Suite(.timeLimit(.minutes(1))) struct DescriptionTests {
     private func bench(_ profiles: [OctetProfile], names: [String]? = nil) throws -> Bench {
         try Bench(profiles, profileNames: names) { described, taken in

@@ -4,7 +4,7 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// A store in memory that can be told to fail.
+/// A store in memory that can be made to fail.
 actor FakeStore: ReadingStore {
     private(set) var readings: [(stream: String, source: ReadingSource, values: [SampleValue])] = []
     private(set) var rejects: [Reject] = []
@@ -75,7 +75,7 @@ actor FakeStore: ReadingStore {
     }
 }
 
-/// Takes what the world would be told.
+/// Collects all announcements.
 final class FakeAnnouncer: Announcer {
     let statuses = LatestValue<[String: [LinkState]]>([:])
     let removed = LatestValue<[String]>([])
@@ -101,7 +101,7 @@ final class FakeAnnouncer: Announcer {
     }
 }
 
-/// A profile of one octet, with one control; an empty payload is rejected.
+/// A profile of one byte with one control; an empty payload is rejected.
 struct OctetProfile: Profile {
     let name: String
     let title = "One octet"
@@ -145,23 +145,23 @@ private final class OctetSession: ProfileSession {
     }
 }
 
-/// A Bluetooth that does what the test says.
+/// A Bluetooth central whose behaviour the test sets.
 final class FakeCentral: CentralBackend {
     struct State {
         var tables: [BluetoothAddress: [RemoteCharacteristic]] = [:]
         var failConnects = 0
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
-        /// How many subscriptions end as soon as they stand.
+        /// The number of subscriptions that end right after they are made.
         var endingSubscriptions = 0
-        /// The value that each characteristic notifies as soon as it is subscribed.
+        /// The value that each characteristic notifies right after it is subscribed.
         var notifiedAtOnce: [UInt8]?
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
-        /// Notified once more when the daemon catches up: waited in the bus until then.
+        /// The values that are notified when the daemon catches up, as if they had waited in the bus.
         var waiting: [[UInt8]] = []
-        /// How many reads are never answered.
+        /// The number of reads that are never answered.
         var hangingReads = 0
         /// False while the platform does not answer at all.
         var isResponsive = true
@@ -169,13 +169,13 @@ final class FakeCentral: CentralBackend {
         var pairingDelegate: (any PairingDelegate)?
         var bonds: [Bond] = []
         var watch: AdvertisementWatch?
-        /// What is notified when something is written.
+        /// The notified response to each written value.
         var answers: [[UInt8]: [UInt8]] = [:]
-        /// Descriptors and their values; `nil` for one that may not be read.
+        /// The descriptors and their values; `nil` for a descriptor that is not readable.
         var descriptors: [(RemoteDescriptor, [UInt8]?)] = []
     }
 
-    /// What was asked for, in order.
+    /// A call of the central.
     enum Call: Hashable, Sendable {
         case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession, watch
         case setPowered(Bool)
@@ -215,7 +215,7 @@ final class FakeCentral: CentralBackend {
         calls.update { $0.append(.watch) }
     }
 
-    /// What is told of an advertisement that was heard, if it is wanted.
+    /// Delivers an advertisement if the daemon listens for it.
     func advertise(_ advertisement: HeardAdvertisement) {
         guard let watch = state.withLock({ $0.watch }) else { return }
         guard watch.addresses.contains(advertisement.peripheral.address) else { return }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// Devices come and go for years: nothing of those that are gone may stay.
+/// Removed devices: devices come and go for years, and no state of removed ones may stay.
 @Suite(.timeLimit(.minutes(1))) struct ForgettingTests {
     private static var profile: OctetProfile {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
@@ -96,7 +96,7 @@ import Testing
         for case .answer(let asker, let answer) in actions { asker.resume(returning: answer) }
     }
 
-    /// A control that a device does not have is told from a device of which nothing is known.
+    /// Returns true if nothing is known of the device, rather than that it lacks the control.
     private func isUnknown(_ device: String, to run: inout ControlWrites) async -> Bool {
         let answer = await withCheckedContinuation { asker in
             let request = ControlRequest(device: device, control: "no such", value: .integer(5))

@@ -10,11 +10,12 @@ import GattherdSimulator
 import TestKit
 import Testing
 
-/// The list of faults once more, with the daemon's runner, the real central, a real bus and a virtual bluetoothd.
+/// The list of faults with the real supervisor, central and bus, and a virtual bluetoothd.
 ///
-/// How long recovery takes is the business of the machines' tests, which have the time in hand; here it has to come.
+/// The duration of recovery is tested with the state machines, which control the time; here recovery only has to
+/// happen.
 @Suite(.timeLimit(.minutes(2))) struct HerdFaultTests {
-    /// Does something to the first of three devices, after which it must become ready anew.
+    /// A fault of the first of three devices; the device must become ready again.
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let strike: @Sendable (SimulatedHerd) async throws -> Void
@@ -24,7 +25,7 @@ import Testing
             self.strike = strike
         }
 
-        /// Calls of the first device that fail, after its link is lost.
+        /// Returns a fault that ends the first device's link and makes its next calls fail.
         static func failing(_ words: String, _ method: String, _ error: String, times: Int = 2) -> Self {
             Self(words) { world in
                 try await world.order(.failNext(target: "strap-1", method: method, error: error, times: times))
@@ -254,7 +255,7 @@ extension SimulatedHerd {
         PeripheralID(adapter: try #require(Self.adapter), address: try #require(addresses[name]))
     }
 
-    /// Another client of the same bluetoothd, for as long as `body` runs.
+    /// Runs `body` with another client of the same bluetoothd.
     func withOtherProgram(_ body: (BlueZCentral) async throws -> Void) async throws {
         let other = BlueZCentral(bus: .address(bus.address), log: .silent)
         async let running: Void = other.run()
@@ -268,7 +269,7 @@ extension SimulatedHerd {
 }
 
 extension FakeStore {
-    /// True when an event says that this was done.
+    /// Returns true if an event has this recovery step.
     func hasRemedy(_ step: RecoveryLadder.Step, _ symptom: RecoveryLadder.Symptom) -> Bool {
         events.contains { event in
             event.kind == "recovery" && event.detail.contains(step.rawValue) && event.detail.contains(symptom.rawValue)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// What waits to be decoded.
+/// The buffer of values that wait for decoding.
 struct IntakeTests {
     @Test func `a buffer keeps its usual capacity and frees the rest after a stall`() {
         var buffer = Intake.Buffer()
@@ -20,7 +20,7 @@ struct IntakeTests {
     }
 }
 
-/// What people hear of payloads that do not decode.
+/// Reports of payloads that do not decode.
 struct UndecodableTests {
     private let intake = Intake()
     private let meter = DeviceMeter()
@@ -44,7 +44,7 @@ struct UndecodableTests {
         }
     }
 
-    /// The rejects that are told after these payloads, at these seconds.
+    /// Returns the reported rejects after these payloads, at the given seconds.
     private mutating func told(_ payloads: [(seconds: Int64, octets: [UInt8])], stream: Int = 0) -> [String] {
         for (seconds, octets) in payloads {
             intake.receive(octets, for: bindings[stream], at: Timestamp(microseconds: seconds * 1_000_000))

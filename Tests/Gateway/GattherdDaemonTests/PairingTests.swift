@@ -18,7 +18,7 @@ import Testing
         bench.central.calls.state.compactMap { if case .pair(let method) = $0 { method } else { nil } }
     }
 
-    // MARK: - When
+    // MARK: - Time of pairing
 
     @Test(arguments: [(DevicePairing.Way.justWorks, PairingMethod.justWorks), (.compare, .compare)])
     func `a device configured to pair does so before any request`(
@@ -113,7 +113,7 @@ import Testing
         let dropped = BluetoothError(.att(0x0E), "Operation failed with ATT error: 0x0e")
         bench.central.state.withLock { state in
             state.pairingError = Self.refusal
-            // Only ends that come soon after a request count, and a busy machine may be late.
+            // Only ends soon after a request count, and a busy machine may be late.
             state.readErrors = Array(repeating: dropped, count: 50)
         }
         try await bench.run {
@@ -176,7 +176,7 @@ import Testing
         #expect(throws: PinFileError.self) { _ = try PinFile.read(folder.path) }
     }
 
-    // MARK: - What bluetoothd asks
+    // MARK: - Requests of bluetoothd
 
     @Test func `only enrolled devices may pair`() async throws {
         let bench = try bench()
@@ -228,10 +228,10 @@ import Testing
 
     // MARK: - Lost bonds
 
-    /// Lets the link of a bonded peripheral drop three times before its services are known.
+    /// Ends the link of a bonded peripheral three times before its services are resolved.
     private func loseBond(_ bench: Bench) async {
         for times in 1...3 {
-            // The attempt has succeeded, but the session does not get far.
+            // The attempt has succeeded, but the session ends early.
             await bench.central.wait(for: .read, times: times)
             bench.tellPeripheral(isConnected: true, isPaired: true)
             bench.central.tell.yield(.disconnected(bench.id))
@@ -294,7 +294,7 @@ import Testing
         #expect(pairings(bench) == [.justWorks])
     }
 
-    // MARK: - People
+    // MARK: - Requests of people
 
     @Test func `only bonds and enrolled devices are listed`() async throws {
         let bench = try bench()

@@ -4,7 +4,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// What systemd's watchdog is told by: a pulse that goes through every loop.
+/// The pulse through every loop that feeds systemd's watchdog.
 @Suite(.timeLimit(.minutes(1))) struct PulseTests {
     private let central = FakeCentral()
     private let store = FakeStore()

@@ -5,7 +5,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// Some characteristics say how others are decoded, such as the resistance range of a fitness machine.
+/// Characteristics whose value decides how others are decoded, such as the resistance range of a fitness machine.
 @Suite(.timeLimit(.minutes(1))) struct ReadFirstTests {
     @Test func `a value that other streams need is read before they can notify`() async throws {
         let bench = try Bench([ScaledProfile()])
@@ -21,7 +21,7 @@ import Testing
     }
 }
 
-/// A profile whose level is multiplied by a factor that is read.
+/// A profile whose level is multiplied by the value of another characteristic.
 private struct ScaledProfile: Profile {
     let name = "scaled"
     let title = "A scaled octet"

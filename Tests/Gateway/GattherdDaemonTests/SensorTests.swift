@@ -6,7 +6,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// Octets as they are; an advertisement whose second octet is that of the last one is the same.
+/// A profile of raw bytes; an advertisement repeats the last one if its second byte is the same.
 private struct BeaconProfile: Profile {
     let name = "beacon"
     let title = "Beacon"
@@ -54,7 +54,7 @@ private final class BeaconSession: ProfileSession {
     }
 }
 
-/// Devices that are only listened to, on a central and a store that are not real.
+/// Sensors on a fake central and a fake store.
 @Suite(.timeLimit(.minutes(1))) struct SensorTests {
     private let store: FakeStore
     private let central = FakeCentral()
@@ -94,7 +94,7 @@ private final class BeaconSession: ProfileSession {
         )
     }
 
-    /// Runs `body` while the herd listens; what it advertised is stored when this returns.
+    /// Runs `body` while the supervisor listens; all advertised values are stored when this returns.
     private func run(_ herd: Supervisor, _ body: @Sendable () async throws -> Void) async throws {
         let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
         let ingest = Ingest(intake: intake, store: store, commitInterval: .zero, recorder: recorder, log: .silent)

@@ -5,9 +5,9 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// A device that has several characteristics of one kind, as two thermometers, is served by a stream for each.
+/// Devices with several characteristics of one kind, such as two thermometers: each has its own stream.
 @Suite(.timeLimit(.minutes(1))) struct SeveralSensorsTests {
-    /// Counts the payloads of a connection.
+    /// A profile that counts the payloads of a connection.
     private struct CountingProfile: Profile {
         let name = "counting"
         let title = "Counting"

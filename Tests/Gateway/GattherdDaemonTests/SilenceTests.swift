@@ -8,7 +8,7 @@ import GattherdSimulator
 import GattherdSync
 import Testing
 
-/// Links that count as up, and over which nothing comes: a real bus, a virtual bluetoothd, the daemon's runner.
+/// Links that appear up but carry no data: a real bus and supervisor, and a virtual bluetoothd.
 @Suite(.timeLimit(.minutes(2))) struct SilenceTests {
     private var streaming: SimulatedHerd.Setup {
         var setup = SimulatedHerd.Setup()
@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-/// Streams that are read again and again: an unanswered read is a symptom of the link, or of bluetoothd.
+/// Polled streams: an unanswered read is a symptom of the link or of bluetoothd.
 @Suite(.timeLimit(.minutes(1))) struct PolledSilenceTests {
     private static var polled: OctetProfile {
         var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37)

@@ -11,7 +11,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-/// A herd of heart rate straps on the simulator: a bus, a virtual bluetoothd, the real central, the daemon's runner.
+/// Heart rate straps on the simulator: a bus, a virtual bluetoothd, the real central and supervisor.
 struct SimulatedHerd: Sendable {
     let bus: PrivateBus
     let simulator: Simulator
@@ -26,23 +26,23 @@ struct SimulatedHerd: Sendable {
 
     static let adapter = BluetoothAddress("00:00:5E:00:53:00")
 
-    /// What a test may want otherwise.
+    /// The settings of a test.
     struct Setup {
         var devices = 3
-        /// How many must be ready before the test begins; `nil` for all.
+        /// The number of devices that must be ready before the test starts; `nil` for all.
         var ready: Int?
         var adapters = "[{name: hci0, address: '00:00:5E:00:53:00'}]"
-        /// More keys of every peripheral.
+        /// Additional keys of every peripheral.
         var peripherals = ""
         var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37, isRequired: true)
         var mayPowerCycle = true
-        /// Notifications of each device in a second.
+        /// The notifications per second of each device.
         var rate = 0
         var silence = DeviceSilence()
         var rotation: Duration?
     }
 
-    /// Runs `body` when the devices are ready; everything has ended when this returns.
+    /// Runs `body` once the devices are ready; everything has ended when this returns.
     static func run(_ setup: Setup = Setup(), _ body: @Sendable (SimulatedHerd) async throws -> Void) async throws {
         let world = try SimulatedHerd(setup)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -94,7 +94,7 @@ struct SimulatedHerd: Sendable {
         )
     }
 
-    /// Everything takes a moment where it takes seconds in life.
+    /// Returns settings with milliseconds in place of seconds.
     private static func settings(_ setup: Setup) -> Supervisor.Settings {
         let backoff = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(200))
         var policy = SupervisorMachine.Policy()
@@ -134,21 +134,21 @@ struct SimulatedHerd: Sendable {
         """
     }
 
-    // MARK: - Looking on
+    // MARK: - Observation
 
     var isAllReady: Bool { names.allSatisfy { herd.board.status(of: $0)?.state == .ready } }
 
-    /// How often the device has become ready.
+    /// Returns the number of times that the device became ready.
     func readyCount(_ name: String) -> Int {
         announcer.statuses.state[name, default: []].count { $0 == .ready }
     }
 
-    /// Waits until `condition` holds after some change of a link; the test's time limit bounds it.
+    /// Waits until `condition` holds after a change of a link; the test's time limit bounds it.
     func wait(until condition: () -> Bool) async {
         for await _ in announcer.statuses.watch() where condition() { return }
     }
 
-    /// Does something, and waits until the device was ready once more and all are.
+    /// Runs `strike`, then waits until the device became ready again and all devices are ready.
     func recover(_ name: String = "strap-1", _ strike: () async throws -> Void) async throws {
         let before = readyCount(name)
         try await strike()

@@ -7,7 +7,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// One gateway with one device, on fakes.
+/// A gateway with one device on fakes.
 struct Bench: Sendable {
     let store = FakeStore()
     let central = FakeCentral()

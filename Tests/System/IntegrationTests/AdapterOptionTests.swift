@@ -3,7 +3,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// Commands that talk to BlueZ themselves, on a host with two adapters of which the second hears the probe.
+/// Commands that connect to BlueZ themselves, on a host whose second adapter hears the probe.
 @Suite(.timeLimit(.minutes(3))) struct AdapterOptionTests {
     private static let address = "00:00:5E:00:53:01"
     private static let scenario = """

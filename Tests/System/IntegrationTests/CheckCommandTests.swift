@@ -2,12 +2,12 @@ import Foundation
 import TestKit
 import Testing
 
-/// `gattherd check` as a person uses it.
+/// `gattherd check` on the command line.
 @Suite(.timeLimit(.minutes(2))) struct CheckCommandTests {
     private struct Outcome {
         let code: Int32
         let output: String
-        /// Standard error, with the folder's path taken away.
+        /// Standard error without the folder's path.
         let complaints: String
     }
 

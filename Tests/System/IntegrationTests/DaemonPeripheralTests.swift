@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// Commands on a device that the daemon has: they use its link and leave no trace in history.
+/// Commands on a device of the daemon: they use its link and leave no trace in history.
 @Suite(.timeLimit(.minutes(3))) struct DaemonPeripheralTests {
     private static let scenario = """
         timing: quick

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// `gattherd export` and `gattherd import` as a person uses them.
+/// `gattherd export` and `gattherd import` on the command line.
 @Suite(.timeLimit(.minutes(2))) struct ExchangeCommandTests {
     private static let all = """
         SELECT ts, device, profile, stream, metric, typeof(value), value, unit, source FROM history

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// `gattherd history` as a person uses it.
+/// `gattherd history` on the command line.
 @Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
     @Test func `samples are printed as a table, CSV and JSON lines`()
         async throws

@@ -4,13 +4,13 @@ import GattherdLog
 import GattherdModel
 import TestKit
 
-/// A folder with a history that no daemon has open: a strap, a reading a second.
+/// A folder with a history that no daemon has open: one strap with one reading per second.
 struct HistoryFolder {
     static let start = Timestamp(microseconds: 1_795_231_205_000_000)  // 2026-11-21T03:20:05Z
     let folder: TemporaryFolder
     var database: String { folder.file("gattherd.db") }
 
-    /// With so many readings.
+    /// Creates a history with one reading for each second.
     init(seconds: Int = 3600) async throws {
         folder = try TemporaryFolder()
         let clock = GatewayClock(now: { Self.start })
@@ -20,7 +20,7 @@ struct HistoryFolder {
         try await history.close()
     }
 
-    /// A heart rate that counts the seconds of the minute; RR intervals of which two are the same.
+    /// Returns heart rates that count the seconds of the minute, with RR intervals of which two are the same.
     private static func readings(_ seconds: Int) -> ReadingBatch {
         let stream = StreamDefinition(
             device: "strap",
@@ -43,7 +43,7 @@ struct HistoryFolder {
         return batch
     }
 
-    /// Runs `gattherd` on the database, and gives its exit code, standard output and standard error.
+    /// Runs `gattherd` on the database and returns its exit code, standard output and standard error.
     func gattherd(_ words: String...) async throws -> (code: Int32, output: String, complaints: String) {
         let errors = folder.file("errors")
         let arguments = words + ["--database", database]

@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// `gattherd run` where its history cannot be as it should.
+/// `gattherd run` with an unusable place for its history.
 @Suite(.timeLimit(.minutes(2))) struct HistoryPlaceTests {
     private let folder: TemporaryFolder
 
@@ -11,7 +11,7 @@ import Testing
         folder = try TemporaryFolder()
     }
 
-    /// A daemon with a runtime directory of its own, without Bluetooth.
+    /// Starts a daemon with its own runtime directory and without Bluetooth.
     private func daemon(_ name: String, history: String) throws -> (child: ChildProcess, log: OutputFile) {
         let configuration = try folder.write(
             """
@@ -39,10 +39,8 @@ import Testing
         try await eventually { first.log.text.contains(#""message":"started""#) }
         let second = try daemon("second", history: history)
         #expect(await second.child.wait() == .exited(73))
-        #expect(
-            second.log.text
-                == "gattherd: \(history)-lock: another gattherd uses this history; stop it, or choose another history.path\n"
-        )
+        let refusal = "another gattherd uses this history; stop it, or choose another history.path"
+        #expect(second.log.text == "gattherd: \(history)-lock: \(refusal)\n")
         first.child.signal(SIGTERM)
         #expect(await first.child.wait() == .exited(0))
         #expect(try await SQLiteShell(history).value("SELECT count(*) > 0 FROM events") == "1")

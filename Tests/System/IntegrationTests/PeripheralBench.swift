@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// The simulator, and a configuration with its bus.
+/// The simulator and a configuration with its bus.
 final class PeripheralBench: Sendable {
     let folder: TemporaryFolder
     private let child: ChildProcess
@@ -37,7 +37,7 @@ final class PeripheralBench: Sendable {
         return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
     }
 
-    /// Runs the daemon while `body` does, once the device is ready; the configuration of the device is `device`.
+    /// Runs `body` while the daemon runs, once the device is ready; `device` is the configuration of the device.
     func withDaemon(_ device: String = "", _ body: () async throws -> Void) async throws {
         let file = folder.file("gattherd.yaml")
         let words =
@@ -52,7 +52,7 @@ final class PeripheralBench: Sendable {
         #expect(await daemon.wait() == .exited(0))
     }
 
-    /// The number of events of one kind that the peripheral has had.
+    /// Returns the number of the peripheral's events of one kind.
     func count(_ event: String) throws -> Int {
         try text("truth").split(separator: "\n").count { $0.contains("\"event\":\"\(event)\"") }
     }

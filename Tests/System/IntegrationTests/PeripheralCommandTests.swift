@@ -132,7 +132,7 @@ import Testing
         #expect(try Self.payloads(again.text("again.jsonl")) == Self.payloads(bench.text("probe.jsonl")))
     }
 
-    /// Which payloads of fff1 there are.
+    /// Returns the payloads of fff1.
     private static func payloads(_ text: String) -> Set<Substring> {
         Set(
             text.split(separator: "\n").filter { $0.contains(#""characteristic":"fff1""#) }.compactMap {

@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// A daemon whose configuration is edited while it runs, and the commands that people then use.
+/// Changes of the configuration of a running daemon, and the commands after them.
 @Suite(.timeLimit(.minutes(2))) struct ReloadCommandTests {
     private struct Outcome {
         let code: Int32

@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// Files that the configuration names and that change while the daemon runs.
+/// Changes of files that the configuration names, while the daemon runs.
 @Suite(.timeLimit(.minutes(2))) struct ReloadedFilesTests {
     private let folder: TemporaryFolder
     private let port: Int
@@ -39,7 +39,7 @@ import Testing
         #expect(await daemon.wait() == .exited(0))
     }
 
-    /// The status of a write that shows a token.
+    /// Returns the HTTP status of a write with a token.
     private func write(_ letter: Character) throws -> Int {
         let client = try RawClient(UInt16(port))
         let token = Self.token(letter).dropLast()

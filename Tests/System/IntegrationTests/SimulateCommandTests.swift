@@ -3,9 +3,9 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// `gattherd simulate` from its start to its end.
+/// `gattherd simulate` from start to end.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct SimulateCommandTests {
-    /// A simulation whose folder goes into one of ours, so that a test can see what is left of it.
+    /// A simulation whose folder is inside a test folder, so that a test can see leftover files.
     private final class Run: Sendable {
         let folder: TemporaryFolder
         let output: OutputFile
@@ -27,10 +27,10 @@ import Testing
             )
         }
 
-        /// The folders in which the parts of the simulation worked.
+        /// The remaining folders of the simulation's parts.
         var leftovers: [String] { (try? FileManager.default.contentsOfDirectory(atPath: folder.file("tmp"))) ?? ["?"] }
 
-        /// The processes that have our folder in their environment: all of the parts do.
+        /// Returns the running processes of the simulation: all have the test folder in their environment.
         func survivors() throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { UInt($0) != nil }.filter { pid in
                 let variables = FileManager.default.contents(atPath: "/proc/\(pid)/environ") ?? Data()
@@ -64,7 +64,7 @@ import Testing
         #expect(try run.survivors().isEmpty)
     }
 
-    /// What a browser gets.
+    /// Checks the pages for a browser.
     private func browse(_ run: Run) async throws {
         let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
         let client = try RawClient(try #require(UInt16(port)))
@@ -86,7 +86,7 @@ import Testing
         String(try #require(run.output.text.firstMatch(of: /token that is in ([^ ]+):/)?.1))
     }
 
-    /// What whoever has the token may do.
+    /// Checks writes with the token.
     private func control(_ port: UInt16, token: String) throws {
         let client = try RawClient(port)
         func post(_ path: String, _ token: String) -> Int {
@@ -101,7 +101,7 @@ import Testing
         #expect(post("nobody/connect", token) == 404)
     }
 
-    /// What Prometheus and others that watch over it get.
+    /// Checks the metrics and probes for monitoring.
     private func watch(_ run: Run) async throws {
         let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
         let client = try RawClient(try #require(UInt16(port)))
@@ -112,7 +112,8 @@ import Testing
         try compareMetrics(metrics)
     }
 
-    /// Each metric that the rules and the dashboard of `config` ask for, but for those that are opt-in or may be unknown.
+    /// Checks that each metric in the rules and the dashboard of `config` exists, except for opt-in ones and those that
+    /// may be unknown.
     private func compareMetrics(_ text: String) throws {
         let told = Set(text.matches(of: /# TYPE ([a-z_]+)/).map { $0.1 })
         let config = Checkout.root.appending(path: "config")
@@ -125,7 +126,7 @@ import Testing
         }
     }
 
-    /// What a person can do with the daemon that runs with a configuration.
+    /// Runs commands on the daemon with a configuration.
     private func command(with configuration: String) async throws {
         func gattherd(_ words: String...) async throws -> (Int32, String) {
             try await Programs.run(Programs.path("gattherd"), words + ["--config", configuration])
@@ -154,7 +155,7 @@ import Testing
         try await careForDatabase(gattherd)
     }
 
-    /// While the daemon runs.
+    /// Runs the database commands while the daemon runs.
     private func careForDatabase(_ gattherd: (String...) async throws -> (Int32, String)) async throws {
         let folder = try TemporaryFolder()
         let copy = folder.file("copy.db")
@@ -170,7 +171,7 @@ import Testing
         #expect(try await gattherd("db", "check", "--database", folder.file("nothing")).0 == 69)
     }
 
-    /// What somebody at the other side of the broker can ask the daemon.
+    /// Sends requests to the daemon through the broker.
     private func ask(the configuration: String) async throws {
         let text = try String(contentsOfFile: configuration, encoding: .utf8)
         let port = String(try #require(text.firstMatch(of: /mqtt:\/\/[^:]+:([0-9]+)/)).1)
@@ -233,7 +234,7 @@ import Testing
         #expect(try await shell.value("SELECT count(DISTINCT device) FROM latest WHERE device = 'dial'") == "1")
     }
 
-    /// What a simulation must not replace while it runs.
+    /// Returns the content of files that a simulation must not replace.
     private func contents(of folder: String) throws -> [String] {
         try ["gattherd.yaml", "http-token", "mosquitto.conf"].map {
             try String(contentsOfFile: folder + "/" + $0, encoding: .utf8)

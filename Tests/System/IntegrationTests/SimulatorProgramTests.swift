@@ -3,7 +3,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// `gattherd-sim` as a program.
+/// The program `gattherd-sim`.
 @Suite(.timeLimit(.minutes(3))) struct SimulatorProgramTests {
     private struct Run {
         let child: ChildProcess
@@ -58,7 +58,7 @@ import Testing
         try await eventually { !isListening(run.bus) }
     }
 
-    /// Whether somebody accepts connections at the socket of a bus.
+    /// Returns true if a process accepts connections at the socket of a bus.
     private func isListening(_ bus: String) -> Bool {
         let path = bus.dropFirst("unix:path=".count)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// How the daemon ends.
+/// The stop of the daemon by signals.
 @Suite(.timeLimit(.minutes(1))) struct StopTests {
     private func daemon(in folder: TemporaryFolder, _ broker: Broker) async throws -> (ChildProcess, OutputFile) {
         let text = """
@@ -22,7 +22,7 @@ import Testing
         return (daemon, log)
     }
 
-    /// A daemon that is told to end while its broker does not answer any more, so that a drain takes its time.
+    /// Starts a daemon whose broker stopped answering, then sends a signal: the final delivery takes its time.
     private func stuckDaemon(in folder: TemporaryFolder, _ broker: Broker) async throws -> (ChildProcess, OutputFile) {
         let (daemon, log) = try await daemon(in: folder, broker)
         broker.freeze()

@@ -3,7 +3,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// What the daemon tells systemd, with a socket as systemd makes it.
+/// The daemon's notifications to systemd, received by a test socket.
 @Suite(.timeLimit(.minutes(2))) struct SupervisionTests {
     private static let ready = [
         "READY=1", "STATUS=no devices: name them in the configuration, then: gattherd reload",
@@ -95,7 +95,7 @@ import Testing
     }
 }
 
-/// Where a daemon's notifications arrive: `sd_notify(3)`.
+/// A socket for `sd_notify(3)`.
 private final class NotificationSocket {
     let path: String
     private let descriptor: Int32
@@ -119,7 +119,7 @@ private final class NotificationSocket {
 
     deinit { close(descriptor) }
 
-    /// The lines of the next notification that is not `ignored`; none when it does not come within a minute.
+    /// Returns the lines of the next notification other than `ignored`; empty after a minute.
     func next(besides ignored: String = "") -> [String] {
         while true {
             var octets = [UInt8](repeating: 0, count: 4096)

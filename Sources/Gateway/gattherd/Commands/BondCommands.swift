@@ -72,7 +72,7 @@ struct BondCommands {
         Terminal.say("the bond with \(who) is ended")
     }
 
-    /// The daemon's answer; `nil` when none runs and the configuration says where BlueZ is.
+    /// Returns the daemon's reply; `nil` if no daemon runs and the configuration has no errors.
     private func ask(_ call: ControlCall) throws(CommandFailure) -> ControlReply? {
         let client = DaemonClient(configuration, errors: errors)
         do throws(ControlSocketError) {

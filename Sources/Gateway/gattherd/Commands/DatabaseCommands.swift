@@ -212,7 +212,7 @@ struct DatabaseReport {
     }
 }
 
-/// A number of bytes in MiB with one decimal, or in GiB from 10 GiB on.
+/// Returns a number of bytes in MiB with one decimal, or in GiB from 10 GiB on.
 func mebibytes(_ bytes: Int64) -> String {
     guard bytes < 10 << 30 else { return "\(bytes >> 30) GiB" }
     return "\((Double(bytes) / Double(1 << 20) * 10).rounded() / 10) MiB"

@@ -34,7 +34,8 @@ extension CommandSpec {
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
             "gattherd history --since today --output today.csv",
             "gattherd history --metric heart_rate --since 24h --format plot",
-            "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --every 1h --output november.csv",
+            "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --every 1h "
+                + "--output november.csv",
         ],
         run: { (arguments) throws(CommandFailure) in try HistoryCommand(arguments).run() }
     )

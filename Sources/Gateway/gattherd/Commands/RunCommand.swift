@@ -72,7 +72,7 @@ struct RunCommand {
         let stop = LatestValue(false)
         // Cancelled at the end of the scope.
         async let _ = watch(signals, stop) { composition.changes.reload() }
-        // In a task of its own: a file that blocks must not delay the end of the daemon.
+        // A separate task: a file that blocks must not delay the end of the daemon.
         async let _ = composition.followChanges(file)
         try await composition.run { await stop.becomesTrue() }
     }

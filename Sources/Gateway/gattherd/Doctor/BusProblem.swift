@@ -46,7 +46,8 @@ struct BusProblem {
         let words = error.message
         if words.contains("AppArmor") {
             return facts.isContainer
-                ? "run the container with --security-opt apparmor=unconfined (compose: security_opt: [apparmor=unconfined])"
+                ? "run the container with --security-opt apparmor=unconfined "
+                    + "(compose: security_opt: [apparmor=unconfined])"
                 : "allow it in the AppArmor profile that the message names (label=), or: aa-complain PROFILE"
         }
         if words.contains("SELinux") {
@@ -56,8 +57,8 @@ struct BusProblem {
         }
         if words.contains("hung up during the handshake") {
             return facts.isContainer
-                ? "the bus does not know the container's user: run without a user namespace (podman: --userns=host), as root "
-                    + "or with the id of a user of the host"
+                ? "the bus does not know the container's user: run without a user namespace (podman: --userns=host), "
+                    + "as root or with the id of a user of the host"
                 : "the bus does not take user \(facts.user): run as root or as the service's user"
         }
         return nil
@@ -66,7 +67,8 @@ struct BusProblem {
     private var absence: String {
         if error.message.contains("Permission denied") {
             return facts.isContainer
-                ? "user \(facts.user) may not open the bus: set 'user:' and GATTHERD_UID to root or to a user of the host"
+                ? "user \(facts.user) may not open the bus: set 'user:' and GATTHERD_UID to root "
+                    + "or to a user of the host"
                 : "run as root or as the service's user"
         }
         guard let folder = socketFolder else { return "correct bluetooth.bus in the configuration" }

@@ -8,7 +8,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdProfiles
 
-/// Examines everything that could keep the gateway from working.
+/// Runs the checks of everything that could keep the gateway from working.
 struct Doctor {
     private let file: ConfigurationFile
     private let facts: HostFacts
@@ -146,7 +146,7 @@ extension DaemonStatus.Device {
 }
 
 extension BrokerFault.Kind {
-    /// The first thing to check; the fault itself has the details.
+    /// Returns the first remedy to try; the fault itself has the details.
     fileprivate func remedy(_ settings: MQTTSettings) -> String? {
         switch self {
         case .unreachable, .lost:

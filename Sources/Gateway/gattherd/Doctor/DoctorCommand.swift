@@ -28,7 +28,7 @@ extension CommandSpec {
     )
 }
 
-/// Prints the findings of the doctor as they come.
+/// Prints the findings of the doctor, each as soon as it is known.
 struct DoctorCommand {
     private let doctor: Doctor
     private let isJSON: Bool

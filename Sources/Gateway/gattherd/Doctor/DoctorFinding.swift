@@ -6,9 +6,9 @@ struct DoctorFinding: Hashable {
         case good
         /// Worth knowing.
         case note
-        /// Works, but not always or not well.
+        /// Works, but with limitations.
         case warning
-        /// Keeps the gateway from its work.
+        /// Keeps the gateway from working.
         case error
 
         private var rank: Int {

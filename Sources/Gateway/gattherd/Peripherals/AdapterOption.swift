@@ -3,7 +3,7 @@ import GattherdConfig
 import GattherdGATT
 
 extension OptionSpec {
-    /// For commands that talk to BlueZ themselves.
+    /// The option of commands that connect to BlueZ themselves.
     static let adapter = OptionSpec.value(
         "adapter",
         "NAME|ADDRESS",
@@ -12,8 +12,10 @@ extension OptionSpec {
 }
 
 extension Central.AdapterChoice {
-    /// The one that is asked for, else where the daemon has the device or last had it, else the device's own, else the
-    /// first that the configuration allows, else the first that is on.
+    /// Chooses the adapter for a command.
+    ///
+    /// The order of preference: the option, the adapter of the daemon's newest link to the device, the device's
+    /// configured adapter, the first configured one, the first powered one.
     init(_ arguments: Arguments, _ configuration: Configuration?, for device: DeviceSettings? = nil) {
         let configured = device?.adapter?.value ?? configuration?.bluetooth.adapters.first
         if let asked = arguments.value("adapter") {
@@ -38,7 +40,7 @@ extension AdapterChoice {
 }
 
 extension DaemonClient {
-    /// `nil` when no daemon runs, or it has not connected the device yet.
+    /// Returns the adapter of the device's link; `nil` if no daemon runs or it has not connected the device yet.
     fileprivate func adapter(of device: String) -> BluetoothAddress? {
         let status = try? status().devices.first { $0.device == device }
         return status?.adapter.flatMap { BluetoothAddress($0) }

@@ -35,7 +35,7 @@ extension CommandSpec {
     )
 }
 
-/// Listens to one peripheral.
+/// Captures all values of one peripheral.
 struct CaptureCommand {
     private enum End: Sendable {
         case asked
@@ -74,7 +74,7 @@ struct CaptureCommand {
         }
     }
 
-    /// Writes values until somebody or something ends it.
+    /// Writes values until a signal, the limit or the end of the link.
     private func record(
         _ updates: BufferedSequence<CharacteristicValue>,
         by recorder: CaptureRecorder,

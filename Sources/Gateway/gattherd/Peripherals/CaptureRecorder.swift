@@ -17,10 +17,10 @@ final class CaptureRecorder {
         self.limit = limit
     }
 
-    /// Nothing more is wanted.
+    /// True if the limit is reached or writing has failed.
     var isFull: Bool { count >= limit || isBroken }
 
-    /// Says who it is, reads what can be read, and subscribes to the rest.
+    /// Writes the header, reads all readable characteristics and subscribes to the others.
     func begin(_ peripheral: GattherdBluetooth.Peripheral) async throws {
         let services = try await peripheral.discoverAll()
         let header = CaptureHeader(
@@ -43,7 +43,7 @@ final class CaptureRecorder {
         }
     }
 
-    /// False when nothing more is wanted.
+    /// Writes a value; returns false if no more values are needed.
     func write(_ value: CharacteristicValue) -> Bool {
         guard !isFull else { return false }
         let source: ReadingSource = indicating.contains(value.characteristic) ? .indicate : .notify
@@ -51,7 +51,7 @@ final class CaptureRecorder {
         return !isFull
     }
 
-    /// Gives the file its name, and says what is in it.
+    /// Gives the file its name and prints the number of values.
     func finish() throws(CommandFailure) {
         try destination.finish()
         Terminal.complain("\(count) value\(count == 1 ? "" : "s")")
@@ -101,7 +101,7 @@ final class CaptureRecorder {
 }
 
 extension CharacteristicProperties {
-    /// In BlueZ's words.
+    /// The names of the properties in BlueZ.
     var words: [String] {
         let names: [(Self, String)] = [
             (.broadcast, "broadcast"), (.read, "read"), (.writeWithoutResponse, "write-without-response"),

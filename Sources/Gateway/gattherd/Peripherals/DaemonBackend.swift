@@ -4,7 +4,9 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// A Bluetooth backend for one device that the daemon has: every GATT operation is the daemon's, over the daemon's link.
+/// A Bluetooth backend for one device of the daemon.
+///
+/// Every GATT operation runs in the daemon, over the daemon's link.
 final class DaemonBackend: ClientBackend {
     private struct Shared {
         var isConnected = true
@@ -18,12 +20,12 @@ final class DaemonBackend: ClientBackend {
     private let peripheral: PeripheralID
     private let shared = Locked(Shared())
 
-    /// Gets the device's GATT table from the daemon, which connects the device first if it is in a pause.
+    /// Requests the device's GATT table from the daemon, which ends a back-off of the device first.
     ///
     /// - Parameters:
-    ///   - address: The device's.
+    ///   - address: The device's address.
     ///   - path: The daemon's control socket.
-    /// - Returns: `nil` if no daemon answers, or if the daemon neither has the device nor tries to connect it.
+    /// - Returns: The backend; `nil` if no daemon answers, or if the daemon neither has the device nor connects it.
     /// - Throws: ``CommandFailure`` if the daemon has the device and cannot reach it.
     static func open(_ address: BluetoothAddress, at path: String) async throws(CommandFailure) -> DaemonBackend? {
         let reply: ControlReply
@@ -99,7 +101,7 @@ final class DaemonBackend: ClientBackend {
         }
     }
 
-    /// The link is the daemon's and stays.
+    /// Does nothing: the link belongs to the daemon.
     func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) {}
 
     private func linkEnded() {
@@ -200,7 +202,7 @@ final class DaemonBackend: ClientBackend {
         throw BluetoothError(.cancelled, "cancelled")
     }
 
-    /// Passes values on until the subscription or the link ends; the first answer goes to whoever subscribes.
+    /// Passes on values until the subscription or the link ends; the first reply completes the subscription.
     private func follow(
         _ replies: AsyncStream<ControlReply>,
         _ token: SubscriptionToken,
@@ -209,7 +211,7 @@ final class DaemonBackend: ClientBackend {
     ) async {
         var end = BluetoothError(.serviceUnavailable, "the daemon has ended")
         var isWatching = false
-        // The daemon keeps the connection open after its last answer, for another request.
+        // The daemon keeps the connection open after its last reply, for another request.
         answers: for await reply in replies {
             switch reply {
             case .value(let value):
@@ -238,7 +240,7 @@ final class DaemonBackend: ClientBackend {
         shared.withLock { $0.watches.removeValue(forKey: token) }?.cancel()
     }
 
-    // MARK: - Operations that are not the daemon's to do for a command
+    // MARK: - Operations that the daemon does not offer
 
     private static let notHere = BluetoothError(
         .notSupported,

@@ -25,7 +25,7 @@ extension CommandSpec {
     )
 }
 
-/// Looks at a peripheral's whole GATT table.
+/// Shows a peripheral's whole GATT table.
 struct InspectCommand {
     private struct Entry: Sendable {
         let characteristic: Characteristic
@@ -94,7 +94,7 @@ struct InspectCommand {
         return entry
     }
 
-    // MARK: - For people
+    // MARK: - Text
 
     private func text(_ findings: Findings) -> String {
         var lines = ["\(visit.address)\(findings.name.map { " \"\(Terminal.harmless($0))\"" } ?? "")"]
@@ -122,7 +122,7 @@ struct InspectCommand {
         return lines
     }
 
-    // MARK: - For programs
+    // MARK: - JSON
 
     private func json(_ findings: Findings) -> String {
         let octets = JSONWriter.octets { writer in

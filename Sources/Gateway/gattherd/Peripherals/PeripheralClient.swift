@@ -5,7 +5,9 @@ import GattherdDaemon
 import GattherdGATT
 import GattherdGateway
 
-/// A peripheral that a command talks to: through the daemon if that has the device, else over a connection of its own.
+/// A peripheral that a command uses.
+///
+/// The command uses the daemon's link if the daemon has the device, and otherwise its own.
 struct PeripheralClient {
     /// The part of the commands' help about the daemon.
     static let daemonHelp = """
@@ -19,16 +21,16 @@ struct PeripheralClient {
     private let bus: BluetoothBus
     private let central: Central.Configuration
 
-    /// How commands that visit a peripheral may end.
+    /// The exit codes of commands that connect to a peripheral.
     static let exits: [CommandFailure.Code: String] = [
         .data: "there is no such device",
         .unavailable: "bluetoothd or the peripheral cannot be reached, or refuses",
     ]
 
     /// - Parameters:
-    ///   - who: An address, or a device of the configuration.
-    ///   - arguments: With the options `config` and `adapter`.
-    /// - Throws: ``CommandFailure`` when there is no such device.
+    ///   - who: The address, or the name of a configured device.
+    ///   - arguments: The arguments, with the options `config` and `adapter`.
+    /// - Throws: ``CommandFailure`` if there is no such device.
     init(_ who: String, _ arguments: Arguments) throws(CommandFailure) {
         let configuration = try Self.configuration(arguments)
         bus = Self.bus(configuration)
@@ -46,7 +48,7 @@ struct PeripheralClient {
         if let configuration, let device { try Self.refuseAdvertiser(device, configuration) }
     }
 
-    /// One that only advertises cannot be connected.
+    /// Fails for a device that only advertises: it cannot be connected.
     private static func refuseAdvertiser(
         _ device: DeviceSettings,
         _ configuration: Configuration
@@ -67,7 +69,7 @@ struct PeripheralClient {
         )
     }
 
-    /// What is configured; `nil` when nothing is, and the system's bus is meant.
+    /// Returns the configuration; `nil` without one, which means the system bus.
     static func configuration(_ arguments: Arguments) throws(CommandFailure) -> Configuration? {
         let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
         return isConfigured ? try ConfigurationFile(arguments).load().recallingEnrolled() : nil
@@ -87,9 +89,9 @@ struct PeripheralClient {
         configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
     }
 
-    /// Connects, does something, and leaves the link as it was found.
+    /// Connects, runs `body`, and leaves the link as it was found.
     ///
-    /// - Throws: ``CommandFailure``: the body's own, or what went wrong with Bluetooth.
+    /// - Throws: ``CommandFailure``, from `body` or for an error of Bluetooth.
     func run<Value: Sendable>(
         _ body: (GattherdBluetooth.Peripheral) async throws -> Value
     ) async throws(CommandFailure) -> Value {
@@ -126,7 +128,7 @@ struct PeripheralClient {
         return try result.get()
     }
 
-    /// True if the daemon uses or makes a link to the device; it may have taken over the one that the command made.
+    /// Returns true if the daemon uses or makes a link to the device; it may have adopted the command's link.
     private func isDaemonsNow() async -> Bool {
         guard let socketPath, case .status(let status)? = try? await ControlClient.reply(to: .status, at: socketPath)
         else { return false }
@@ -136,7 +138,7 @@ struct PeripheralClient {
 }
 
 extension PeripheralClient {
-    /// Nothing was heard of the peripheral while it was scanned for.
+    /// Returns the failure for a peripheral that was not heard during the scan.
     static func silence(of address: BluetoothAddress, _ central: Central.Configuration) -> CommandFailure {
         let place =
             switch central.adapter {

@@ -2,9 +2,9 @@ import GattherdBluetooth
 import GattherdGATT
 import GattherdProfiles
 
-/// Looks at all that a peripheral has, and hears what it says.
+/// Reads all attributes of a peripheral and collects its notifications.
 struct PeripheralInspection {
-    /// Generic Access and Generic Attribute: about the link, not about the device's purpose.
+    /// Generic Access and Generic Attribute: services about the link, not about the device's purpose.
     private static let generic: [BluetoothUUID] = [0x1800, 0x1801]
     private static let mostValues = 3
 
@@ -12,8 +12,8 @@ struct PeripheralInspection {
     private let patience: Duration
 
     /// - Parameters:
-    ///   - peripheral: Connected.
-    ///   - patience: How long notifications are waited for.
+    ///   - peripheral: The connected peripheral.
+    ///   - patience: The time to wait for notifications.
     init(_ peripheral: GattherdBluetooth.Peripheral, patience: Duration) {
         self.peripheral = peripheral
         self.patience = patience
@@ -64,7 +64,7 @@ struct PeripheralInspection {
         var remarks: [CharacteristicID: String] = [:]
     }
 
-    /// Waits until each has said something, or patience ends.
+    /// Waits until each characteristic has sent a value, or the time is over.
     private func listen(to characteristics: [Characteristic]) async throws -> Heard {
         var heard = Heard()
         let updates = peripheral.valueUpdates(buffering: .bufferingOldest(1024))
@@ -79,7 +79,7 @@ struct PeripheralInspection {
         }
         await hear(updates, waiting, &heard)
         for characteristic in characteristics {
-            // The link may have gone meanwhile; then there is nothing to end.
+            // The link may have ended meanwhile; then there is no subscription left.
             try? await peripheral.setNotifyValue(false, for: characteristic.id)
             if heard.values[characteristic.id] == nil, heard.remarks[characteristic.id] == nil {
                 heard.remarks[characteristic.id] = "It said nothing of its own accord in \(patience)."

@@ -30,11 +30,11 @@ extension CommandSpec {
     )
 }
 
-/// Takes the lines of a capture through the decoders.
+/// Decodes the lines of a capture.
 struct ReplayCommand {
     private let path: String
     private let profiles: [any Profile]
-    /// A person has named the profile.
+    /// True if the profile was named on the command line.
     private let isChosen: Bool
     private let isJSON: Bool
 
@@ -92,7 +92,7 @@ struct ReplayDecoder {
     enum Outcome {
         case decoded(CharacteristicDescriptor, profile: String, [NamedSample])
         case rejected(CharacteristicDescriptor, profile: String, reason: String)
-        /// No profile wants it.
+        /// No profile decodes the characteristic.
         case unknown
     }
 
@@ -125,7 +125,7 @@ struct ReplayDecoder {
 }
 
 extension [any Profile] {
-    /// Those that a daemon would take: who knows a service comes before who only knows characteristics.
+    /// Returns the profiles that a daemon would use: those that name a service first.
     func serving(_ services: Set<BluetoothUUID>) -> [any Profile] {
         filter { !services.isDisjoint(with: $0.services) } + filter(\.services.isEmpty)
     }
@@ -139,7 +139,7 @@ extension CharacteristicDescriptor {
     }
 }
 
-/// What was replayed, as text.
+/// A replayed value as text or JSON.
 enum ReplayText {
     static func line(_ value: CaptureValue, _ outcome: ReplayDecoder.Outcome) -> String {
         let time = value.time.rfc3339

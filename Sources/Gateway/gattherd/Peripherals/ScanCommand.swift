@@ -32,12 +32,12 @@ extension CommandSpec {
     )
 }
 
-/// Listens to whatever advertises.
+/// Lists the peripherals that advertise.
 struct ScanCommand {
-    /// A peripheral that was heard, or has a link and therefore is silent.
+    /// A peripheral that was heard, or that is connected and therefore silent.
     private struct Neighbour: Sendable {
         let address: BluetoothAddress
-        /// `nil` for one with a link.
+        /// The signal strength in dBm; `nil` for a connected peripheral.
         let rssi: Int?
         let name: String?
         var services: [BluetoothUUID] = []
@@ -52,7 +52,7 @@ struct ScanCommand {
             (address, rssi, name) = (peripheral.address, nil, peripheral.name)
         }
 
-        /// The loudest first, those with a link last.
+        /// Sorts by signal strength, with connected peripherals last.
         static func < (left: Self, right: Self) -> Bool {
             let (one, other) = (left.rssi ?? .min, right.rssi ?? .min)
             return one == other ? left.address < right.address : one > other
@@ -100,7 +100,7 @@ struct ScanCommand {
         Terminal.say(isJSON ? json(found) : table(found))
     }
 
-    /// The newest advertisement of each peripheral.
+    /// Returns the newest advertisement of each peripheral.
     private func listen(_ central: Central) async throws -> [Advertisement] {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
         let end = ContinuousClock.now + .seconds(seconds)
@@ -112,7 +112,7 @@ struct ScanCommand {
                         heard[advertisement.address] = advertisement
                     }
                 } catch let error as BluetoothError where error.kind == .cancelled {
-                    // By whoever or what ends the scan.
+                    // The timer or a signal has ended the scan.
                 }
                 return Array(heard.values)
             }

@@ -54,7 +54,7 @@ extension CommandSpec {
     )
 }
 
-/// What a person does with one characteristic.
+/// Reads, writes and watches one characteristic.
 struct ValueCommands {
     private let arguments: Arguments
     private let visit: PeripheralClient

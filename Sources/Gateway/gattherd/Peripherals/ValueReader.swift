@@ -5,7 +5,7 @@ import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
-/// Says what values of one connected peripheral mean, by the profiles that a daemon would take.
+/// Decodes the values of one connected peripheral by the profiles that a daemon would use.
 struct ValueReader {
     private var decoder: ReplayDecoder
     let profiles: [any Profile]
@@ -15,7 +15,7 @@ struct ValueReader {
         decoder = ReplayDecoder(self.profiles)
     }
 
-    /// What the octets mean, in words; `nil` when no profile knows.
+    /// Returns the decoded metrics as text; `nil` if no profile decodes the characteristic.
     mutating func words(_ octets: [UInt8], of characteristic: Characteristic) -> String? {
         switch decode(octets, characteristic).outcome {
         case .decoded(_, _, let samples):
@@ -25,7 +25,7 @@ struct ValueReader {
         }
     }
 
-    /// A line of `replay --json`.
+    /// Returns a line of `replay --json`.
     mutating func json(_ octets: [UInt8], of characteristic: Characteristic, _ source: ReadingSource) -> String {
         let (value, outcome) = decode(octets, characteristic, source)
         return ReplayText.json(value, outcome)
@@ -47,12 +47,12 @@ struct ValueReader {
     }
 }
 
-/// Octets as people read them.
+/// Bytes as text for people.
 enum ByteText {
-    /// Fewer letters are more likely to be a number.
+    /// The fewest characters of text; shorter values are more likely to be numbers.
     private static let shortestText = 3
 
-    /// In hexadecimal, and as text where that is what they are.
+    /// Returns hexadecimal, followed by the text if the bytes are text.
     static func words(_ octets: [UInt8]) -> String {
         guard !octets.isEmpty else { return "empty" }
         let hex = Hexadecimal.text(octets.span)

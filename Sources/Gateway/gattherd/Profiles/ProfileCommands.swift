@@ -68,7 +68,8 @@ extension CommandSpec {
         examples: [
             "gattherd profile decode heart-rate 2a37 '16 48 00 04'",
             "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
-            "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key --address 54:48:E6:8F:80:A5",
+            "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key "
+                + "--address 54:48:E6:8F:80:A5",
         ],
         run: { (arguments) throws(CommandFailure) in try ProfileDecodeCommand(arguments).run() }
     )
@@ -120,7 +121,7 @@ struct ProfileCommands {
         for refusal in registry.refusals { Terminal.complain("\(refusal)") }
     }
 
-    /// The most names in one line.
+    /// Returns the first three names in one line, and the number of the others.
     private static func few(_ names: [String]) -> String {
         let shown = names.prefix(3).joined(separator: " ")
         return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown

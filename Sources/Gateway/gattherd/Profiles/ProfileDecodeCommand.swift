@@ -118,7 +118,7 @@ enum SampleText {
         return String(decoding: octets, as: UTF8.self)
     }
 
-    /// Writes the members of such an object.
+    /// Writes the members of a JSON object for the samples.
     static func write(_ samples: [NamedSample], _ metrics: [MetricDescriptor], to writer: inout JSONWriter) {
         for metric in metrics {
             let values = samples.filter { $0.metric.name == metric.name }.map(\.value)

@@ -22,8 +22,8 @@ struct ProfileFacts {
     var serving: String {
         if profile.isForAdvertisements {
             let sources = served.joined(separator: ", or ")
-            return
-                "Listens to devices that name it in the configuration and advertise \(sources); they are never connected."
+            return "Listens to devices that name it in the configuration and advertise \(sources); "
+                + "they are never connected."
         }
         if profile.isOptIn { return "Serves only devices that name it in the configuration." }
         guard !profile.services.isEmpty else {

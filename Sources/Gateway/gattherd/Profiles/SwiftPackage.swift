@@ -1,7 +1,7 @@
 import FoundationEssentials
 import GattherdProfiles
 
-/// A package of a native profile on the disk.
+/// The package of a native profile on disk.
 struct SwiftPackage {
     private let skeleton: ProfileSkeleton
     private let folder: String

@@ -5,7 +5,7 @@ import Glibc
 
 /// The user of the service.
 ///
-/// `check` and `doctor` mostly run as root, who can read everything.
+/// `check` and `doctor` mostly run as root, which can read everything.
 struct ServiceAccount: Hashable {
     /// An access that the user needs to a file or a folder.
     enum Access: mode_t {

@@ -10,7 +10,7 @@ struct ScenarioFile {
     let scenario: Scenario
 
     /// - Parameter path: A file; `nil` for the scenario that comes with gattherd.
-    /// - Throws: ``CommandFailure`` when it cannot be read, or is wrong.
+    /// - Throws: ``CommandFailure`` if it cannot be read, or is wrong.
     init(_ path: String?) throws(CommandFailure) {
         self.path = if let path { path } else { try Self.standardPath() }
         guard let data = FileManager.default.contents(atPath: self.path) else {
@@ -53,6 +53,6 @@ enum OwnProgram {
     /// The command to type in the current folder.
     static var words: String { CommandLine.arguments[0] }
 
-    /// The program `name` beside ours.
+    /// Returns the path of the program `name` in the same folder.
     static func sibling(_ name: String) -> String { folder + "/" + name }
 }

@@ -24,7 +24,7 @@ struct Simulation: Sendable {
 
     /// Starts everything and returns the part that ends first; a cancelled task starts nothing more.
     ///
-    /// - Throws: ``CommandFailure`` when a part cannot be started.
+    /// - Throws: ``CommandFailure`` if a part cannot be started.
     func run() async throws(CommandFailure) -> SimulationPart {
         Self.say("simulating \(scenario.scenario.peripherals.count) peripherals of \(scenario.path)")
         let simulator = try startSimulator()
@@ -33,7 +33,8 @@ struct Simulation: Sendable {
         let broker = try startBroker(port)
         guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
         let files = SimulationFiles(folder: folder, bus: bus, port: port, httpPort: try LoopbackPort.free())
-        // The configuration is written first: it names the token even if we are killed before the token is written.
+        // The configuration is written first: it names the token even if the program is killed before the token is
+        // written.
         let configuration = files.configuration(scenario.scenario.peripherals)
         try folder.write(configuration, to: SimulationFiles.configurationName)
         try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)

@@ -87,7 +87,7 @@ struct SimulationFiles: Sendable {
 }
 
 extension PeripheralSpec {
-    /// The profile of its advertisements, if it only advertises.
+    /// Returns the profile of the peripheral's advertisements; `nil` if it is connectable.
     fileprivate func profile(of profiles: [any Profile]) -> String? {
         guard services.isEmpty else { return nil }
         let frames =

@@ -7,7 +7,7 @@ struct SimulationFolder {
     private let isKept: Bool
 
     /// - Parameter kept: A folder that stays; `nil` for a new one below `$TMPDIR`, or `/tmp`.
-    /// - Throws: ``CommandFailure`` when it cannot be made.
+    /// - Throws: ``CommandFailure`` if it cannot be made.
     init(keeping kept: String?) throws(CommandFailure) {
         isKept = kept != nil
         if let kept {

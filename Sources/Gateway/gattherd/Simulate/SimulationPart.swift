@@ -11,7 +11,7 @@ struct SimulationPart: Sendable {
 
     /// Starts `program`, with its standard output and error in `log`.
     ///
-    /// - Throws: ``CommandFailure`` when it cannot be started.
+    /// - Throws: ``CommandFailure`` if it cannot be started.
     init(_ title: String, _ program: String, _ arguments: [String], log: String) throws(CommandFailure) {
         self.title = title
         self.log = log
@@ -27,7 +27,7 @@ struct SimulationPart: Sendable {
 
     var hasEnded: Bool { child.exitStatus != nil }
 
-    /// Waits for its end.
+    /// Waits until the program has ended.
     func wait() async { _ = await child.wait() }
 
     /// Sends SIGTERM, and SIGKILL after 10 seconds.
@@ -51,7 +51,7 @@ struct SimulationPart: Sendable {
         return text.contains("\n") ? text.split(separator: "\n").first.map { String($0) } : nil
     }
 
-    /// Returns its exit and its last lines of output.
+    /// Returns the exit status and the last lines of output.
     var obituary: String {
         let end =
             switch child.exitStatus {

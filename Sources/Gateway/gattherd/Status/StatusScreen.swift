@@ -19,7 +19,7 @@ struct StatusScreen: Sendable {
 
     private enum Event: Sendable {
         case answer(Result<DaemonStatus, CommandFailure>)
-        /// The size of the terminal has changed.
+        /// The terminal's size has changed.
         case resize
         case end
     }
@@ -41,7 +41,7 @@ struct StatusScreen: Sendable {
         for await signal in signals { post.yield(signal == SIGWINCH ? .resize : .end) }
     }
 
-    /// Asks on a thread of its own, so that Ctrl-C works while the daemon does not answer.
+    /// Requests the status on a separate thread, so that Ctrl-C works while the daemon does not answer.
     private func askAgain(_ post: AsyncStream<Event>.Continuation) {
         let talk = talk
         _ = NamedThread(name: "status") {
@@ -82,7 +82,9 @@ struct StatusScreen: Sendable {
     }
 }
 
-/// The bytes that show some lines on a terminal: one piece, without clearing the screen first, so that it does not flicker.
+/// The bytes that draw lines on a terminal.
+///
+/// One write replaces the screen without clearing it first, which avoids flicker.
 struct ScreenFrame {
     /// Switches to the alternate screen and hides the cursor; ``closing`` restores both.
     static let opening = "\u{1B}[?1049h\u{1B}[?25l"

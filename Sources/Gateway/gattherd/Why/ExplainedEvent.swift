@@ -1,7 +1,7 @@
 import GattherdGateway
 import GattherdModel
 
-/// An event, or several equal ones as one line.
+/// An event, or several equal ones in one line.
 struct ExplainedEvent: Hashable {
     /// The time of the last occurrence.
     var time: Timestamp
