@@ -42,7 +42,7 @@ struct DaemonClient {
             let lines = reason.split(separator: "\n").map { Terminal.harmless(String($0)) }
             throw CommandFailure(.configuration, "gattherd: not reloaded\n" + lines.joined(separator: "\n"))
         default:
-            throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
+            throw CommandFailure(.software, "gattherd: the daemon's answer is unexpected; is it another version?")
         }
     }
 
@@ -53,7 +53,7 @@ struct DaemonClient {
         let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
         Terminal.complain(
             """
-            gattherd: the configuration is wrong, and the daemon goes on with what it read before; a restart would fail
+            gattherd: the configuration is wrong, and the daemon keeps the last valid one; a restart would fail
             \(Terminal.harmless(String(first)))\(more)
             """
         )

@@ -144,7 +144,7 @@ import Testing
     @Test(arguments: [
         (LinkState.held, "held: a person disconnected it, for 12s", "nothing, until: gattherd connect strap"),
         (.waiting, "waiting, not heard, for 12s", "it is connected when it is heard; an adapter is scanning"),
-        (.ready, "ready, for 12s", "its readings are taken as they come; the last came 2s ago"),
+        (.ready, "ready, for 12s", "its readings are stored as they arrive; the last came 2s ago"),
         (.connecting, "connecting, for 12s", "the attempt succeeds, or is given up after 20s a step"),
         (.failed, "failed, for 12s", "it is tried again when its turn comes"),
     ])

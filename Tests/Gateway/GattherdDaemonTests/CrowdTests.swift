@@ -19,7 +19,7 @@ import Testing
         try await SimulatedHerd.run(crowded) { world in
             await world.wait { world.herd.board.statuses.contains { $0.reason == .adapterFull } }
             let status = try #require(world.herd.board.statuses.first { $0.reason == .adapterFull })
-            #expect(status.detail == "adapter hci0 holds 3 of 3 links; waits for a place")
+            #expect(status.detail == "adapter hci0 holds 3 of 3 links; waits for a free slot")
             await world.store.wait { store in
                 store.events.contains { $0.kind == "adapter" && $0.detail.contains(#""state":"full""#) }
             }

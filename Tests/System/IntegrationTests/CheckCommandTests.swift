@@ -84,7 +84,10 @@ import Testing
         ("gatway: x", "g.yaml:1:1: error: unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
         (
             "bluetooth:\n  connect_timeout: 5 parsecs",
-            "g.yaml:2:20: error: '5 parsecs' is not a duration from 1s to 10m; write a number and its unit, for example 30s"
+            """
+            g.yaml:2:20: error: '5 parsecs' is not a duration from 1s to 10m; write a number and its unit, \
+            for example 30s
+            """
         ),
         (
             "devices: [{name: a, address: C0:FF}]",

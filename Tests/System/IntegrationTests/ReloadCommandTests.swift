@@ -91,7 +91,7 @@ import Testing
             let complaints = try String(contentsOfFile: errors, encoding: .utf8)
             #expect(code == 0, "\(words): \(complaints)")
             #expect(output.contains("strap"))
-            #expect(complaints.contains("the configuration is wrong, and the daemon goes on with what it read before"))
+            #expect(complaints.contains("the configuration is wrong, and the daemon keeps the last valid one"))
             #expect(complaints.contains("gattherd.yaml:"))
         }
         await stop()

@@ -253,7 +253,7 @@ extension DevicePairing {
         case .never: .rejected("its 'pairing: never' forbids it")
         case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: question)
         case .compare: PairingMethod.compare.answer(to: question)
-        case .passkey: .rejected("it is to use its passkey, right after connecting")
+        case .passkey: .rejected("it must pair with its passkey, right after connecting")
         }
     }
 }

@@ -13,9 +13,9 @@ public enum ControlClient {
     public static func ask(_ call: ControlCall, at path: String) throws(ControlSocketError) -> ControlReply {
         var lines = try send(call, to: path)
         defer { close(lines.socket) }
-        guard let line = lines.next() else { throw ControlSocketError(path, "the daemon does not listen") }
+        guard let line = lines.next() else { throw ControlSocketError(path, "the daemon closed the connection") }
         guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)) else {
-            throw ControlSocketError(path, "the daemon's answer is not understood; is it of another version?")
+            throw ControlSocketError(path, "the daemon's answer is not understood; is it another version?")
         }
         return reply
     }

@@ -103,7 +103,7 @@ public struct Ingest: Sendable {
         do throws(StoreFault) {
             decoder.adopt(try await store.replayMarks())
         } catch {
-            log(.debug, "what senders have counted to is not known yet", [.init("history.error", error.detail)])
+            log(.debug, "the replay counters are not readable yet", [.init("history.error", error.detail)])
         }
     }
 

@@ -60,7 +60,7 @@ extension Supervisor {
         let bonds = surroundings.bonds
         bonds.willForget(link)
         try await central.forget(link)
-        bonds.didForget(link, because: "it had lost its bond, and is to pair again")
+        bonds.didForget(link, because: "it had lost its bond and must pair again")
         throw BluetoothError(.unknownPeripheral, "the bond is removed; looking for the device again")
     }
 }

@@ -87,7 +87,7 @@ struct LinkSession: Sendable {
         do throws(StoreFault) {
             try await surroundings.store.record(record, seenAt: surroundings.now())
         } catch {
-            log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
+            log(.warning, "the device could not be recorded in history", [.init("history.error", error.detail)])
         }
     }
 

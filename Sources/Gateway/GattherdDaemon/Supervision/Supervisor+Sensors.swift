@@ -71,7 +71,7 @@ extension Supervisor {
         do throws(StoreFault) {
             try await store.record(record, seenAt: now())
         } catch {
-            log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
+            log(.warning, "the device could not be recorded in history", [.init("history.error", error.detail)])
         }
     }
 }

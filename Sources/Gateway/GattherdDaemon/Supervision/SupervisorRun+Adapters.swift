@@ -45,7 +45,7 @@ extension SupervisorRun {
             LogField("adapter", adapter), LogField("step", remedy.step.rawValue),
             LogField("symptom", remedy.symptom.rawValue),
         ]
-        herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work as it should", fields)
+        herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work properly", fields)
     }
 
     /// Publishes an adapter's report and updates the devices that wait for a slot.
@@ -53,7 +53,7 @@ extension SupervisorRun {
         let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
         herd.board.set(report)
         tellFullness(of: report)
-        let detail = fullness(of: report) + "; waits for a place"
+        let detail = fullness(of: report) + "; waits for a free slot"
         for name in report.waiting where !before.contains(name) {
             guard var status = herd.board.status(of: name) else { continue }
             // A device that has just made room keeps that reason.

@@ -19,7 +19,7 @@ extension CommandSpec {
 
             "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
             """,
-        exits: [.unavailable: "bluetoothd cannot be asked"],
+        exits: [.unavailable: "bluetoothd does not answer"],
         run: { (arguments) async throws(CommandFailure) in
             try await BondCommands(arguments).list(arguments.has("json"))
         }
@@ -31,7 +31,7 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: [ConfigurationFile.option],
         details: "Ends its link, too. Most peripherals that were bonded must be made to forget the bond as well.",
-        exits: [.data: "there is no such bond", .unavailable: "bluetoothd cannot be asked"],
+        exits: [.data: "there is no such bond", .unavailable: "bluetoothd does not answer"],
         examples: ["gattherd bond forget strap", "gattherd bond forget C0:FF:EE:00:00:01"],
         run: { (arguments) async throws(CommandFailure) in
             try await BondCommands(arguments).forget(arguments.positional(0) ?? "")
@@ -69,7 +69,7 @@ struct BondCommands {
                 for peripheral in try await desk.bonded(with: who) { try await desk.forget(peripheral) }
             }
         }
-        Terminal.say("the bond with \(who) is ended")
+        Terminal.say("the bond with \(who) is removed")
     }
 
     /// Returns the daemon's reply; `nil` if no daemon runs and the configuration has no errors.

@@ -5,10 +5,10 @@ import GattherdModel
 extension CommandSpec {
     static let databaseCheck = CommandSpec(
         name: "db check",
-        summary: "look for damage in the history, and count what is in it; also while the daemon runs",
+        summary: "check the history for damage and count its rows; also while the daemon runs",
         options: DatabaseFile.options + [
             .flag("json", "print one JSON object"),
-            .flag("repair", "have summaries that differ from the samples made anew; stop the daemon first"),
+            .flag("repair", "recompute summaries that differ from the samples; stop the daemon first"),
         ],
         details: """
             Reads the whole file: its pages, its rows, and whether the summaries of minutes and hours are what the samples
@@ -34,7 +34,7 @@ extension CommandSpec {
 
     static let databaseCompact = CommandSpec(
         name: "db compact",
-        summary: "make the history's file as small as it can be; also while the daemon runs",
+        summary: "shrink the history's file; also while the daemon runs",
         options: DatabaseFile.options,
         details: """
             While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
@@ -68,7 +68,7 @@ extension CommandSpec {
 extension CommandSpec {
     static let databaseRestore = CommandSpec(
         name: "db restore",
-        summary: "put a backup in the place of the history; the daemon must be stopped",
+        summary: "replace the history by a backup; stop the daemon first",
         positionals: [PositionalSpec(name: "FILE")],
         options: DatabaseFile.options,
         details: """

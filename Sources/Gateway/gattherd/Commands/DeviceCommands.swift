@@ -34,7 +34,7 @@ extension CommandSpec {
 
     static let reload = CommandSpec(
         name: "reload",
-        summary: "have the daemon read its configuration and profiles again, and say what comes of it",
+        summary: "make the daemon read its configuration and profiles again",
         options: [ConfigurationFile.option],
         details: """
             Devices, profiles, how readings are published and the log's level change at once; links that this does not

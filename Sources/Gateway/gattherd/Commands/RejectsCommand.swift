@@ -9,7 +9,7 @@ extension CommandSpec {
         options: HistorySelection.options + [
             .value("format", "FORMAT", "table, csv or json (one object per line)", choices: ["table", "csv", "json"])
         ],
-        details: "Whoever writes a profile sees here what a device says that the profile does not understand.",
+        details: "The payloads help to complete a profile that does not decode them.",
         json: """
             {"time", "device", "characteristic", "bytes", "reason"}, one object a line
 

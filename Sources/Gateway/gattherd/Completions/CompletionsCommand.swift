@@ -4,7 +4,7 @@ import GattherdProfiles
 extension CommandSpec {
     static let completions = CommandSpec(
         name: "completions",
-        summary: "print what makes a shell complete commands, options, devices and files",
+        summary: "print the script that completes commands, options, devices and files",
         positionals: [PositionalSpec(name: "SHELL", choices: CompletionScript.allCases.map(\.rawValue))],
         details: """
             The Debian package and make install have put them where the shells look already. Otherwise:
@@ -27,7 +27,7 @@ extension CommandSpec {
     /// The hidden command that the scripts call.
     static let completionsWords = CommandSpec(
         name: "completions words",
-        summary: "print what the last word may become",
+        summary: "print the candidates for the last word",
         positionals: [PositionalSpec(name: "WORD", isOptional: true, isRepeated: true)],
         run: { (arguments) throws(CommandFailure) in
             let completion = Completion(of: arguments.positionals, among: Gattherd.commands)

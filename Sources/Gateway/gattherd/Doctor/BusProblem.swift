@@ -30,7 +30,7 @@ struct BusProblem {
             )
         case Self.name("ServiceUnknown"), Self.name("NameHasNoOwner"):
             let advice = facts.isContainer ? "start it on the host: \(Self.start)" : Self.start
-            return DoctorFinding("bluetoothd", .error, "bluetoothd does not run: nobody is org.bluez", remedy: advice)
+            return DoctorFinding("bluetoothd", .error, "bluetoothd does not run", remedy: advice)
         default:
             let advice = remedy ?? "systemctl restart bluetooth; journalctl -u bluetooth says more"
             return DoctorFinding("bluetoothd", .error, "bluetoothd does not answer: \(error.message)", remedy: advice)

@@ -4,7 +4,7 @@ import GattherdModel
 extension CommandSpec {
     static let doctor = CommandSpec(
         name: "doctor",
-        summary: "look for what on this host keeps it from working, and say the remedy",
+        summary: "check this host for problems, and name the remedies",
         options: [ConfigurationFile.option, .flag("json", "print a JSON array")],
         details: """
             Looks at the configuration and the permissions of the files that it names, the version of BlueZ, the

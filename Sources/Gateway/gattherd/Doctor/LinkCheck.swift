@@ -16,7 +16,7 @@ struct LinkCheck {
         guard adapter.isCrowded, let slots = adapter.slots else { return nil }
         let waiting = status.devices.filter { $0.reason == LinkReason.adapterFull.rawValue }
         let names = waiting.isEmpty ? "" : ": \(Self.list(waiting))"
-        let text = "\(adapter.name) holds \(adapter.links) of \(slots) links, and devices wait for a place\(names)"
+        let text = "\(adapter.name) holds \(adapter.links) of \(slots) links, and devices wait for a free slot\(names)"
         let remedy = "add an adapter, or let the devices take turns: bluetooth: {rotate: 5m}"
         return DoctorFinding("links", .warning, text, remedy: remedy)
     }

@@ -43,7 +43,7 @@ struct UnitCheck {
         let advice =
             "put config/bluetooth-restart.conf into /etc/systemd/system/bluetooth.service.d; systemctl daemon-reload"
         return [
-            DoctorFinding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)
+            DoctorFinding("service", .note, "\(name) runs, but is not restarted after a failure", remedy: advice)
         ]
     }
 

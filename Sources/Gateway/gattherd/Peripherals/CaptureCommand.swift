@@ -10,7 +10,7 @@ import Glibc
 extension CommandSpec {
     static let capture = CommandSpec(
         name: "capture",
-        summary: "write down all that a device says, octet by octet",
+        summary: "record every value of a device with its bytes",
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "FILE")],
         options: [
             ConfigurationFile.option, .adapter, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
@@ -69,7 +69,7 @@ struct CaptureCommand {
         if case .lost(let reason) = end {
             throw CommandFailure(
                 .unavailable,
-                "gattherd: the link ended\(reason.map { " (\($0))" } ?? ""); what came before is kept"
+                "gattherd: the link ended\(reason.map { " (\($0))" } ?? ""); earlier values are kept"
             )
         }
     }

@@ -47,7 +47,7 @@ final class DaemonBackend: ClientBackend {
         }
     }
 
-    private static let misunderstood = "the daemon's answer is not understood; is it of another version?"
+    private static let misunderstood = "the daemon's answer is not understood; is it another version?"
 
     private init(_ table: DeviceTable, _ peripheral: PeripheralID, _ path: String) {
         (self.table, self.peripheral, self.path) = (table, peripheral, path)

@@ -65,7 +65,7 @@ struct PeripheralClient {
         throw CommandFailure(
             .data,
             "gattherd: '\(name)' only advertises, and cannot be connected; "
-                + "see what it said: gattherd history --device \(name)"
+                + "see its readings: gattherd history --device \(name)"
         )
     }
 

@@ -69,7 +69,7 @@ struct ReplayCommand {
                 decoder = ReplayDecoder(isChosen ? profiles : profiles.serving(services))
             case .value(let value):
                 guard let outcome = decoder?.decode(value) else {
-                    throw source.failure("the line that says who was listened to comes first")
+                    throw source.failure("the header line must come first")
                 }
                 if case .rejected = outcome { rejected += 1 }
                 Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))

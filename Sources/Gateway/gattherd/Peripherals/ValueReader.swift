@@ -20,7 +20,7 @@ struct ValueReader {
         switch decode(octets, characteristic).outcome {
         case .decoded(_, _, let samples):
             samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
-        case .rejected(_, let profile, let reason): "not what profile \(profile) says: \(reason)"
+        case .rejected(_, let profile, let reason): "rejected by profile \(profile): \(reason)"
         case .unknown: nil
         }
     }

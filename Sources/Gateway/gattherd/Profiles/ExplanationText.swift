@@ -37,7 +37,7 @@ struct ExplanationText {
     private static func octets(_ count: Int) -> String { "\(count) octet\(count == 1 ? "" : "s")" }
 
     private static func rest(_ explanation: Explanation) -> String {
-        guard !explanation.isRepetition else { return "It repeats an earlier payload: nothing is told." }
+        guard !explanation.isRepetition else { return "It repeats an earlier payload: no reading." }
         let left = explanation.leftOver
         guard !left.isEmpty else { return "No octet is left over." }
         let what = hexadecimal(explanation.payload[left])

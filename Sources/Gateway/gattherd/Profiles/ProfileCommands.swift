@@ -53,9 +53,9 @@ extension CommandSpec {
         ],
         options: profileSources + [
             .flag("json", "print the metrics as a JSON object"),
-            .flag("explain", "print octet by octet how each value came about"),
-            .value("key", "FILE", "the file with the bind key of who advertises"),
-            .value("address", "ADDRESS", "who advertises; encryption depends on it"),
+            .flag("explain", "explain each value byte by byte"),
+            .value("key", "FILE", "the file with the device's bind key"),
+            .value("address", "ADDRESS", "the device's address, which is part of the encryption"),
         ],
         details: """
             CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one

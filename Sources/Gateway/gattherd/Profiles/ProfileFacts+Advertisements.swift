@@ -23,7 +23,7 @@ extension ProfileFacts {
         }
         return Section(
             title: "What it decodes",
-            header: ["stream", "where", "which", "new when", "told again after", "away after"],
+            header: ["stream", "where", "which", "new when", "repeated after", "away after"],
             rows: rows
         )
     }

@@ -122,7 +122,7 @@ struct ProfileFacts {
         case .write(let octets, _, let answer):
             var words = "write \(Hexadecimal.text(octets.span)) to \(place)"
             if let resume = task.resume {
-                words += ", or, once \(resume.stream) has told something, "
+                words += ", or, after the first reading of \(resume.stream), "
                 words += "\(Hexadecimal.text(resume.prefix.span)) and what comes after it"
             }
             return words + (answer.map { "; answer \(Self.words($0))" } ?? "")

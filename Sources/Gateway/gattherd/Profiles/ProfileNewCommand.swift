@@ -8,7 +8,7 @@ import GattherdProfiles
 extension CommandSpec {
     static let profileNew = CommandSpec(
         name: "profile new",
-        summary: "begin a profile, from what a device has and says",
+        summary: "create a profile, empty or from a device",
         positionals: [PositionalSpec(name: "NAME")],
         options: [
             .value("from-device", "DEVICE|ADDRESS", "connect to it, and write down its characteristics and values"),

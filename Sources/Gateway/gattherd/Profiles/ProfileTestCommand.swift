@@ -4,7 +4,7 @@ import GattherdProfiles
 extension CommandSpec {
     static let profileTest = CommandSpec(
         name: "profile test",
-        summary: "try the tests that declarative profiles hold",
+        summary: "run the tests of declarative profiles",
         positionals: [PositionalSpec(name: "PATH")],
         details: """
             PATH is a profile or a folder of profiles. Native profiles have their tests in their sources.

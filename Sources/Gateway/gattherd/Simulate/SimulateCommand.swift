@@ -4,7 +4,7 @@ import Glibc
 extension CommandSpec {
     static let simulate = CommandSpec(
         name: "simulate",
-        summary: "the whole way without hardware: simulated peripherals, a broker, the daemon",
+        summary: "run everything without hardware: simulated peripherals, a broker, the daemon",
         positionals: [PositionalSpec(name: "SCENARIO", isOptional: true)],
         options: [.value("keep", "DIR", "work in DIR and leave it there (default: a folder that goes at the end)")],
         details: """

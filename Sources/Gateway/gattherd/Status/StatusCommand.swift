@@ -11,7 +11,7 @@ extension CommandSpec {
         options: [
             ConfigurationFile.option,
             .flag("json", "print one JSON object"),
-            .flag("watch", "look again every second until Ctrl-C"),
+            .flag("watch", "refresh every second until Ctrl-C"),
         ],
         details: """
             Asks the daemon that runs with this configuration; only its user and root may. Times are counted from
@@ -94,7 +94,7 @@ struct StatusCommand {
 extension DaemonClient {
     func status() throws(CommandFailure) -> DaemonStatus {
         guard case .status(let status) = try ask(.status) else {
-            throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
+            throw CommandFailure(.software, "gattherd: the daemon's answer is unexpected; is it another version?")
         }
         return status
     }

@@ -134,7 +134,7 @@ struct StatusTable {
 
     private func waiting(for adapter: DaemonStatus.Adapter) -> String? {
         guard let count = adapter.waiting, count > 0 else { return nil }
-        return count == 1 ? "1 device waits for a place" : "\(count) devices wait for a place"
+        return count == 1 ? "1 device waits for a free slot" : "\(count) devices wait for a free slot"
     }
 
     private func history(_ history: DaemonStatus.History) -> [Line] {

@@ -26,7 +26,7 @@ struct DeviceState {
             return sources.configurationError.map { "the configuration is wrong, so the daemon cannot start: \($0)" }
                 ?? "no daemon runs with this configuration"
         }
-        guard let link, let state else { return "the daemon that runs does not know it yet" }
+        guard let link, let state else { return "the running daemon does not know it yet" }
         let age = RelativeTime.since(link.since, now).map { ", for \($0)" } ?? ""
         // The state `held` already says that the device was disconnected on request.
         let reason = state == .held ? nil : link.reason.map { DisplayWords.reason($0) }
@@ -47,17 +47,17 @@ struct DeviceState {
         }
         guard let link, let state else { return "it is connected once the daemon has the configuration" }
         if reason == .adapterFull, !state.holdsLink {
-            return "it gets the next place that is free; now and then it is tried whether there is one"
+            return "it gets the next free slot; now and then the daemon tries for one"
         }
         switch state {
         case .waiting: return "it is connected when it is heard\(scanning)"
         case .connecting, .discovering, .preparing:
             return "the attempt succeeds, or is given up after \(RelativeTime.length(sources.connectTimeout)) a step"
         case .ready where isStalled:
-            return "bluetoothd is asked again every few seconds; what it still has is taken when it answers"
+            return "the daemon tries bluetoothd every few seconds; pending values are stored when it answers"
         case .ready:
             let last = link.lastReading.flatMap { RelativeTime.ago($0, now) }.map { "; the last came \($0)" }
-            return "its readings are taken as they come\(last ?? "")"
+            return "its readings are stored as they arrive\(last ?? "")"
         case .disconnecting: return "the link ends"
         case .disconnected: return "it is connected when there is an adapter that is on, and it is heard"
         case .held: return "nothing, until: gattherd connect \(device)"

@@ -9,7 +9,7 @@ import Glibc
 extension CommandSpec {
     static let why = CommandSpec(
         name: "why",
-        summary: "tell why a device is as it is, what comes next and when",
+        summary: "explain a device's state, the next step and its time",
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option, .flag("json", "print one JSON object")],
         details: """
