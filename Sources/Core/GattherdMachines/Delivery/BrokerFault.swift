@@ -16,7 +16,7 @@ public struct BrokerFault: Error, Hashable, Sendable {
     }
 
     public let kind: Kind
-    /// The cause and the remedy, for people.
+    /// The cause and the remedy, for display.
     public let detail: String
 
     public init(_ kind: Kind, _ detail: String) {

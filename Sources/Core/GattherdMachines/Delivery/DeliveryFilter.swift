@@ -1,9 +1,9 @@
 public import GattherdModel
 
-/// Decides which readings are published, in the order of the log.
+/// The decision which readings are published, in journal order.
 ///
-/// Time is the readings' own, so that a backlog is thinned out as it would have been live. Nothing is kept
-/// back to be published later, for that would change the order: a reading passes or it does not.
+/// Time is taken from the readings, so that a backlog is thinned out exactly like live readings. Nothing is kept for
+/// later publication, because that would change the order. A reading passes or it does not.
 public struct DeliveryFilter: Sendable {
     /// A metric's value in a reading.
     public enum Value: Hashable, Sendable {
@@ -28,7 +28,7 @@ public struct DeliveryFilter: Sendable {
         let stream: String
     }
 
-    /// The values of a stream that were published last.
+    /// The last published values of a stream.
     private struct Published {
         var time: Timestamp
         var metrics: [String: Value]
@@ -38,7 +38,7 @@ public struct DeliveryFilter: Sendable {
 
     public init() {}
 
-    /// True when the reading is to be published; subscribers are then taken to have it.
+    /// Returns true if the reading should be published, and records it as published.
     public mutating func passes(
         _ content: Content,
         of device: String,
@@ -56,14 +56,14 @@ public struct DeliveryFilter: Sendable {
         return true
     }
 
-    /// Removes what was published of a device.
+    /// Removes the published values of a device.
     public mutating func forget(_ device: String) {
         published = published.filter { $0.key.device != device }
     }
 
     private static func isDue(_ content: Content, after last: Published, _ policy: DeliveryPolicy) -> Bool {
         let elapsed = Duration.microseconds(content.time.microseconds &- last.time.microseconds)
-        // A clock that was set back says nothing about how much time has passed.
+        // After the clock was set back, the elapsed time is unknown.
         guard elapsed >= .zero else { return true }
         if let heartbeat = policy.heartbeat, elapsed >= heartbeat { return true }
         if let minimum = policy.minimumInterval, elapsed < minimum { return false }
@@ -73,7 +73,7 @@ public struct DeliveryFilter: Sendable {
             }
     }
 
-    /// A metric that was never told is news; one that is missing now is none.
+    /// True if the values are equal; a new metric counts as a change, a missing one does not.
     private static func isSame(_ value: Value, _ last: Value?, _ deadband: Double) -> Bool {
         if case .number(let number) = value, case .number(let before) = last { return abs(number - before) <= deadband }
         return value == last

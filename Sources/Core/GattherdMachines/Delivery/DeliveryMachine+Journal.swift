@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// What passes between the machine and the log.
+/// The exchange with the journal.
 extension DeliveryMachine {
-    /// Readings that are fetched at once.
+    /// The number of readings fetched at once.
     private static let fetchLimit = 256
-    /// More are fetched when fewer than this are left to be published.
+    /// The number of unpublished readings below which more are fetched.
     private static let lowWater = 128
-    /// Readings that are kept behind one that is held back.
+    /// The maximum number of readings kept behind one that is held back.
     private static let longestSpan = 4096
 
     mutating func cursorLoaded(_ seq: Int64) {
@@ -17,7 +17,7 @@ extension DeliveryMachine {
         settleBacklog()
     }
 
-    /// The first head is what was there before (0: nothing yet); only later ones tell the rate of commits.
+    /// Records a new head; the first is the existing journal (0: empty), and only later ones count as commits.
     mutating func headMoved(to seq: Int64, at now: Duration) {
         guard let head else {
             head = seq
@@ -27,12 +27,12 @@ extension DeliveryMachine {
         self.head = max(head, seq)
     }
 
-    /// A broker that answers before the log does must not get the backlog at once.
+    /// Delays the backlog if the broker answered before the journal did.
     private mutating func settleBacklog() {
         if case .connected(let since) = phase, backlog > 0 { drainAt = max(drainAt, since + options.settle) }
     }
 
-    /// Fewer readings than asked for mean that the log had no more up to the head of that time.
+    /// Appends fetched readings; fewer than requested mean that the journal had no more up to the head at that time.
     mutating func fetched(_ readings: [JournalReading], skipping: Set<Int64>, at now: Duration) {
         guard isFetching else { return }
         isFetching = false
@@ -73,7 +73,8 @@ extension DeliveryMachine {
 
     /// Writes the resume point, which trails the cursor a little.
     ///
-    /// So another run publishes again what a broker that went down together with the gateway may have forgotten.
+    /// So the next run publishes again any readings that a broker may have forgotten when it failed together with the
+    /// gateway.
     mutating func save(at now: Duration) -> [Effect] {
         window?.settle(before: now - options.replay)
         window?.moveResumePoint(before: now - options.restartReplay, trail: Int(clamping: options.saveCount))
@@ -83,7 +84,7 @@ extension DeliveryMachine {
         return [.save(seq)]
     }
 
-    /// A log that failed gets its pause, whatever the cursor has passed.
+    /// The time of the next save; after a failure the pause always applies.
     private func saveDue(_ seq: Int64) -> Duration {
         seq - savedCursor >= options.saveCount ? saveNotBefore : saveAt
     }

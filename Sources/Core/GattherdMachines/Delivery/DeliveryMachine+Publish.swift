@@ -1,7 +1,7 @@
 import GattherdModel
 
 extension DeliveryMachine {
-    /// Hands over as many readings as window, pace and hold allow.
+    /// Publishes as many readings as window, pace and hold allow.
     mutating func publish(at now: Duration) -> [Effect] {
         resumeAt = nil
         guard isOpen, let waiting = window?.unsent, waiting > 0 else { return [] }
@@ -10,7 +10,7 @@ extension DeliveryMachine {
             return []
         }
         let room = min(currentLimit - inFlight, waiting)
-        // A write for each reading, whenever one is acknowledged, would cost more than the readings.
+        // One write per acknowledged reading would cost more than the readings themselves.
         guard room >= max(1, min(waiting, currentLimit / 2)) else { return [] }
         let count = min(room, pace.allowance(at: now))
         if count < room { resumeAt = now + pace.pause(at: now) }
@@ -19,18 +19,21 @@ extension DeliveryMachine {
         return [.publish(session: session, taken.readings, again: taken.again)]
     }
 
-    /// During a hold one reading of each stream is published: the streams that are not concerned go on.
+    /// Dequeues readings; during a hold one of each stream, so that unaffected streams continue.
     private mutating func take(_ count: Int) -> DeliveryWindow.Batch? {
         hold == nil ? window?.take(count) : window?.takeFirstOfEachStream(count)
     }
 
-    /// When publishing may start, if that is not now.
+    /// The time at which publishing may start; `nil` if now.
     private func startAfter(_ now: Duration) -> Duration? {
         let start = max(drainAt, hold?.retryAt ?? .zero)
         return start > now ? start : nil
     }
 
-    /// A single reading goes ahead after a reconnect, so that few are out of order when subscribers come back just then.
+    /// The current limit of readings in flight.
+    ///
+    /// After a reconnect a single reading is sent first, so that few are out of order if subscribers return at that
+    /// moment.
     private var currentLimit: Int {
         let isOverdue = overdue != nil && window?.awaited == overdue
         return isProven || hold != nil || isOverdue ? limit : 1
@@ -63,14 +66,14 @@ extension DeliveryMachine {
         }
     }
 
-    /// Subscribers who lost the same broker return at about the same time: with the first of them the wait is over.
+    /// Ends the wait for subscribers: those that lost the same broker return at about the same time.
     private mutating func settleHeard(_ reading: JournalReading, at now: Duration) {
         subscribers.found(for: reading)
         endWait()
         acknowledge(reading, at: now)
     }
 
-    /// Only after a reconnect is a missing subscriber waited for; at any other time it has left.
+    /// Waits for a missing subscriber only after a reconnect; otherwise it has unsubscribed.
     private mutating func settleUnheard(_ reading: JournalReading, at now: Duration) -> [Effect] {
         let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
         if isExpected, let due = subscribersDue, now < due {

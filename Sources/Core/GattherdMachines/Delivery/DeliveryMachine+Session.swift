@@ -22,7 +22,7 @@ extension DeliveryMachine {
         return [.sayFarewell(session: session)]
     }
 
-    /// Nothing is left that could be published.
+    /// True if nothing is left to publish.
     private var isDrained: Bool {
         guard let window, window.isEmpty else { return false }
         return head.map { $0 <= window.fetched } ?? true
@@ -57,7 +57,7 @@ extension DeliveryMachine {
         return [.report(.connected), .open(session: session)]
     }
 
-    /// Ends the session or the attempt; what it left unacknowledged is published again in the next one.
+    /// Ends the session or the attempt; the next one republishes unacknowledged readings.
     mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
         switch phase {
         case .connecting: break
@@ -81,13 +81,13 @@ extension DeliveryMachine {
         return leave(at: now)
     }
 
-    /// Ends a good session: no run publishes again what its broker has acknowledged.
+    /// Ends a good session; its acknowledged readings are never published again.
     private mutating func leave(at now: Duration) -> [Effect] {
         window?.settleAll()
         return close(at: now)
     }
 
-    /// Ends once the resume point is written.
+    /// Stops once the resume point is written.
     private mutating func close(at now: Duration) -> [Effect] {
         let ended = session
         reset(at: now)

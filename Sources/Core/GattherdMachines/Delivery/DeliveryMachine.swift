@@ -1,26 +1,26 @@
-/// The life of the session with the broker and of the readings that pass through it.
+/// The state machine of the broker session and of the readings published in it.
 ///
-/// Events in, effects out; no clock and no I/O: time is passed in, counted from any fixed instant.
-/// Readings are published in the log's order with at most ``Options/window`` of them unacknowledged.
-/// The cursor is the highest `seq` up to which the broker has acknowledged everything; nothing but a
-/// PUBACK moves it. A new session publishes again what the last one left unacknowledged, and a little of
-/// what was acknowledged just before it was lost. After a kill another run does so as well: the written cursor trails.
+/// Events in, effects out; no clock and no I/O. Time is passed in, counted from any fixed instant. Readings are
+/// published in journal order with at most ``Options/window`` of them unacknowledged. The cursor is the highest `seq`
+/// up to which the broker has acknowledged everything; only a PUBACK moves it. A new session republishes two kinds of
+/// readings: those that the last session left unacknowledged, and those acknowledged shortly before it was lost.
+/// After a kill the next run does the same, because the written cursor trails.
 public struct DeliveryMachine: Sendable {
     enum Phase: Hashable, Sendable {
         case idle
         case connecting(until: Duration)
         case connected(since: Duration)
         case backingOff(BrokerFault, until: Duration)
-        /// `offline` is on its way.
+        /// `offline` is being published.
         case leaving(until: Duration)
         /// The cursor is being written for the last time.
         case closing(until: Duration)
         case stopped
     }
 
-    /// Readings that the broker did not take, or that nobody was there for.
+    /// Readings held back because the broker was busy or had no subscriber for them.
     struct Hold: Hashable, Sendable {
-        /// The oldest of them; when it gets through, the hold ends.
+        /// The oldest of these readings; its acknowledgement ends the hold.
         var seq: Int64
         var retryAt: Duration
         /// True if the broker had no subscriber for it; false if the broker was busy.
@@ -35,10 +35,10 @@ public struct DeliveryMachine: Sendable {
     let options: Options
     var random: SplitMix64
     var phase = Phase.idle
-    /// The number of the present session; an event of another one is stale.
+    /// The number of the current session; events of other sessions are stale.
     var session = 0
     var failures = 0
-    /// A session or an attempt came before the present one, so subscribers may have lost the broker too.
+    /// True if an earlier session or attempt existed, so subscribers may have lost the broker too.
     var hasHistory = false
     var hasConnected = false
 
@@ -51,39 +51,39 @@ public struct DeliveryMachine: Sendable {
     var loadAt: Duration?
     var fetchAt: Duration = .zero
     var saveAt: Duration = .zero
-    /// The end of the pause after the log failed to save.
+    /// The end of the pause after the journal failed to save.
     var saveNotBefore: Duration = .zero
 
     var limit = 1
     var isOpen = false
-    /// A reading of this session got through.
+    /// True once a reading of this session was acknowledged or skipped.
     var isProven = false
-    /// Until when missing subscribers are waited for; `nil` in a session that is no reconnect, and once one is back.
+    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
     var subscribersDue: Duration?
     var drainAt: Duration = .zero
-    /// When publishing can go on without another event.
+    /// The time at which publishing can continue without another event.
     var resumeAt: Duration?
     var hold: Hold?
-    /// The reading in flight for which the cursor waits, and since when.
+    /// The reading in flight that holds up the cursor, and since when.
     var awaited: Awaited?
     /// The last reading that the broker did not acknowledge in time; others do not wait for it.
     var overdue: Int64?
-    /// When a stop no longer waits for the backlog.
+    /// The time at which a stop no longer waits for the backlog.
     var leaveAt: Duration?
     var subscribers = SubscriberWatch()
     var pace: TokenBucket
 
-    /// A machine at rest; `seed` decides how retries are spread.
+    /// Creates an idle machine; `seed` determines the jitter of retries.
     public init(options: Options = Options(), seed: UInt64) {
         self.options = options
         random = SplitMix64(seed: seed)
         pace = options.pace
     }
 
-    /// The last `seq` that the broker has acknowledged with all before it; `nil` until it is known.
+    /// The last `seq` that the broker has acknowledged with all before it; `nil` until known.
     public var cursor: Int64? { window?.cursor }
 
-    /// Committed readings that the broker has not acknowledged, at most: `seq` may have gaps.
+    /// An upper bound of committed and unacknowledged readings; `seq` may have gaps.
     public var backlog: Int64 {
         guard let head, let window else { return 0 }
         return max(0, head - (window.isEmpty ? window.fetched : window.cursor))
@@ -91,7 +91,7 @@ public struct DeliveryMachine: Sendable {
 
     public var inFlight: Int { window?.inFlight ?? 0 }
 
-    /// The reason why readings wait although there is a session, if they do.
+    /// The reason why readings wait during a session, if they do.
     public func pause(at now: Duration) -> Pause? {
         guard case .connected = phase, backlog > 0 else { return nil }
         if let hold { return hold.isUnheard ? .awaitingSubscribers : .busy }
@@ -109,12 +109,12 @@ public struct DeliveryMachine: Sendable {
         }
     }
 
-    /// True while the answer to ``Effect/connect(session:)`` of that number is awaited.
+    /// True while the answer to ``Effect/connect(session:)`` of that number is pending.
     public func isConnecting(_ session: Int) -> Bool {
         session == self.session && state == .connecting
     }
 
-    /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
+    /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
         guard phase != .stopped else { return nil }
         let ofPhase: Duration? =
@@ -126,7 +126,7 @@ public struct DeliveryMachine: Sendable {
         return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt, leaveAt].compactMap { $0 }.min()
     }
 
-    /// Applies one event and says what must now be done, in order.
+    /// Applies one event and returns the resulting effects, in order.
     ///
     /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
@@ -166,7 +166,7 @@ public struct DeliveryMachine: Sendable {
         return []
     }
 
-    /// What the state, whichever way it came about, asks for.
+    /// Returns the work that the current state requires.
     private mutating func work(at now: Duration) -> [Effect] {
         switch phase {
         case .connected: load(at: now) + publish(at: now) + fetch(at: now) + save(at: now) + leaveIfDrained(at: now)

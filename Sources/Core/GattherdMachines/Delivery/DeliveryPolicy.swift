@@ -1,18 +1,18 @@
-/// Which readings of a stream are published; history keeps them all.
+/// The selection of a stream's readings for publication; history keeps all readings.
 public struct DeliveryPolicy: Hashable, Sendable {
-    /// Only readings that differ from the last one that was published.
+    /// True to publish only readings that differ from the last published one.
     public var isOnChange = false
-    /// Numbers that differ by no more than this are the same.
+    /// The largest difference between numbers that count as equal.
     public var deadband = 0.0
-    /// Other deadbands, by metric.
+    /// Deadbands by metric, instead of the common one.
     public var deadbands: [String: Double] = [:]
-    /// The shortest time between two readings that are published.
+    /// The shortest time between two published readings.
     public var minimumInterval: Duration?
-    /// After this time a reading is published although it says nothing new.
+    /// The time after which a reading is published although it is unchanged.
     public var heartbeat: Duration?
 
     public init() {}
 
-    /// Every reading is published.
+    /// True if every reading is published.
     public var isEverything: Bool { !isOnChange && minimumInterval == nil }
 }

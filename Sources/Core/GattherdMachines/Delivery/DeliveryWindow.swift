@@ -1,15 +1,15 @@
 import GattherdModel
 
-/// The readings between the cursor and what has been fetched from the log, in the log's order.
+/// The readings between the cursor and the last fetched one, in journal order.
 ///
-/// The last ones behind the cursor are remembered until they are old enough not to be published again, see
-/// ``settle(before:)`` and ``putBackAll(at:)``.
+/// The last readings behind the cursor are kept until they are too old to be published again, see ``settle(before:)``
+/// and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
     private enum State {
         case unsent
         case inFlight
         case acknowledged
-        /// Not to be published.
+        /// Excluded from publication.
         case skipped
     }
 
@@ -18,10 +18,10 @@ struct DeliveryWindow: Sendable {
         var state = State.unsent
         var wasSent = false
 
-        /// The cursor may pass.
+        /// True if the cursor may pass the entry.
         var isSettled: Bool { state == .acknowledged || state == .skipped }
 
-        /// When the cursor passed it.
+        /// The time at which the cursor passed the entry.
         var settledAt = Duration.zero
     }
 
@@ -32,29 +32,29 @@ struct DeliveryWindow: Sendable {
         var again = 0
     }
 
-    /// Readings behind the cursor that are remembered at most.
+    /// The maximum number of readings kept behind the cursor.
     private static let memory = 1000
 
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
-    /// The `seq` after which a new session begins: what comes behind it may be published again.
+    /// The `seq` after which a new session begins; later readings may be published again.
     private(set) var settled: Int64
     /// The `seq` after which another run begins; between ``settled`` and ``cursor``.
     private(set) var resumePoint: Int64
-    /// The last `seq` that the log has been asked for and has answered.
+    /// The last `seq` covered by the journal's answers.
     private(set) var fetched: Int64
     private(set) var inFlight = 0
     private(set) var unsent = 0
     private var entries: [Entry] = []
-    /// The entries before this one are settled for good.
+    /// The index of the first entry that is not permanently settled.
     private var kept = 0
-    /// The entries before this one are behind the resume point.
+    /// The index of the first entry that is not behind the resume point.
     private var resumable = 0
-    /// The entries before this one are behind the cursor.
+    /// The index of the first entry that is not behind the cursor.
     private var first = 0
-    /// No entry before this one is unsent.
+    /// An index at or before the first unsent entry.
     private var next = 0
-    /// The number of the last reading of ``takeFirstOfEachStream(_:)``.
+    /// The `seq` of the last reading returned by ``takeFirstOfEachStream(_:)``.
     private var lastTurn = Int64.min
 
     init(cursor: Int64) {
@@ -65,17 +65,17 @@ struct DeliveryWindow: Sendable {
     }
 
     var isEmpty: Bool { first == entries.count }
-    /// The readings behind the cursor's, whatever their state.
+    /// The number of entries after the cursor, whatever their state.
     var span: Int { entries.count - first }
 
-    /// The reading in flight for which the cursor waits.
+    /// The reading in flight that holds up the cursor.
     var awaited: Int64? {
         first < entries.count && entries[first].state == .inFlight ? entries[first].reading.seq : nil
     }
 
-    /// Appends what the log gave, and notes that it has nothing else up to `seq`.
+    /// Appends fetched readings and records that the journal has no others up to `seq`.
     ///
-    /// The cursor passes those of the readings that are skipped, in their turn, as if the broker had them.
+    /// The cursor passes skipped readings in order, as if they were acknowledged.
     mutating func append(_ readings: [JournalReading], skipping: Set<Int64>, through seq: Int64, at now: Duration) {
         for reading in readings where reading.seq > fetched {
             let isSkipped = !skipping.isEmpty && skipping.contains(reading.seq)
@@ -87,7 +87,7 @@ struct DeliveryWindow: Sendable {
         advance(at: now)
     }
 
-    /// Marks the next unsent readings as in flight and gives them.
+    /// Marks the next unsent readings as in flight and returns them.
     mutating func take(_ limit: Int) -> Batch {
         var batch = Batch()
         while batch.readings.count < limit, next < entries.count {
@@ -97,9 +97,9 @@ struct DeliveryWindow: Sendable {
         return batch
     }
 
-    /// Marks the first unsent reading of each stream as in flight and returns them; streams with a reading in flight wait.
+    /// Marks the first unsent reading of each stream as in flight and returns them.
     ///
-    /// When there is no room for all, the streams take turns.
+    /// Streams with a reading in flight wait. If there is no room for all, the streams take turns.
     mutating func takeFirstOfEachStream(_ limit: Int) -> Batch {
         var batch = Batch()
         let candidates = firstOfEachStream
@@ -113,7 +113,7 @@ struct DeliveryWindow: Sendable {
         return batch
     }
 
-    /// The entries of the first unsent readings of the streams that have none in flight.
+    /// The indices of the first unsent readings of all streams without a reading in flight.
     private var firstOfEachStream: [Int] {
         var streams: Set<[String]> = []
         return entries.indices[first...].filter { index in
@@ -138,7 +138,7 @@ struct DeliveryWindow: Sendable {
         return entries[index].reading
     }
 
-    /// Marks a reading in flight as done and moves the cursor over all that is contiguous.
+    /// Marks a reading in flight as acknowledged and advances the cursor over contiguous entries.
     mutating func acknowledge(_ seq: Int64, at now: Duration) {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
@@ -162,10 +162,11 @@ struct DeliveryWindow: Sendable {
         putBack(at: index)
     }
 
-    /// When the oldest of the entries that the cursor passed, and the resume point has not, was passed.
+    /// The time at which the cursor passed the oldest entry that the resume point has not passed.
     var resumePointDueSince: Duration? { resumable < first ? entries[resumable].settledAt : nil }
 
-    /// Moves the resume point over what the cursor passed up to `time`, and over all but the last `trail` entries.
+    /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `trail`
+    /// entries.
     mutating func moveResumePoint(before time: Duration, trail: Int) {
         while resumable < first, entries[resumable].settledAt <= time || first - resumable > trail {
             resumePoint = max(resumePoint, entries[resumable].reading.seq)
@@ -173,14 +174,14 @@ struct DeliveryWindow: Sendable {
         }
     }
 
-    /// What the cursor passed up to `time` is not published again.
+    /// Excludes entries passed by the cursor up to `time` from republication.
     mutating func settle(before time: Duration) {
         var end = kept
         while end < first, entries[end].settledAt <= time { end += 1 }
         settle(end: end)
     }
 
-    /// Nothing that the cursor passed is published again.
+    /// Excludes all entries passed by the cursor from republication.
     mutating func settleAll() {
         settle(end: first)
     }
@@ -193,7 +194,7 @@ struct DeliveryWindow: Sendable {
         resumePoint = max(resumePoint, settled)
     }
 
-    /// Marks all that is not settled as to be published again; the cursor stays where it is.
+    /// Marks all unsettled readings as unsent; the cursor stays.
     mutating func putBackAll(at now: Duration) {
         for index in kept..<first where entries[index].state == .acknowledged {
             entries[index].state = .unsent
@@ -211,7 +212,8 @@ struct DeliveryWindow: Sendable {
         next = min(next, index)
     }
 
-    /// Acknowledgements come in order nearly always, so the oldest entry is looked at first.
+    /// Returns the index of `seq`; checks the oldest entry first, because acknowledgements nearly always arrive in
+    /// order.
     private func index(of seq: Int64) -> Int? {
         var low = first
         var high = entries.count
@@ -223,7 +225,7 @@ struct DeliveryWindow: Sendable {
         return low < entries.count && entries[low].reading.seq == seq ? low : nil
     }
 
-    /// Lets go of what is settled when that is worth moving the rest.
+    /// Removes settled entries, once there are enough to justify moving the rest.
     private mutating func compact() {
         settle(end: first - Self.memory)
         guard kept >= Self.memory else { return }

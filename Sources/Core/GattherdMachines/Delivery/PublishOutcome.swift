@@ -1,14 +1,14 @@
-/// What the broker said of one published reading.
+/// The broker's answer to one published reading.
 public struct PublishOutcome: Hashable, Sendable {
     public enum Verdict: Hashable, Sendable {
         case accepted
-        /// Taken, but nobody is subscribed (MQTT 5 reason 0x10); MQTT 3.1.1 cannot say this.
+        /// Accepted without a subscriber (MQTT 5 reason 0x10); MQTT 3.1.1 cannot report this.
         case noSubscribers
-        /// Not taken now: a quota, a busy broker.
+        /// Not accepted now: a quota, or a busy broker.
         case busy(String)
         /// Not sent yet: its topic waits until another one is accepted.
         case deferred
-        /// Never to be taken: not authorised, the topic is invalid.
+        /// Permanently refused: not authorised, or an invalid topic.
         case refused(String)
     }
 

@@ -2,9 +2,9 @@ import GattherdModel
 
 /// The topics that had subscribers, so that a reading without one can wait for them after a reconnect.
 ///
-/// Subscribers lose a broker when the gateway does, and return when their own backoff lets them. MQTT 5
-/// shows that one is missing: PUBACK 0x10, "no matching subscribers", for a topic that had some. Within a
-/// session the same PUBACK means that the subscriber has left, which concerns nobody else.
+/// Subscribers lose a broker when the gateway does, and return after their own backoff. MQTT 5 reports a missing
+/// subscriber: PUBACK 0x10, "no matching subscribers", for a topic that had some. Within a session the same PUBACK
+/// means that the subscriber has left, and nothing waits for it.
 struct SubscriberWatch: Sendable {
     private struct Topic: Hashable {
         let device: String
@@ -19,17 +19,17 @@ struct SubscriberWatch: Sendable {
     private var subscribed: Set<Topic> = []
     private var assumedThrough = Int64.min
 
-    /// Assumes subscribers for every reading up to `seq`: no broker was there that could have told.
+    /// Assumes subscribers for every reading up to `seq`, because no broker was there to report them.
     mutating func assume(through seq: Int64) {
         assumedThrough = seq
     }
 
-    /// Records that somebody is subscribed to the topic of `reading`.
+    /// Records a subscriber of the topic of `reading`.
     mutating func found(for reading: JournalReading) {
         subscribed.insert(Topic(of: reading))
     }
 
-    /// Records that nobody is subscribed to the topic of `reading` any more.
+    /// Records that the topic of `reading` has no subscriber any more.
     mutating func left(_ reading: JournalReading) {
         subscribed.remove(Topic(of: reading))
     }

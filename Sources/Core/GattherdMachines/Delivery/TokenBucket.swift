@@ -1,16 +1,16 @@
-/// How fast readings may be handed to the broker.
+/// A rate limit for publishing to the broker.
 ///
-/// A broker queues a bounded number of messages for a subscriber that is slower than we are, and
-/// mosquitto (1000 by default) acknowledges the rest and drops it without a word. So a backlog goes out at
-/// ``rate`` or at twice the rate at which new readings are committed, whichever is more, in bursts of at most
-/// ``burst``. Being twice as fast as commits, it always catches up.
+/// A broker queues a bounded number of messages for a slow subscriber. Beyond it, mosquitto (1000 by default)
+/// acknowledges further messages and drops them silently. So a backlog is published at ``rate``, or at twice the
+/// commit rate if that is higher. Bursts contain at most ``burst`` readings. At twice the commit rate, a backlog
+/// always shrinks.
 ///
-/// The default rate lets a subscriber of such a broker stall for a quarter of a second. At twice the rate, of a million
-/// readings 329 were missing at a `mosquitto_sub` that had to share two processors with six busy programs.
+/// The default rate lets a subscriber of such a broker stall for a quarter of a second. At twice the default rate, a
+/// `mosquitto_sub` missed 329 of a million readings. It shared two processors with six busy programs.
 public struct TokenBucket: Hashable, Sendable {
     /// Readings per second that are always allowed.
     public let rate: Double
-    /// Readings that may go out at once.
+    /// The maximum number of readings in a burst.
     public let burst: Int
 
     private var tokens: Double
@@ -25,13 +25,13 @@ public struct TokenBucket: Hashable, Sendable {
         tokens = Double(self.burst)
     }
 
-    /// Notes that so many readings were committed just now.
+    /// Records the number of readings just committed.
     public mutating func committed(_ count: Int, at now: Duration) {
         rollWindow(to: now)
         windowCount += count
     }
 
-    /// How many readings may go out now.
+    /// Returns the number of readings that may be published now.
     public mutating func allowance(at now: Duration) -> Int {
         rollWindow(to: now)
         let elapsed = max(0, (now - refilledAt) / .seconds(1))
@@ -40,24 +40,24 @@ public struct TokenBucket: Hashable, Sendable {
         return Int(tokens)
     }
 
-    /// Takes what went out from the allowance.
+    /// Subtracts published readings from the allowance.
     public mutating func spend(_ count: Int) {
         tokens -= Double(count)
     }
 
-    /// The time until it is worth to go on: a fifth of a burst, so that a drain wakes seldom.
+    /// The time until a fifth of a burst is available, so that draining causes few wake-ups.
     public func pause(at now: Duration) -> Duration {
         let wanted = max(1, Double(burst) / 5) - tokens
         return .milliseconds(max(1, Int64((wanted / limit(at: now) * 1000).rounded(.up))))
     }
 
-    /// Readings per second that are allowed at present.
+    /// The current limit, in readings per second.
     private func limit(at now: Duration) -> Double {
         let elapsed = max((now - windowStart) / .seconds(1), 0.1)
         return max(rate, 2 * max(lastWindowRate, Double(windowCount) / elapsed))
     }
 
-    /// Commits are counted in windows of a second; the limit follows the busier of the last two.
+    /// Counts commits in windows of one second; the limit follows the busier of the last two.
     private mutating func rollWindow(to now: Duration) {
         let elapsed = (now - windowStart) / .seconds(1)
         guard elapsed >= 1 else { return }

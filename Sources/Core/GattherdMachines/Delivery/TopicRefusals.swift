@@ -1,21 +1,22 @@
 /// The topics that the broker refuses, and the search for them.
 ///
-/// MQTT 5 names a refused topic by its PUBACK. Other brokers end the session, again at each attempt, so one topic would stop
-/// all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is the likeliest
-/// cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end packets are sent one at
-/// a time (``isCautious``), so that no other topic can be blamed.
+/// MQTT 5 names a refused topic by its PUBACK. Other brokers end the session, again at each attempt, so one topic
+/// would stop all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is
+/// the likeliest cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end
+/// packets are sent one at a time (``isCautious``), so that no other topic can be blamed.
 ///
-/// A topic is set aside after ``patience`` blames. A blame counts only with proof that the broker accepts something else: a
-/// message on another topic that it accepted in the same session. Without proof the topic is deferred: the next session sends
-/// it behind the others (``defers(_:at:)``). If the broker accepts no topic at all, it is faulty, and all blames are removed.
-/// The first topic must also have been blamed for some time, because a broker may fail for a moment.
+/// A topic is set aside after ``patience`` blames. A blame counts only with proof that the broker accepts something
+/// else: a message on another topic that it accepted in the same session. Without proof the topic is deferred: the
+/// next session sends it behind the others (``defers(_:at:)``). If the broker accepts no topic at all, it is faulty,
+/// and all blames are removed. The first topic must also have been blamed for some time, because a broker may fail
+/// for a moment.
 ///
 /// Time is passed in, counted from any fixed instant.
 public struct TopicRefusals: Sendable {
     /// A topic that is set aside.
     public struct Refusal: Hashable, Sendable {
         public let topic: String
-        /// The broker's reason, for people.
+        /// The broker's reason, for display.
         public let reason: String
         /// The time of the next attempt with one packet.
         public var retryAt: Duration
@@ -115,7 +116,7 @@ public struct TopicRefusals: Sendable {
     /// The refusal of a topic that is set aside.
     public subscript(topic: String) -> Refusal? { refusals[topic] }
 
-    /// True if a packet for the topic may be sent; one that is set aside may when its pause is over.
+    /// True if a packet for the topic may be sent; a topic that is set aside may be tried when its pause is over.
     public mutating func admits(_ topic: String, at now: Duration) -> Bool {
         guard !refusals.isEmpty, var refusal = refusals[topic] else { return true }
         guard now >= refusal.retryAt else { return false }
@@ -203,9 +204,9 @@ public struct TopicRefusals: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: The packet's.
-    ///   - reason: The broker's, for people.
+    ///   - reason: The broker's, for display.
     ///   - now: The time.
-    /// - Returns: The topic, if this sets it aside; `nil` if it was set aside before, or is not ours.
+    /// - Returns: The topic, if this sets it aside; `nil` if it was set aside before or is not known.
     public mutating func refused(_ identifier: UInt16, _ reason: String, at now: Duration) -> String? {
         guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return nil }
         let packet = sent[end]
@@ -246,7 +247,7 @@ public struct TopicRefusals: Sendable {
     /// Records that the broker ended the session.
     ///
     /// - Parameters:
-    ///   - reason: The broker's reason, or that it gave none; for people.
+    ///   - reason: The broker's reason, or that it gave none; for display.
     ///   - now: The time.
     /// - Returns: The conclusion, if there is one.
     public mutating func sessionEnded(_ reason: String, at now: Duration) -> Finding? {

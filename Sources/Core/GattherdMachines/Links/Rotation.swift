@@ -41,7 +41,7 @@ public struct Rotation: Equatable, Sendable {
         wanting: Set<String>,
         now: Duration
     ) -> [String] {
-        note(ready: ready, waiting: waiting, wanting: wanting, now: now)
+        update(ready: ready, waiting: waiting, wanting: wanting, now: now)
         let turn = turn(period)
         let entitled = waitingSince.filter { waiting.contains($0.key) && now - $0.value >= turn }
         let old = ready.filter { now - $0.value >= turn }.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
@@ -73,7 +73,7 @@ public struct Rotation: Equatable, Sendable {
         period * (1 << min(unused, Self.mostDoublings))
     }
 
-    private mutating func note(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {
+    private mutating func update(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {
         for place in given where ready[place.device].map({ $0 > place.time }) ?? false {
             // No waiting device has used the slot.
             given.removeAll { $0 == place }

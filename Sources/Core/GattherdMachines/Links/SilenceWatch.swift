@@ -87,7 +87,7 @@ public struct SilenceWatch: Equatable, Sendable {
     }
 
     /// The bounds of the interval between two counts.
-    private static let looks = Duration.milliseconds(10) ... .seconds(10)
+    private static let countIntervals = Duration.milliseconds(10) ... .seconds(10)
 
     private let policy: Policy
     private var streams: [Stream]
@@ -203,7 +203,7 @@ public struct SilenceWatch: Equatable, Sendable {
     public func deadline(now: Duration) -> Duration {
         let watched = streams.indices.compactMap { index in limit(of: index).map { (streams[index].due, $0) } }
         let times = watched.map { due, limit in
-            min(due, now + min(max(limit / 8, Self.looks.lowerBound), Self.looks.upperBound))
+            min(due, now + min(max(limit / 8, Self.countIntervals.lowerBound), Self.countIntervals.upperBound))
         }
         return isDoubted ? now : times.min() ?? now + policy.longestPause
     }

@@ -1,6 +1,6 @@
-/// The scan of one adapter: wanted or not, and what BlueZ makes of it.
+/// The state machine of discovery on one adapter.
 ///
-/// One question at a time, so that a start never overtakes a stop.
+/// At most one request is pending, so that a start never overtakes a stop.
 public struct DiscoveryMachine: Equatable, Sendable {
     public enum Effect: Hashable, Sendable {
         case start(ticket: Int)
@@ -12,46 +12,46 @@ public struct DiscoveryMachine: Equatable, Sendable {
         case starting(until: Duration)
         case on(since: Duration)
         case stopping(until: Duration)
-        /// It could not be started, or perhaps not be stopped.
+        /// A start, or possibly a stop, failed.
         case pausing(until: Duration)
     }
 
-    /// What became of a question.
+    /// The answer to a discovery request.
     public enum Answer: Hashable, Sendable {
         case done
         case refused
-        /// Nobody knows: BlueZ has not answered.
+        /// BlueZ has not answered; the outcome is unknown.
         case missing
     }
 
     private static let backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60))
-    /// BlueZ has its own limits; this is for answers that never come.
+    /// The limit for missing answers, longer than BlueZ's own limits.
     private static let answerLimit = Duration.seconds(60)
-    /// BlueZ shows short pauses of a scan as `Discovering` = false; one this long is the end of the scan.
+    /// The longest pause that belongs to a scan; BlueZ reports short ones as `Discovering` = false.
     private static let longestLull = Duration.seconds(30)
 
     private var state = State.off
     private var ticket = 0
     private var isRestarting = false
-    /// Since when BlueZ says that nobody scans, after it said that somebody does.
+    /// The time since which BlueZ reports no discovery, after it reported one.
     private var lullSince: Duration?
     private var wasDiscovering = false
-    /// BlueZ may scan for us: a start or a stop was not answered in time.
+    /// True if a start or a stop was not answered in time, so BlueZ may be scanning.
     private var isUncertain = false
-    /// How often in a row a scan could not be started.
+    /// Consecutive failures to start discovery.
     public private(set) var failures = 0
 
     public init() {}
 
-    /// True while nobody scans, or will by itself.
+    /// True while discovery is off and no start is pending.
     var isOff: Bool { state == .off }
 
-    /// Since when the scan runs; `nil` when it does not.
+    /// The time since which discovery runs; `nil` while it does not.
     public var since: Duration? {
         if case .on(let since) = state { since } else { nil }
     }
 
-    /// Says what to do next, if anything.
+    /// Returns the next request, if any.
     public mutating func settle(isWanted: Bool, now: Duration) -> Effect? {
         switch state {
         case .starting(let limit), .stopping(let limit):
@@ -65,7 +65,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         }
     }
 
-    /// When ``settle(isWanted:now:)`` has something to say without another event.
+    /// The time at which ``settle(isWanted:now:)`` has an effect without another event.
     public func deadline(isWanted: Bool) -> Duration? {
         switch state {
         case .off: nil
@@ -75,7 +75,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         }
     }
 
-    /// Takes the answer to the question with that ticket.
+    /// Handles the answer to the request with that ticket.
     public mutating func answered(_ answered: Int, _ answer: Answer, now: Duration) {
         guard answered == ticket else { return }
         isUncertain = answer == .missing
@@ -89,18 +89,18 @@ public struct DiscoveryMachine: Equatable, Sendable {
         }
     }
 
-    /// Takes BlueZ's own word, which is about any program's scan.
+    /// Records `Discovering` as BlueZ reports it, which covers every client's discovery.
     public mutating func reported(isDiscovering: Bool, now: Duration) {
         lullSince = isDiscovering || !wasDiscovering ? nil : lullSince ?? now
         wasDiscovering = wasDiscovering || isDiscovering
     }
 
-    /// Stops a running scan, which is then started anew if it is wanted.
+    /// Stops discovery; it starts again if it is still wanted.
     public mutating func restart() {
         isRestarting = since != nil
     }
 
-    /// The adapter is off or gone, and the scan with it.
+    /// Handles the loss or power-off of the adapter, which ends discovery.
     public mutating func lose() {
         self = DiscoveryMachine(ticket: ticket + 1)
     }

@@ -1,24 +1,24 @@
-/// Whether an adapter that tells of advertisements without a scan of ours can be relied on for them.
+/// The reliability of an adapter's advertisement monitor, which reports advertisements without active discovery.
 ///
-/// BlueZ's word that a monitor is active is no proof: after faults of a controller it may tell of nothing more. From when
-/// it has long been silent until it begins anew, our own scan is wanted instead.
+/// An active monitor is no proof: after controller faults it may report nothing more. A monitor that has fallen
+/// silent is replaced by active discovery until it restarts.
 struct PassiveScan: Equatable, Sendable {
-    /// Longer than sensors are silent between two advertisements, most of them.
+    /// Longer than the advertising pauses of most sensors.
     static let longestSilence = Duration.seconds(600)
 
-    /// Since when BlueZ says that it runs; `nil` when it does not.
+    /// The time since which BlueZ reports the monitor as active; `nil` while it is not.
     private var since: Duration?
     private var fellSilent = false
 
     var isReliable: Bool { since != nil && !fellSilent }
 
-    /// Takes BlueZ's word.
+    /// Records the monitor state that BlueZ reports.
     mutating func reported(isActive: Bool, now: Duration) {
         guard isActive != (since != nil) else { return }
         begin(isActive ? now : nil)
     }
 
-    /// The adapter was switched on: what runs has begun anew.
+    /// Records that the adapter was powered on, which restarts an active monitor.
     mutating func switchedOn(now: Duration) {
         begin(since.map { _ in now })
     }
@@ -27,7 +27,7 @@ struct PassiveScan: Equatable, Sendable {
         if let deadline = deadline(lastHeard: lastHeard), now >= deadline { fellSilent = true }
     }
 
-    /// When ``settle(lastHeard:now:)`` has an effect without another event.
+    /// The time at which ``settle(lastHeard:now:)`` has an effect without another event.
     func deadline(lastHeard: Duration?) -> Duration? {
         guard isReliable, let since else { return nil }
         return max(since, lastHeard ?? since) + Self.longestSilence

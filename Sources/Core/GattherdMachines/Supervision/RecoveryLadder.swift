@@ -1,14 +1,18 @@
-/// What to do about an adapter that is there and on, but does not work: one step after another, each harsher.
+/// The recovery of an adapter that is present and on but does not work: a ladder of increasingly harsh steps.
 ///
-/// Three symptoms: *silence*, when a scan that looks for somebody hears nothing at all; a *wedge*, when attempts to
-/// connect or to scan keep failing with nobody in reach to blame; and a *stall*, when no link of the adapter answers any
-/// more. After the last step the ladder begins again, ever more
-/// slowly: in an empty room silence is no fault. A step that would end links that work is left out.
+/// There are three symptoms:
+///
+/// - *silence*: discovery that looks for a device hears nothing at all;
+/// - *wedge*: attempts to connect or to scan keep failing although no device can be at fault;
+/// - *stall*: no link of the adapter answers any more.
+///
+/// After the last step the ladder begins again after growing pauses, because in an empty room silence is no fault. A
+/// step that would end working links is skipped.
 public struct RecoveryLadder: Equatable, Sendable {
     public enum Step: String, Hashable, Sendable, CaseIterable {
-        /// Stop the scan and start it again; without a scan, listen for a while.
+        /// Stop discovery and start it again; without discovery, listen for a while.
         case restartDiscovery
-        /// Leave the bus and come back, so that BlueZ forgets what it thinks we are doing.
+        /// Reconnect to the bus as a new client, so that BlueZ resets our discovery and connections.
         case newSession
         case powerCycle
     }
@@ -19,18 +23,18 @@ public struct RecoveryLadder: Equatable, Sendable {
         case stall
     }
 
-    /// A step and what it is against.
+    /// A step and the symptom that it treats.
     public struct Remedy: Hashable, Sendable {
         public let step: Step
         public let symptom: Symptom
     }
 
     public struct Policy: Hashable, Sendable {
-        /// How long a scan must have heard nothing.
+        /// The time for which discovery must have heard nothing.
         public var silence = Duration.seconds(120)
-        /// How many attempts in a row must have failed.
+        /// The number of consecutive attempts that must have failed.
         public var failures = 5
-        /// How long a step has to take effect, and how long failures must have lasted.
+        /// The time for a step to take effect, and the minimum time over which failures must occur.
         public var grace = Duration.seconds(30)
         /// The longest pause before the ladder begins again.
         public var longestPause = Duration.seconds(1800)
@@ -39,13 +43,13 @@ public struct RecoveryLadder: Equatable, Sendable {
         public init() {}
     }
 
-    /// What else is true of the adapter.
+    /// The state of the adapter that the ladder does not track itself.
     public struct Surroundings: Hashable, Sendable {
-        /// Since when a scan looks for a missing device; `nil` when none does.
+        /// The time since which discovery looks for a missing device; `nil` if none is missing.
         public var isListeningSince: Duration?
         /// True while the adapter has a link, of any program.
         public var hasLinks: Bool
-        /// True while we have a link anywhere: a new session would end its subscriptions.
+        /// True while the gateway has any link: a new bus session would end its subscriptions.
         public var hasSessions: Bool
 
         public init(isListeningSince: Duration?, hasLinks: Bool, hasSessions: Bool) {
@@ -56,21 +60,21 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     private let policy: Policy
-    /// The step to take next, by its place.
+    /// The index of the next step.
     private var rung = 0
-    /// How often the ladder was left since all was well.
+    /// The number of completed rounds since the adapter last worked.
     private var rounds = 0
     private var symptom: Symptom?
     private var lastStep: Duration?
-    /// When anything was last heard from the air.
+    /// The time at which any advertisement was last heard.
     private(set) var lastHeard: Duration?
-    /// Since when it hears without a longer pause.
+    /// The time since which the adapter hears advertisements without a longer pause.
     private var hearingSince: Duration?
     private var failures = 0
     private var failingSince: Duration?
-    /// True from the failure that is one too many until something is done about it.
+    /// True from the failure that exceeds the limit until a step is taken.
     private var isWedged = false
-    /// True from when no link answers any more until something is done about it.
+    /// True from the time when no link answers until a step is taken.
     private var isStalled = false
 
     public init(policy: Policy = Policy()) {
@@ -79,24 +83,24 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     // MARK: - What happened
 
-    /// Anything was heard from the air.
+    /// Records an advertisement.
     public mutating func heard(now: Duration) {
         let isSteady = !isDeaf(at: now)
         lastHeard = now
         if symptom == .silence { leave() }
         if !isSteady { hearingSince = now }
-        // Heard for longer than the next round would wait: what was done has helped.
+        // Heard for longer than the next round's pause: the last step has helped.
         let isWell = hearingSince.map { now - $0 > pause(from: policy.silence) } ?? false
         if isWell, symptom == nil, failures == 0 { rounds = 0 }
     }
 
-    /// An attempt ended in a link.
+    /// Records an attempt that ended in a link.
     public mutating func connected() {
         (rung, rounds, symptom) = (0, 0, nil)
         forgetFailures()
     }
 
-    /// An attempt, or the start of a scan, failed in a way that speaks against the adapter.
+    /// Records an attempt, or a discovery start, that failed in a way that suggests an adapter fault.
     public mutating func failed(now: Duration) {
         failures += 1
         let since = failingSince ?? now
@@ -106,25 +110,25 @@ public struct RecoveryLadder: Equatable, Sendable {
         isWedged = isKnown ? now >= rested : failures >= policy.failures && now >= max(since + policy.grace, rested)
     }
 
-    /// None of several links of the adapter answers any more.
+    /// Records that none of several links of the adapter answers any more.
     public mutating func stalled() {
         isStalled = true
     }
 
     // MARK: - What to do
 
-    /// True when nothing at all was heard for the last while.
+    /// True if nothing at all was heard recently.
     public func isDeaf(at now: Duration) -> Bool {
         lastHeard.map { now - $0 > policy.silence } ?? true
     }
 
-    /// True while a scan should run just to find out whether the adapter hears anything.
+    /// True while discovery should run only to find out whether the adapter hears anything.
     public func wantsToListen(at now: Duration) -> Bool {
         guard isTreatingAttempts, let lastStep else { return false }
         return now < lastStep + policy.grace
     }
 
-    /// The remedy that is due, if one is.
+    /// Returns the remedy that is due, if any.
     public mutating func settle(_ surroundings: Surroundings, now: Duration) -> Remedy? {
         guard let (symptom, time) = next(surroundings), now >= time else { return nil }
         let steps = Step.allCases[rung...]
@@ -141,13 +145,13 @@ public struct RecoveryLadder: Equatable, Sendable {
         return Remedy(step: step, symptom: symptom)
     }
 
-    /// When ``settle(_:now:)`` has something to say without another event.
+    /// The time at which ``settle(_:now:)`` has an effect without another event.
     public func deadline(_ surroundings: Surroundings, now: Duration) -> Duration? {
         let listening = lastStep.map { $0 + policy.grace }.flatMap { isTreatingAttempts && $0 > now ? $0 : nil }
         return [next(surroundings)?.time, listening].compactMap(\.self).min()
     }
 
-    /// The symptom to treat first, and from when on.
+    /// Returns the first symptom to treat, and the time from which to treat it.
     private func next(_ surroundings: Surroundings) -> (symptom: Symptom, time: Duration)? {
         let silence = surroundings.isListeningSince.map { since in
             let quietSince = max(since, lastHeard ?? since, lastStep ?? since)
@@ -157,7 +161,7 @@ public struct RecoveryLadder: Equatable, Sendable {
         return isWedged ? (symptom == .stall ? .stall : .wedge, .zero) : silence
     }
 
-    /// True while something is done for the sake of links, which tells only when the next ones are made.
+    /// True while a step treats connection attempts, whose effect shows only when the next links are made.
     private var isTreatingAttempts: Bool { symptom == .wedge || symptom == .stall }
 
     private mutating func forgetFailures() {
@@ -176,7 +180,7 @@ public struct RecoveryLadder: Equatable, Sendable {
         }
     }
 
-    /// Begins again at the lowest step, later.
+    /// Restarts at the lowest step, after a longer pause.
     private mutating func leave() {
         (rung, symptom) = (0, nil)
         rounds += 1

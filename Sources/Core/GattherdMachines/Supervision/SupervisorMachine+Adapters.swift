@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-// Adapters that come, go and are switched.
+// Adapters that appear, disappear and change power.
 extension SupervisorMachine {
     mutating func adapterChanged(
         _ address: BluetoothAddress,
@@ -24,14 +24,14 @@ extension SupervisorMachine {
         }
     }
 
-    /// What is true of an adapter may be told before the adapter itself.
+    /// Creates the adapter's state if needed; other facts may arrive before the adapter itself.
     mutating func know(_ address: BluetoothAddress) {
         guard adapters[address] == nil else { return }
         let ladder = RecoveryLadder(policy: policy.recovery)
         adapters[address] = Adapter(ladder: ladder, report: AdapterReport(address))
     }
 
-    /// Ends what runs on the adapter; devices that another adapter knows go on there.
+    /// Ends all activity on the adapter; devices known to another adapter continue there.
     mutating func lose(
         _ address: BluetoothAddress,
         _ reason: LinkReason,
@@ -53,7 +53,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// An adapter that is off has no links.
+    /// Clears the links of an adapter that is off.
     private mutating func disconnect(on address: BluetoothAddress) {
         for name in devices.keys { devices[name]?.sightings[address]?.isConnected = false }
     }
@@ -76,7 +76,8 @@ extension SupervisorMachine {
         }
     }
 
-    /// What was learned of adapters is kept: they are most likely the same when bluetoothd is back.
+    /// Handles the loss of bluetoothd; learned facts about adapters remain, because they most likely return
+    /// unchanged.
     mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
         for address in adapters.keys {
             adapters[address]?.isPowered = false
@@ -102,7 +103,7 @@ extension SupervisorMachine {
         if isWorse { adapters[address]?.ladder.failed(now: now) }
     }
 
-    /// Links that are up on the adapter, by BlueZ's word or by ours.
+    /// Returns the number of links up on the adapter, as reported by BlueZ or by the link machines.
     func links(on address: BluetoothAddress) -> Int {
         let ours = devices.values.count { device in
             device.sightings[address]?.isConnected == true
@@ -111,13 +112,13 @@ extension SupervisorMachine {
         return ours + (adapters[address]?.otherLinks ?? 0)
     }
 
-    /// True when the adapter holds as many links as it is known to hold at most.
+    /// True if the adapter holds as many links as its limit.
     func isFull(_ address: BluetoothAddress) -> Bool {
         guard let adapter = adapters[address], adapter.isPowered, let limit = adapter.slots.limit else { return false }
         return links(on: address) >= limit
     }
 
-    /// The devices that want a link and for which there is no place but on this adapter, which is full.
+    /// Returns the devices that wait for a link and whose only usable adapter is this full one.
     func waiting(on address: BluetoothAddress) -> [String] {
         guard isFull(address) else { return [] }
         let others = adapters.filter { $0.key != address && $0.value.isPowered }.keys
@@ -135,7 +136,7 @@ extension SupervisorMachine {
 }
 
 extension LinkState {
-    /// True while BlueZ holds a link for us.
+    /// True while BlueZ holds a link for the device.
     var holdsLink: Bool {
         switch self {
         case .discovering, .preparing, .ready, .disconnecting: true

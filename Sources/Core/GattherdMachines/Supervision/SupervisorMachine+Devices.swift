@@ -1,9 +1,9 @@
 import GattherdGATT
 import GattherdModel
 
-// Devices that are seen, lost and connected.
+// Sightings, losses and connections of devices.
 extension SupervisorMachine {
-    /// How long a device that was just seen waits for other adapters to hear it too.
+    /// The time for which a newly seen device waits for sightings by other adapters.
     private static let comparison = Duration.seconds(1)
 
     mutating func enrol(_ name: String, pinned: BluetoothAddress?, isHeld: Bool) {
@@ -11,7 +11,7 @@ extension SupervisorMachine {
         devices[name] = Device(link: LinkMachine(policy: policy.link, isHeld: isHeld), pinned: pinned)
     }
 
-    /// Lets go of dismissed devices whose links have ended.
+    /// Removes dismissed devices whose links have ended.
     mutating func letGo(into effects: inout [Effect]) {
         let gone = devices.filter { $0.value.isLeaving && $0.value.link.state == .held && !$0.value.link.isBound }
         for name in gone.keys.sorted() {
@@ -63,7 +63,7 @@ extension SupervisorMachine {
         send(.lost(.remote, detail: "the link dropped"), to: name, now: now, into: &effects)
     }
 
-    /// Tells a link that its peripheral is there, if a usable adapter knows it.
+    /// Announces the peripheral to its link if a usable adapter knows it.
     mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
         let usable = usableSightings(of: name)
         guard !usable.isEmpty, !isLinkedElsewhere(name) else { return }
@@ -75,12 +75,12 @@ extension SupervisorMachine {
         send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
     }
 
-    /// True while BlueZ holds a link on an adapter of which it has not said yet that it is on: the link is taken then.
+    /// True while BlueZ holds a link on an adapter not yet reported as powered: that link will be used.
     private func isLinkedElsewhere(_ name: String) -> Bool {
         devices[name]?.sightings.contains { $0.value.isConnected && adapters[$0.key]?.isPowered != true } ?? false
     }
 
-    /// What powered adapters that the device may use know of it.
+    /// Returns the device's sightings by powered adapters that it may use.
     func usableSightings(of name: String) -> [BluetoothAddress: Sighting] {
         devices[name]?.sightings.filter { adapters[$0.key]?.isPowered == true } ?? [:]
     }
@@ -89,7 +89,7 @@ extension SupervisorMachine {
         devices[name]?.pinned.map { $0 == address } ?? true
     }
 
-    /// The adapter on which the device should be connected now; `nil` when all that know it are full.
+    /// The adapter on which the device should connect now; `nil` if all that know it are full.
     func bestAdapter(for name: String, now: Duration) -> BluetoothAddress? {
         guard !isBeingCompared(name, now: now) else { return nil }
         let candidates = usableSightings(of: name).filter { address, _ in
@@ -107,7 +107,7 @@ extension SupervisorMachine {
         return AdapterCandidate.best(of: candidates)?.address
     }
 
-    /// Since when the device has waited for a place of a full adapter.
+    /// The time since which the device has waited for a slot of a full adapter.
     private func waitingSince(_ name: String) -> Duration? {
         adapters.values.compactMap { $0.rotation.waitingSince(name) }.min()
     }
@@ -119,7 +119,7 @@ extension SupervisorMachine {
 
     // MARK: - Links
 
-    /// Lets a link hear of something, and carries out what is the herd's own business.
+    /// Sends an event to a link and carries out the effects that concern the supervisor.
     mutating func send(
         _ event: LinkMachine.Event,
         to name: String,
@@ -136,7 +136,7 @@ extension SupervisorMachine {
             case .unqueue: queue.remove(name)
             case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
             case .changed(var change):
-                note(change, of: name, now: now)
+                recordTransition(change, of: name, now: now)
                 if let suspicion = suspicion(of: name, after: change) {
                     change.detail = change.detail.map { "\($0); \(suspicion)" } ?? suspicion
                 }
@@ -148,15 +148,15 @@ extension SupervisorMachine {
         if !device.link.isBound { devices[name]?.adapter = nil }
     }
 
-    /// Learns from how an attempt went.
-    private mutating func note(_ change: LinkChange, of name: String, now: Duration) {
+    /// Updates adapter statistics after a state change of a link.
+    private mutating func recordTransition(_ change: LinkChange, of name: String, now: Duration) {
         guard let address = devices[name]?.adapter else { return }
         switch (change.from, change.to) {
         case (_, .connecting):
             devices[name]?.attempt = Attempt(since: now)
             devices[name]?.refusedBy = nil
         case (.connecting, .discovering):
-            // After a link proved dead, bluetoothd may answer only because it still believes in that link.
+            // A bluetoothd that still believes in a dead link may answer only because of that.
             guard devices[name]?.deadLink?.adapter != address else { break }
             let links = links(on: address)
             adapters[address]?.slots.accepted(links: links)
@@ -166,9 +166,9 @@ extension SupervisorMachine {
         case (.discovering, .backingOff), (.preparing, .backingOff):
             recordSessionFailure(change.reason, of: name, on: address, now: now)
         case (.connecting, .backingOff), (.connecting, .failed):
-            noteFailure(change.reason ?? .unknown, of: name, on: address, now: now)
+            recordFailure(change.reason ?? .unknown, of: name, on: address, now: now)
         case (.ready, .ready): break
-        case (.ready, _) where change.reason == .silent: noteSilence(of: name, on: address, now: now)
+        case (.ready, _) where change.reason == .silent: recordSilence(of: name, on: address, now: now)
         case (_, .ready):
             devices[name]?.failures[address] = nil
             devices[name]?.deadLink = nil
@@ -177,7 +177,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// The adapter's likely reason for a refusal, for people.
+    /// The adapter's likely reason for a refusal, for display.
     private func suspicion(of name: String, after change: LinkChange) -> String? {
         guard change.to == .backingOff, let address = devices[name]?.refusedBy else { return nil }
         return adapters[address]?.slots.suspectedLimit.map { "adapter \(address) may be full with \($0) links" }
@@ -194,8 +194,8 @@ extension SupervisorMachine {
         adapters[address]?.ladder.failed(now: now)
     }
 
-    /// One device that does not answer may be dead; when all of an adapter's do not, it is the adapter.
-    private mutating func noteSilence(of name: String, on address: BluetoothAddress, now: Duration) {
+    /// Records a silent link; if all of an adapter's links are silent, the adapter is at fault.
+    private mutating func recordSilence(of name: String, on address: BluetoothAddress, now: Duration) {
         devices[name]?.deadLink = DeadLink(adapter: address, since: now)
         let isAlone = !devices.values.contains { $0.adapter == address && $0.link.state == .ready }
         let dead = devices.values.compactMap(\.deadLink).filter { $0.adapter == address }
@@ -203,7 +203,7 @@ extension SupervisorMachine {
         if isAlone, recent > 1 { adapters[address]?.ladder.stalled() }
     }
 
-    private mutating func noteFailure(
+    private mutating func recordFailure(
         _ reason: LinkReason,
         of name: String,
         on address: BluetoothAddress,
@@ -230,9 +230,9 @@ extension SupervisorMachine {
 }
 
 extension LinkMachine {
-    /// True while an attempt or a link, or the end of one, is bound to one adapter.
+    /// True while an attempt, a link or its end is bound to one adapter.
     var isBound: Bool { isUp || ending != nil || state == .disconnecting }
 
-    /// True while nothing but time keeps it from asking for a turn.
+    /// True while only time keeps the link from requesting a turn.
     var isPausing: Bool { state == .backingOff && ending == nil && !isQueued }
 }

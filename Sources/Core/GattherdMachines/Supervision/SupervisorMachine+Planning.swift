@@ -1,9 +1,9 @@
 import GattherdGATT
 import GattherdModel
 
-// What follows from what is true now, after every event.
+// The plan that follows every event.
 extension SupervisorMachine {
-    /// How long BlueZ may take to switch an adapter.
+    /// The limit for BlueZ to switch an adapter's power.
     private static let powerLimit = Duration.seconds(60)
 
     mutating func settle(now: Duration, into effects: inout [Effect]) {
@@ -27,7 +27,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// A slot that has become free ends the pause of one device that was refused for want of it.
+    /// Ends the pause of one refused device for each slot that becomes free.
     private mutating func offerFreeSlots(now: Duration) {
         for (address, adapter) in adapters {
             let freed = adapter.report.links - links(on: address)
@@ -55,10 +55,10 @@ extension SupervisorMachine {
 
     // MARK: - One adapter
 
-    /// How long a link that made room stays away, so that those that waited can be heard and connected.
+    /// The time for which a link that made room stays away, so that waiting devices can be seen and connected.
     private static let yieldPause = Duration.seconds(30)
 
-    /// Ends links of a full adapter whose time is over, as many as there are devices that have waited for long enough.
+    /// Ends expired links of a full adapter, one for each device that has waited long enough.
     private mutating func takeTurns(on address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
         guard let period = policy.rotation else { return }
         let waiting = waiting(on: address)
@@ -77,7 +77,7 @@ extension SupervisorMachine {
         }
     }
 
-    /// The adapter's links that are ready, and since when.
+    /// The adapter's ready links and the time each became ready.
     private func readyLinks(on address: BluetoothAddress) -> [String: Duration] {
         devices.filter { $0.value.adapter == address && $0.value.link.state == .ready }.compactMapValues(
             \.link.readySince
@@ -94,7 +94,7 @@ extension SupervisorMachine {
         if isListenedTo(address) {
             adapters[address]?.passiveScan.settle(lastHeard: adapter.ladder.lastHeard, now: now)
         }
-        let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
+        let isLooking = devices.keys.contains { needsSighting($0, on: address, now: now) }
         adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
         let surroundings = surroundings(of: address)
         if let remedy = adapters[address]?.ladder.settle(surroundings, now: now) {
@@ -132,7 +132,8 @@ extension SupervisorMachine {
         )
     }
 
-    /// True while a link of the adapter may work: one that proved dead does not, although BlueZ believes in it.
+    /// True while a link of the adapter may work; links that proved dead do not count, even if BlueZ still shows
+    /// them.
     private func hasWorkingLinks(on address: BluetoothAddress) -> Bool {
         let dead = devices.values.count { device in
             device.deadLink?.adapter == address && device.sightings[address]?.isConnected == true
@@ -146,11 +147,11 @@ extension SupervisorMachine {
             || scansAlways(address) && !queue.isBlocked(address, now: now)
     }
 
-    /// True when a scan is wanted whatever else there is to do.
+    /// True if discovery is wanted regardless of other work.
     private func scansAlways(_ address: BluetoothAddress) -> Bool { isSeeking || listens(on: address) }
 
-    /// True when it would help to see the device on that adapter: no other will do, or it may be better.
-    private func isMissed(_ name: String, on address: BluetoothAddress, now: Duration) -> Bool {
+    /// True if a sighting on that adapter would help, because no other adapter will do or this one may be better.
+    private func needsSighting(_ name: String, on address: BluetoothAddress, now: Duration) -> Bool {
         guard let device = devices[name], device.link.state.wantsSighting, mayUse(address, name) else { return false }
         guard device.sightings[address] == nil else { return false }
         if let end = device.comparedAt, now < end { return true }
@@ -173,7 +174,7 @@ extension SupervisorMachine {
 
     // MARK: - Time
 
-    /// Asks for one wake at the next time when anything happens by itself.
+    /// Requests one wake-up at the next deadline.
     private mutating func askToBeWoken(now: Duration, into effects: inout [Effect]) {
         guard let deadline = deadline(after: now), !wakes.contains(where: { $0 <= deadline }) else { return }
         wakes.insert(deadline)
@@ -205,7 +206,7 @@ extension SupervisorMachine {
 }
 
 extension LinkState {
-    /// True while a scan would help, if no adapter knows the device.
+    /// True while discovery would help, if no adapter knows the device.
     var wantsSighting: Bool {
         switch self {
         case .waiting, .disconnected, .backingOff: true

@@ -1,35 +1,34 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// All devices of the gateway: which link goes where, whose turn it is, when to scan, and what to do about an adapter
-/// that does not work.
+/// The supervisor of all devices: adapter choice, connect turns, discovery and recovery of failing adapters.
 ///
-/// Pure: the monotonic time and the dice are handed in.
+/// A pure state machine: the monotonic time and the random numbers are passed in.
 public struct SupervisorMachine: Sendable {
     public enum Event: Equatable, Sendable {
-        /// `isDiscovering` is BlueZ's word, about any program's scan.
+        /// An adapter's properties; `isDiscovering` covers every client's discovery.
         case adapter(BluetoothAddress, isPowered: Bool, isDiscovering: Bool)
         case adapterRemoved(BluetoothAddress)
-        /// Devices that are never connected are listened to on these adapters; `nil` for all.
+        /// The adapters that scan for connectionless devices; `nil` for all.
         case listening(Set<BluetoothAddress>?)
-        /// True from when peripherals are sought, on every adapter, that are no devices yet; false when they no longer are.
+        /// True while every adapter searches for peripherals to enrol.
         case seeking(Bool)
-        /// The adapter tells of advertisements without a scan of ours, or no longer.
+        /// The adapter's advertisement monitor became active or inactive.
         case monitoring(BluetoothAddress, Bool)
-        /// bluetoothd or the bus is gone: nothing that was known is true any more.
+        /// bluetoothd or the bus is gone; all known state is void.
         case unavailable(detail: String)
         case sighted(device: String, on: BluetoothAddress, Sighting)
         case forgotten(device: String, on: BluetoothAddress)
         case dropped(device: String, on: BluetoothAddress)
-        /// The adapter has heard any peripheral; need not be told more than once in a second.
+        /// The adapter received any advertisement; one event per second is enough.
         case heard(BluetoothAddress)
-        /// How many links of the adapter are to peripherals that are no devices of ours.
+        /// The number of the adapter's links to peripherals that are not enrolled.
         case otherLinks(BluetoothAddress, Int)
-        /// What the link machine of one device must hear.
+        /// An event for one device's link machine.
         case link(device: String, LinkMachine.Event)
-        /// A device is ours from now on; one of that name must have ``Effect/left(device:)`` before.
+        /// A device was enrolled; a previous device of that name must have ``Effect/left(device:)`` before.
         case enrolled(device: String, pinned: BluetoothAddress?, isHeld: Bool)
-        /// A device is not ours any more: its link is ended, ``Effect/left(device:)`` follows.
+        /// A device was dismissed: its link is ended, ``Effect/left(device:)`` follows.
         case dismissed(device: String)
         /// The answer to ``Effect/discovery(_:_:)``.
         case discovery(BluetoothAddress, ticket: Int, DiscoveryMachine.Answer)
@@ -39,14 +38,14 @@ public struct SupervisorMachine: Sendable {
         case wake(at: Duration)
     }
 
-    /// What BlueZ says of a peripheral on one adapter.
+    /// BlueZ's state of a peripheral on one adapter.
     public struct Sighting: Hashable, Sendable {
         public var isConnected: Bool
-        /// True unless BlueZ shows a link and has not found services over it.
+        /// True unless BlueZ shows a link without discovered services.
         public var isResolved: Bool
-        /// In dBm; present only while a scan sees it.
+        /// The signal strength in dBm; present only during discovery.
         public var rssi: Int?
-        /// True when it has advertised just now.
+        /// True if the peripheral has just advertised.
         public var isHeard: Bool
 
         public init(isConnected: Bool, isResolved: Bool = true, rssi: Int? = nil, isHeard: Bool = false) {
@@ -58,32 +57,32 @@ public struct SupervisorMachine: Sendable {
     }
 
     public enum Effect: Equatable, Sendable {
-        /// What the link machine of one device asks for, on the adapter that was chosen for it.
+        /// An effect of one device's link machine, with the adapter chosen for it.
         case link(device: String, on: BluetoothAddress?, LinkMachine.Effect)
         case discovery(BluetoothAddress, DiscoveryMachine.Effect)
-        /// Something is done about an adapter that does not work; for people.
+        /// A recovery step was taken on a failing adapter; for display.
         case remedy(BluetoothAddress, RecoveryLadder.Remedy)
-        /// Leave the bus and come back.
+        /// Reconnect to the bus as a new client.
         case renewSession
-        /// Switch the adapter off and on.
+        /// Power the adapter off and on.
         case powerCycle(BluetoothAddress)
-        /// Switch on what a power cycle left off.
+        /// Power on an adapter that a power cycle left off.
         case powerOn(BluetoothAddress)
         /// A device whose link counts as up was heard advertising.
         case doubt(device: String)
-        /// Nothing of a dismissed device is under way any more.
+        /// A dismissed device has no activity left.
         case left(device: String)
-        /// The adapter's numbers are others now.
+        /// The adapter's status changed.
         case report(AdapterReport)
         /// Send ``Event/wake(at:)`` with the same time, at that monotonic time.
         case wake(at: Duration)
     }
 
-    /// How patient the herd is.
+    /// The timeouts and pauses of the supervisor.
     public struct Policy: Equatable, Sendable {
         public var link: LinkMachine.Policy
         public var recovery: RecoveryLadder.Policy
-        /// How long a link of a full adapter lasts at least before it makes room for a device that waits; `nil`: for ever.
+        /// The minimum duration of a link on a full adapter before it makes room; `nil` for no limit.
         public var rotation: Duration?
 
         public init(link: LinkMachine.Policy = .init(), recovery: RecoveryLadder.Policy = .init()) {
@@ -93,34 +92,34 @@ public struct SupervisorMachine: Sendable {
     }
 
     struct Adapter: Sendable {
-        /// False also while it is not there: what was learned of it is kept.
+        /// True while the adapter is present and on; an absent adapter keeps its learned state.
         var isPowered = false
         var otherLinks = 0
         var slots = SlotBook()
         var rotation = Rotation()
         var discovery = DiscoveryMachine()
-        /// Advertisements that come without a scan of ours.
+        /// The state of the advertisement monitor.
         var passiveScan = PassiveScan()
-        /// Since when it would help to see some device there; `nil` when it would not.
+        /// The time since which some device needs a sighting here; `nil` if none does.
         var lookingSince: Duration?
         var ladder: RecoveryLadder
-        /// When it is switched on (again), while a power cycle of ours is not over.
+        /// The time at which the adapter is powered on (again), during a power cycle.
         var powerOnDue: Duration?
         var report: AdapterReport
     }
 
     struct Device: Sendable {
         var link: LinkMachine
-        /// The only adapter that may be used.
+        /// The only adapter that the device may use.
         let pinned: BluetoothAddress?
-        /// Where BlueZ knows it.
+        /// The device's sightings, by adapter.
         var sightings: [BluetoothAddress: Sighting] = [:]
         /// The adapter of the attempt or link under way.
         var adapter: BluetoothAddress?
-        /// Attempts that failed in a row, by adapter.
+        /// Consecutive failed attempts, by adapter.
         var failures: [BluetoothAddress: Int] = [:]
         var lastHeard: Duration?
-        /// Until then other adapters may hear it too, before one is chosen.
+        /// The end of the time in which other adapters may see the device, before one is chosen.
         var comparedAt: Duration?
         var attempt: Attempt?
         /// The adapter that refused the last attempt at once, perhaps because it was full.
@@ -128,7 +127,7 @@ public struct SupervisorMachine: Sendable {
         var timer: Timer?
         /// The last link, if it proved dead, until the next one is ready.
         var deadLink: DeadLink?
-        /// Dismissed, and gone as soon as nothing is being ended any more.
+        /// True after dismissal; the device is removed once its link has ended.
         var isLeaving = false
 
         init(link: LinkMachine, pinned: BluetoothAddress?) {
@@ -146,7 +145,7 @@ public struct SupervisorMachine: Sendable {
     /// An attempt to connect.
     struct Attempt: Equatable {
         let since: Duration
-        /// True when BlueZ showed a link, if for a moment: then somebody was there and the adapter had room.
+        /// True if BlueZ showed a link for a moment: the device was in range and the adapter had room.
         var hasSeenLink = false
     }
 
@@ -159,21 +158,23 @@ public struct SupervisorMachine: Sendable {
     var devices: [String: Device] = [:]
     var queue = ConnectQueue()
     var random: SplitMix64
-    /// The wakes that were asked for and have not come.
+    /// The requested wake-ups that are still to come.
     var wakes: Set<Duration> = []
     let policy: Policy
-    /// Where devices that are never connected are listened to; `nil` for every adapter.
+    /// The adapters that scan for connectionless devices; `nil` for all.
     private var listening: Set<BluetoothAddress>?
-    /// True while peripherals are looked for that are no devices yet; that none is heard need be no fault of an adapter.
+    /// True during a search for new peripherals, in which hearing none need not be an adapter's fault.
     var isSeeking = false
 
+    /// Creates a supervisor.
+    ///
     /// - Parameters:
     ///   - devices: The slugs of all devices.
-    ///   - pinned: The only adapter that a device may use, for those that have one.
-    ///   - held: Those that a person disconnected.
-    ///   - listening: The adapters on which devices that are never connected are listened to; `nil` for all.
-    ///   - policy: How patient to be.
-    ///   - seed: For the jitter.
+    ///   - pinned: The only adapter that a device may use, for devices that have one.
+    ///   - held: The devices that a user disconnected.
+    ///   - listening: The adapters that scan for connectionless devices; `nil` for all.
+    ///   - policy: The timeouts and pauses.
+    ///   - seed: The seed of the jitter.
     public init(
         devices: [String],
         pinned: [String: BluetoothAddress] = [:],
@@ -188,20 +189,20 @@ public struct SupervisorMachine: Sendable {
         for name in devices { enrol(name, pinned: pinned[name], isHeld: held.contains(name)) }
     }
 
-    /// The state of one device's link.
+    /// Returns the state of one device's link.
     public func state(of device: String) -> LinkState? {
         devices[device]?.link.state
     }
 
-    /// True when a scan of the adapter is wanted for the sake of those who only advertise.
+    /// True if the adapter should scan for connectionless devices.
     func listens(on address: BluetoothAddress) -> Bool {
         isListenedTo(address) && adapters[address]?.passiveScan.isReliable == false
     }
 
-    /// True when devices that only advertise are listened to there.
+    /// True if the adapter is configured to scan for connectionless devices.
     func isListenedTo(_ address: BluetoothAddress) -> Bool { listening?.contains(address) ?? true }
 
-    /// Applies one event and says what must be done, in order.
+    /// Applies one event and returns the resulting effects, in order.
     public mutating func handle(_ event: Event, now: Duration) -> [Effect] {
         var effects: [Effect] = []
         apply(event, now: now, into: &effects)
