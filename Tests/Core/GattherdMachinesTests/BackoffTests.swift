@@ -1,20 +1,18 @@
 import GattherdMachines
 import Testing
 
-@Suite("Backoff")
-struct BackoffTests {
+@Suite struct BackoffTests {
     private let backoff = Backoff(minimum: .milliseconds(500), maximum: .seconds(10))
 
     @Test(
-        "The ceiling doubles with each failure up to the maximum",
         arguments: [(0, 500), (1, 1000), (2, 2000), (3, 4000), (4, 8000), (5, 10_000), (1_000_000, 10_000)]
     )
-    func ceiling(failures: Int, milliseconds: Int) {
+    func `the ceiling doubles with each failure up to the maximum`(failures: Int, milliseconds: Int) {
         #expect(backoff.ceiling(after: failures) == .milliseconds(milliseconds))
     }
 
-    @Test("Every delay lies between the minimum and the ceiling", arguments: 1...8)
-    func bounds(failures: Int) {
+    @Test(arguments: 1...8)
+    func `every delay lies between the minimum and the ceiling`(failures: Int) {
         var random = SplitMix64(seed: 7)
         for _ in 0..<500 {
             let delay = backoff.delay(after: failures, using: &random)
@@ -22,24 +20,21 @@ struct BackoffTests {
         }
     }
 
-    @Test("The jitter is full: delays fill the whole span, the first one included")
-    func spread() {
+    @Test func `the jitter is full: delays fill the whole range, including the first`() {
         var random = SplitMix64(seed: 1)
         let delays = (0..<500).map { _ in backoff.delay(after: 1, using: &random) }
         #expect(delays.contains { $0 < .milliseconds(600) })
         #expect(delays.contains { $0 > .milliseconds(900) })
     }
 
-    @Test("The same seed gives the same delays")
-    func isRepeatable() {
+    @Test func `equal seeds give equal delays`() {
         var one = SplitMix64(seed: 42)
         var other = SplitMix64(seed: 42)
         let delays = (1...20).map { backoff.delay(after: $0, using: &one) }
         #expect(delays == (1...20).map { backoff.delay(after: $0, using: &other) })
     }
 
-    @Test("A maximum below the minimum counts as the minimum")
-    func inverted() {
+    @Test func `a maximum below the minimum counts as the minimum`() {
         var random = SplitMix64(seed: 1)
         let backoff = Backoff(minimum: .seconds(5), maximum: .seconds(1))
         #expect(backoff.delay(after: 9, using: &random) == .seconds(5))

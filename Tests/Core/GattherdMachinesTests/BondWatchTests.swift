@@ -2,15 +2,15 @@ import GattherdMachines
 import Testing
 
 @Suite struct BondWatchTests {
-    /// One link of a peripheral, as BlueZ tells it.
+    /// One link of a peripheral, as BlueZ reports it.
     private enum Step {
-        /// BlueZ says yes to an attempt, the link drops, and nobody knows its services.
+        /// BlueZ reports a successful attempt, and the link drops before its services are known.
         case earlyEnd
-        /// The same, and BlueZ says no in the end.
+        /// The same, but BlueZ finally reports a failure.
         case failedAttempt
-        /// The link drops without an attempt of ours: BlueZ tries again by itself.
+        /// The link drops without an attempt of the gateway: BlueZ retries by itself.
         case unasked
-        /// The link lasts for a while without its services being known, as one that is out of reach may.
+        /// The link lasts for a while without known services, as it may at the edge of the range.
         case slowEnd
         /// The services become known.
         case resolved
@@ -18,7 +18,7 @@ import Testing
         case adopted
     }
 
-    /// Plays links of a bonded peripheral, a minute each; gives the changes that were told.
+    /// Plays links of a bonded peripheral, one per minute, and returns the published changes.
     private func play(_ steps: [Step], _ watch: inout BondWatch) -> [BondWatch.Change] {
         var changes = [watch.observe(isPaired: true, isConnected: false, isResolved: false, now: .zero)]
         for (minute, step) in steps.enumerated() {
@@ -52,7 +52,7 @@ import Testing
         #expect(watch.hasLostBond == isLost)
     }
 
-    @Test func `the order in which the end and BlueZ's answer are heard does not matter`() {
+    @Test func `the end of the link and BlueZ's answer may arrive in any order`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd], &watch)
         watch.attemptBegan()
@@ -61,7 +61,7 @@ import Testing
         #expect(watch.ended(now: .seconds(900)) == .lost)
     }
 
-    @Test func `an end that is heard of after its attempt has failed does not count`() {
+    @Test func `an end that arrives after its attempt has failed does not count`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd], &watch)
         watch.attemptBegan()
@@ -71,7 +71,7 @@ import Testing
         #expect(watch.attemptSucceeded() == nil)
     }
 
-    @Test func `where BlueZ says that it was the bond, it is lost at once`() {
+    @Test func `a bond is lost at once if BlueZ names it as the cause`() {
         var watch = BondWatch()
         _ = play([.earlyEnd], &watch)
         watch.attemptBegan()
@@ -79,13 +79,13 @@ import Testing
         #expect(watch.hasLostBond)
         #expect(play([.resolved], &watch) == [])
         #expect(!watch.hasLostBond)
-        // A link that was in use had its keys.
+        // A link that was in use had been encrypted.
         #expect(watch.encryptionFailed() == nil)
         var stranger = BondWatch()
         #expect(stranger.encryptionFailed() == nil)
     }
 
-    @Test func `what was told is told again after one more sign`() {
+    @Test func `a published loss is published again after one more sign`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd, .earlyEnd], &watch)
         watch.doubt()
@@ -95,7 +95,7 @@ import Testing
         #expect(play([.earlyEnd], &watch) == [.lost])
     }
 
-    @Test func `who is not bonded has no bond to lose`() {
+    @Test func `an unbonded peripheral cannot lose its bond`() {
         var watch = BondWatch()
         for second in 1...9 as ClosedRange<Int> {
             _ = watch.observe(isPaired: false, isConnected: true, isResolved: false, now: .seconds(second))
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `a bond that is made is told, one that was there is not`() {
+    @Test func `a new bond is published, an existing one is not`() {
         var watch = BondWatch()
         #expect(watch.observe(isPaired: true, isConnected: false, isResolved: false, now: .zero) == nil)
         #expect(watch.observe(isPaired: false, isConnected: false, isResolved: false, now: .zero) == nil)
@@ -111,7 +111,7 @@ import Testing
         #expect(watch.isPaired)
     }
 
-    /// Lets a request fail and the link end, `gap` apart.
+    /// Makes a request fail and the link end, `gap` apart.
     private func failRequest(_ watch: inout BondWatch, at start: Duration, gap: Duration, endsFirst: Bool = false) {
         _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, now: start)
         if endsFirst {
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `who ends links in the middle of requests needs pairing`(endsFirst: Bool) {
+    func `a peripheral that ends links during requests needs pairing`(endsFirst: Bool) {
         var watch = BondWatch()
         failRequest(&watch, at: .seconds(10), gap: .milliseconds(5), endsFirst: endsFirst)
         #expect(!watch.needsPairing)
@@ -134,13 +134,13 @@ import Testing
         #expect(!watch.needsPairing)
     }
 
-    @Test func `a failure that the link outlives is about something else`() {
+    @Test func `a failure that the link outlives has another cause`() {
         var watch = BondWatch()
         for minute in 1...5 { failRequest(&watch, at: .seconds(60 * minute), gap: .seconds(30)) }
         #expect(!watch.needsPairing)
     }
 
-    @Test func `a session that was served clears the suspicion`() {
+    @Test func `a served session clears the suspicion`() {
         var watch = BondWatch()
         failRequest(&watch, at: .seconds(10), gap: .zero)
         _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, now: .seconds(20))
@@ -149,7 +149,7 @@ import Testing
         #expect(!watch.needsPairing)
     }
 
-    @Test func `a demand for encryption, and a bond that we removed, are enough`() {
+    @Test func `a demand for encryption and a removed local bond are sufficient evidence`() {
         var demanding = BondWatch()
         demanding.requestNeedsPairing()
         var forgotten = BondWatch()

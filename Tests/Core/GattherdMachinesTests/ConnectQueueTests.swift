@@ -11,13 +11,12 @@ import Testing
         other = try #require(BluetoothAddress("00:00:00:00:00:02"))
     }
 
-    /// The next turn, where every device may use only one adapter.
+    /// Returns the next turn, with the same adapter for every device.
     private func next(_ queue: inout ConnectQueue, now: Duration, on adapter: BluetoothAddress? = nil) -> String? {
         queue.next(now: now, adapters: [one, other]) { _ in adapter ?? one }?.device
     }
 
-    @Test("An attempt blocks the next until it ends or its patience is over")
-    func patience() {
+    @Test func `an attempt blocks the next until it ends or exceeds the patience`() {
         var queue = ConnectQueue(patience: .seconds(1))
         for name in ["a", "b", "c"] { queue.add(name, failures: 0, now: .zero) }
         #expect(next(&queue, now: .zero) == "a")
@@ -30,8 +29,7 @@ import Testing
         #expect(queue.deadline(after: .seconds(1)) == nil, "nobody waits")
     }
 
-    @Test("Attempts that take long are bounded, whoever makes them")
-    func bound() {
+    @Test func `the number of attempts past the patience is bounded`() {
         var queue = ConnectQueue(patience: .zero, limit: 100)
         for number in 1...40 { queue.add("d\(number)", failures: 0, now: .zero) }
         while next(&queue, now: .seconds(1)) != nil {}
@@ -39,8 +37,7 @@ import Testing
         #expect(next(&queue, now: .seconds(1), on: other) != nil)
     }
 
-    @Test("A device is in the queue once, and leaves it altogether")
-    func membership() {
+    @Test func `a device is queued once and removed completely`() {
         var queue = ConnectQueue()
         queue.add("a", failures: 0, now: .zero)
         queue.add("a", failures: 0, now: .zero)
@@ -52,8 +49,7 @@ import Testing
         #expect(queue.isEmpty, "it has its turn already")
     }
 
-    @Test("Adapters do not wait for each other, and who cannot go now does not stop the others")
-    func adapters() {
+    @Test func `adapters do not wait for each other, and blocked devices do not block others`() {
         var queue = ConnectQueue()
         for name in ["a", "b", "c", "d"] { queue.add(name, failures: 0, now: .zero) }
         let places = ["a": one, "b": one, "c": other]
@@ -64,8 +60,7 @@ import Testing
         #expect(queue.attempts(on: one) == 1)
     }
 
-    @Test("Who keeps failing is overtaken by those who ask a little later, but not for ever")
-    func handicap() {
+    @Test func `failing devices are overtaken by slightly later requests, but not forever`() {
         var queue = ConnectQueue()
         queue.add("bad", failures: 20, now: .zero)
         queue.add("good", failures: 1, now: .seconds(9))
@@ -78,8 +73,7 @@ import Testing
         #expect(order == ["good", "bad", "late"])
     }
 
-    @Test("Absent devices that fill an adapter keep out only those that failed themselves")
-    func crowd() {
+    @Test func `absent devices that fill an adapter delay only devices that failed`() {
         var queue = ConnectQueue(patience: .zero, limit: 2)
         for name in ["x", "y", "z"] { queue.add(name, failures: 3, now: .zero) }
         #expect(next(&queue, now: .seconds(1)) == "x")

@@ -2,8 +2,7 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-@Suite("ControlThrottle")
-struct ControlThrottleTests {
+@Suite struct ControlThrottleTests {
     typealias Event = ControlThrottle.Event
     typealias Effect = ControlThrottle.Effect
 
@@ -36,7 +35,7 @@ struct ControlThrottleTests {
 
     static let rows = [
         Row(
-            "of three values within the interval the last one is written when it ends",
+            "the last of three values within the interval is written at its end",
             [
                 Step(0, set(10, 1)), Step(20, set(20, 2), [superseded(1)]), Step(90, set(30, 3), [superseded(2)]),
                 Step(99, .tick), Step(100, .tick, [write(30, 3)]), Step(110, .written(3), [ok(3, 30)]),
@@ -50,21 +49,21 @@ struct ControlThrottleTests {
             ]
         ),
         Row(
-            "there and back again within the interval writes nothing, and is answered",
+            "a value that returns within the interval is answered and not written",
             [
                 Step(0, set(40, 1)), Step(100, .tick, [write(40, 1)]), Step(110, .written(1), [ok(1, 40)]),
                 Step(251, set(50, 2)), Step(300, set(40, 3), [superseded(2)]), Step(351, .tick, [ok(3, 40)]),
             ]
         ),
         Row(
-            "no second write starts while one is under way, nor in the interval after its end",
+            "no write starts during another or within the interval after it",
             [
                 Step(0, set(1, 1)), Step(100, .tick, [write(1, 1)]), Step(110, set(2, 2)), Step(300, .tick),
                 Step(320, .written(1), [ok(1, 1)]), Step(419, .tick), Step(420, .tick, [write(2, 2)]),
             ]
         ),
         Row(
-            "a slow write that fails has the interval after its end as well",
+            "the interval also follows a slow write that fails",
             [
                 Step(0, set(1, 1)), Step(100, .tick, [write(1, 1)]), Step(110, set(2, 2)),
                 Step(900, .failed(1, .refused("no"), retryable: false), [.answer(1, .failure(.refused("no")))]),
@@ -72,7 +71,7 @@ struct ControlThrottleTests {
             ]
         ),
         Row(
-            "what the device shows to have changed to is not written again",
+            "a value that the device already shows is not written",
             [
                 Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(110, .written(1), [ok(1, 5)]),
                 Step(111, .observed(.integer(6))), Step(120, set(6, 2)), Step(220, .tick, [ok(2, 6)]),
@@ -86,20 +85,20 @@ struct ControlThrottleTests {
             ]
         ),
         Row(
-            "a value set while the link is away is written when it is back",
+            "a value set without a link is written when the link returns",
             [
                 Step(0, .notReady), Step(10, set(5, 1)), Step(200, .tick), Step(3000, .ready, [write(5, 1)]),
             ]
         ),
         Row(
-            "after too long without a link the value is given up",
+            "a value expires after too long without a link",
             [
                 Step(0, .notReady), Step(10, set(5, 1)), Step(10_009, .tick),
                 Step(10_010, .tick, [.answer(1, .failure(.timedOut))]), Step(20_000, .ready),
             ]
         ),
         Row(
-            "a write that failed with the link is tried again, another failure is answered",
+            "a write that failed with the link is retried, other failures are answered",
             [
                 Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]),
                 Step(110, .failed(1, .notReady(device: "d"), retryable: true)),
@@ -120,7 +119,7 @@ struct ControlThrottleTests {
             ]
         ),
         Row(
-            "after a reconnect the same value is written again",
+            "the same value is written again after a reconnect",
             [
                 Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(110, .written(1), [ok(1, 5)]),
                 Step(120, .notReady), Step(130, .ready), Step(140, set(5, 2)), Step(240, .tick, [write(5, 2)]),
@@ -128,8 +127,8 @@ struct ControlThrottleTests {
         ),
     ]
 
-    @Test("Histories", arguments: rows)
-    func history(row: Row) {
+    @Test(arguments: rows)
+    func `each history of events has the expected effects`(row: Row) {
         var throttle = ControlThrottle(interval: .milliseconds(100))
         for step in row.steps {
             let effects = throttle.handle(step.event, at: .milliseconds(step.at))
@@ -137,14 +136,13 @@ struct ControlThrottleTests {
         }
     }
 
-    @Test("Without an interval a value is written at once")
-    func immediate() {
+    @Test func `a value is written at once without an interval`() {
         var throttle = ControlThrottle(interval: .zero)
         #expect(throttle.handle(.set(.boolean(true), 1), at: .zero) == [.write(.boolean(true), 1)])
     }
 
-    @Test("Every request is answered exactly once, whatever happens", arguments: 1...20 as ClosedRange<UInt64>)
-    func randomWalk(seed: UInt64) {
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func `every request is answered exactly once in random histories`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var throttle = ControlThrottle(interval: .milliseconds(100))
         var now = Duration.zero

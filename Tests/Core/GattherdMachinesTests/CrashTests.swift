@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: 1...10 as ClosedRange<UInt64>)
-    func `links that are dropped a moment later are no failures, and all are ready soon after`(seed: UInt64) throws {
+    func `links dropped right after a crash are no failures, and all devices are ready soon`(seed: UInt64) throws {
         var world = try crashed(devices: 4, survivors: 0, seed: seed)
         let attempts = world.connectCount
         let time = world.run(for: .seconds(60), until: \.isSettled)
@@ -37,7 +37,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `after a crash nothing waits for pauses of the past`() throws {
+    @Test func `pauses from before the crash do not delay any device`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.peripherals["d1"]?.trouble = .abortsConnect
         world.start()

@@ -2,11 +2,10 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-@Suite("DeliveryMachine, when both sides crash")
-struct DeliveryCrashWalkTests {
-    /// A broker that acknowledges at once, passes on a little later, and forgets with a crash what it has not passed on.
+@Suite struct DeliveryCrashWalkTests {
+    /// A broker that acknowledges at once and forwards a little later; a crash loses whatever it has not forwarded.
     private struct Broker {
-        /// The longest time until it passes on, in milliseconds.
+        /// The longest time until a message is forwarded, in milliseconds.
         private let delay: Int
         private var held: [(seq: Int64, due: Duration)] = []
         private(set) var passedOn: [Int64] = []
@@ -34,18 +33,16 @@ struct DeliveryCrashWalkTests {
     }
 
     @Test(
-        "Readings that a broker acknowledged and forgot arrive all the same, in order",
         arguments: 1...10 as ClosedRange<UInt64>
     )
-    func brokerCrashes(seed: UInt64) {
+    func `readings that a broker acknowledged and lost still arrive, in order`(seed: UInt64) {
         walk(Broker(delay: 1900), areKilled: false, seed)
     }
 
     @Test(
-        "They arrive also when the gateway is killed, if the broker passes on at once",
         arguments: 1...10 as ClosedRange<UInt64>
     )
-    func bothCrash(seed: UInt64) {
+    func `they also arrive when the gateway is killed, if the broker forwards at once`(seed: UInt64) {
         walk(Broker(delay: 200), areKilled: true, seed)
     }
 

@@ -2,9 +2,8 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-@Suite("DeliveryFilter")
-struct DeliveryFilterTests {
-    /// Readings of one stream, in tenths of a second, and which of them pass.
+@Suite struct DeliveryFilterTests {
+    /// Returns whether each reading of one stream passes; times are in tenths of a second.
     private func passed(
         _ readings: [(Int64, [String: DeliveryFilter.Value])],
         _ change: (inout DeliveryPolicy) -> Void
@@ -21,19 +20,16 @@ struct DeliveryFilterTests {
         values.enumerated().map { (Int64($0) * 10, ["t": .number($1)]) }
     }
 
-    @Test("Without a policy everything passes")
-    func everything() {
+    @Test func `every reading passes without a policy`() {
         #expect(passed(numbers(1, 1, 1)) { _ in } == [true, true, true])
         #expect(DeliveryPolicy().isEverything)
     }
 
-    @Test("On change, what says the same again does not pass")
-    func onChange() {
+    @Test func `an unchanged reading does not pass on change`() {
         #expect(passed(numbers(1, 1, 2, 2, 1)) { $0.isOnChange = true } == [true, false, true, false, true])
     }
 
-    @Test("A deadband is counted from what was published last, so that a slow drift is seen")
-    func deadband() {
+    @Test func `a deadband counts from the last published value, so that slow drift is seen`() {
         let passed = passed(numbers(0, 0.4, 0.8, 1.2, 0.9)) { policy in
             policy.isOnChange = true
             policy.deadband = 0.5
@@ -41,8 +37,7 @@ struct DeliveryFilterTests {
         #expect(passed == [true, false, true, false, false])
     }
 
-    @Test("A metric may have its own deadband; one that is enough is enough")
-    func deadbands() {
+    @Test func `a metric may have its own deadband, and one exceeded deadband is enough`() {
         let readings: [(Int64, [String: DeliveryFilter.Value])] = [
             (0, ["t": .number(1), "h": .number(1)]), (1, ["t": .number(1.2), "h": .number(5)]),
             (2, ["t": .number(1.4), "h": .number(5)]), (3, ["t": .number(1.4), "h": .number(11)]),
@@ -55,8 +50,7 @@ struct DeliveryFilterTests {
         #expect(passed == [true, false, true, true])
     }
 
-    @Test("A metric that is missing is no change, one that is new or turns unknown is")
-    func presence() {
+    @Test func `a missing metric is no change, a new or unknown one is`() {
         let readings: [(Int64, [String: DeliveryFilter.Value])] = [
             (0, ["t": .number(1)]), (1, [:]), (2, ["t": .number(1), "c": .text("true")]), (3, ["t": .number(1)]),
             (4, ["t": .text("null")]), (5, ["t": .text("null"), "c": .text("true")]), (6, ["c": .text("false")]),
@@ -64,14 +58,12 @@ struct DeliveryFilterTests {
         #expect(passed(readings) { $0.isOnChange = true } == [true, false, true, false, true, false, true])
     }
 
-    @Test("Within the shortest interval nothing passes, not even a change")
-    func minimum() {
+    @Test func `no reading passes within the shortest interval, not even a change`() {
         let passed = passed((0..<7).map { ($0 * 5, ["t": .number(Double($0))]) }) { $0.minimumInterval = .seconds(1) }
         #expect(passed == [true, false, true, false, true, false, true])
     }
 
-    @Test("After a heartbeat the same passes again, counted from the last that passed")
-    func heartbeat() {
+    @Test func `an unchanged reading passes after a heartbeat, counted from the last published one`() {
         let passed = passed(numbers(1, 1, 1, 2, 2, 2, 2)) { policy in
             policy.isOnChange = true
             policy.heartbeat = .seconds(2)
@@ -79,16 +71,14 @@ struct DeliveryFilterTests {
         #expect(passed == [true, false, true, true, false, true, false])
     }
 
-    @Test("A clock that is set back holds nothing up")
-    func backwards() {
+    @Test func `a clock that is set back delays nothing`() {
         let passed = passed([(1000, ["t": .number(1)]), (10, ["t": .number(1)]), (15, ["t": .number(1)])]) { policy in
             policy.minimumInterval = .seconds(1)
         }
         #expect(passed == [true, true, false])
     }
 
-    @Test("Streams and devices do not know of one another")
-    func streams() {
+    @Test func `streams and devices are independent`() {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         policy.isOnChange = true
         let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])
@@ -96,8 +86,7 @@ struct DeliveryFilterTests {
         #expect(places.map { filter.passes(content, of: $0, $1, under: policy) } == [true, true, true, false])
     }
 
-    @Test("Of a device that is forgotten everything is new, of others nothing")
-    func forgotten() {
+    @Test func `all values of a removed device are new, those of other devices are not`() {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         policy.isOnChange = true
         let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])

@@ -2,28 +2,24 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-@Suite("DeliveryMachine")
-struct DeliveryMachineTests {
+@Suite struct DeliveryMachineTests {
     typealias World = DeliveryTestWorld
 
-    @Test("A start asks for the cursor and for a session at once")
-    func start() {
+    @Test func `a start requests the cursor and a session at once`() {
         var world = World()
         world.step(.start)
         #expect(world.questions == [.connect(session: 1), .loadCursor])
         #expect(world.machine.state == .connecting)
     }
 
-    @Test("Readings go out in the log's order, and the cursor follows their PUBACKs")
-    func order() {
+    @Test func `readings are published in journal order, and the cursor follows their PUBACKs`() {
         var world = World.connected(committed: 300)
         world.settleDown()
         #expect(world.sessions == [Array(1...300)])
         #expect(world.machine.cursor == 300 && world.stored == 300 && world.machine.backlog == 0)
     }
 
-    @Test("Readings that are not wanted are passed by the cursor in their turn, and are no backlog")
-    func skipped() throws {
+    @Test func `the cursor passes unwanted readings in order, and they are no backlog`() throws {
         var world = World()
         world.isWanted = { $0 % 4 == 0 }
         world.step(.start)
@@ -40,8 +36,7 @@ struct DeliveryMachineTests {
         #expect(world.stored == 6)
     }
 
-    @Test("The cursor waits for the oldest reading that is not acknowledged")
-    func gap() throws {
+    @Test func `the cursor waits for the oldest unacknowledged reading`() throws {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.commit(4)
@@ -53,11 +48,11 @@ struct DeliveryMachineTests {
         }
     }
 
-    @Test(
-        "No more readings are in flight than we and the broker allow",
-        arguments: [(65_535, 100), (20, 20), (1, 1), (0, 1)]
-    )
-    func window(receiveMaximum: Int, expected: Int) throws {
+    @Test(arguments: [(65_535, 100), (20, 20), (1, 1), (0, 1)])
+    func `the number of readings in flight is limited by the window and the broker`(
+        receiveMaximum: Int,
+        expected: Int
+    ) throws {
         var world = World()
         world.receiveMaximum = receiveMaximum
         world.step(.start)
@@ -70,8 +65,7 @@ struct DeliveryMachineTests {
         #expect(world.machine.inFlight == expected)
     }
 
-    @Test("A full window is filled again by halves, but with the last readings at once")
-    func halves() throws {
+    @Test func `a full window is refilled by halves, but the last readings go at once`() throws {
         var world = World()
         world.receiveMaximum = 20
         world.step(.start)
@@ -89,8 +83,7 @@ struct DeliveryMachineTests {
         #expect(inFlight.dropFirst(12).elementsEqual((0..<20).reversed()))
     }
 
-    @Test("Nothing is published before the retained state is out")
-    func opening() {
+    @Test func `no reading is published before the retained state`() {
         var world = World()
         world.step(.start)
         world.step(.headMoved(0))
@@ -105,21 +98,19 @@ struct DeliveryMachineTests {
         #expect(world.sessions == [[1]])
     }
 
-    @Test("Lost connections are tried again sooner than refused credentials")
-    func refusal() {
+    @Test func `lost connections are retried sooner than refused credentials`() {
         for (kind, range) in [(BrokerFault.Kind.unreachable, 0.5...1.0), (.credentials, 10.0...20.0)] {
             var world = World()
             world.step(.start)
             world.step(.failed(session: 1, BrokerFault(kind, "no")))
             let delay = (world.machine.deadline ?? .zero) / .seconds(1)
-            // The cursor's question is open; the only deadline is the retry.
+            // The cursor's request is pending; the only deadline is the retry.
             #expect(range.contains(delay), "\(kind)")
             #expect(world.machine.state == .backingOff(BrokerFault(kind, "no")))
         }
     }
 
-    @Test("Delays grow while sessions are short and start anew after a long one")
-    func growth() {
+    @Test func `delays grow while sessions are short and reset after a long one`() {
         var world = World()
         world.step(.start)
         for attempt in 1...8 {
@@ -132,8 +123,7 @@ struct DeliveryMachineTests {
         #expect(delay <= .seconds(1))
     }
 
-    @Test("A broker that never answers is given up after the connect timeout")
-    func silence() {
+    @Test func `a broker that never answers is abandoned after the connect timeout`() {
         var world = World()
         world.step(.start)
         world.now = .seconds(15)
@@ -141,8 +131,7 @@ struct DeliveryMachineTests {
         #expect(world.machine.state == .backingOff(BrokerFault(.unreachable, "the broker did not answer in time")))
     }
 
-    @Test("A busy broker gets the same reading again after a pause, and order is kept")
-    func busy() {
+    @Test func `a busy broker gets the same reading again after a pause, in order`() {
         var world = World.connected(committed: 1)
         world.acknowledge(.busy("quota exceeded"))
         #expect(world.machine.cursor == 0)
@@ -153,7 +142,7 @@ struct DeliveryMachineTests {
         #expect(world.remarks.contains(.busy("quota exceeded")))
     }
 
-    @Test func `a stream whose topic is busy does not stop the other streams`() {
+    @Test func `a stream whose topic is busy does not block other streams`() {
         var world = World.connected()
         world.commit(1, stream: "busy")
         world.commit(5, stream: "free")
@@ -170,8 +159,7 @@ struct DeliveryMachineTests {
         #expect(world.sessions[0].filter { $0 > 1 } == [2, 3, 4, 5, 6])
     }
 
-    @Test("A reading that is refused for good is said and skipped")
-    func refused() {
+    @Test func `a permanently refused reading is reported and skipped`() {
         var world = World.connected(committed: 2)
         world.acknowledge(.refused("not authorised"))
         world.settleDown()
@@ -179,8 +167,8 @@ struct DeliveryMachineTests {
         #expect(world.remarks.contains(.skipped(world.committed[0], "not authorised")))
     }
 
-    @Test("A backlog goes out no faster than the pace", arguments: [1000, 5000])
-    func pace(count: Int) {
+    @Test(arguments: [1000, 5000])
+    func `a backlog is published no faster than the rate limit`(count: Int) {
         var world = World()
         world.step(.start)
         world.questions.swapAt(0, 1)
@@ -192,8 +180,7 @@ struct DeliveryMachineTests {
         #expect(seconds >= Double(count - 100) / 4000)
     }
 
-    @Test("The cursor is written at most four times a second while it moves, and once more at the end")
-    func saving() {
+    @Test func `the cursor is written at most four times a second, and once more at the end`() {
         var world = World.connected()
         for _ in 0..<200 {
             world.commit(1)
@@ -208,8 +195,7 @@ struct DeliveryMachineTests {
         #expect(world.stored == 200)
     }
 
-    @Test("A log that fails is asked again after a pause")
-    func logFailure() {
+    @Test func `a failing journal is asked again after a pause`() {
         var world = World()
         world.step(.start)
         world.questions.removeLast()
@@ -234,8 +220,7 @@ struct DeliveryMachineTests {
         #expect(world.questions == [.save(1)])
     }
 
-    @Test("Gaps in the log do not stop delivery")
-    func sparseLog() {
+    @Test func `gaps in the journal do not stop delivery`() {
         var world = World.connected()
         world.committed = [3, 7, 900].map { JournalReading(seq: $0, device: "d", stream: "s", payload: []) }
         world.step(.headMoved(1000))

@@ -2,12 +2,11 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-@Suite("DeliveryMachine, at random")
-struct DeliveryRandomWalkTests {
-    /// What must hold after every step.
+@Suite struct DeliveryRandomWalkTests {
+    /// The invariants, checked after every step.
     private struct Witness {
         var cursor: Int64 = 0
-        /// Readings whose PUBACK the machine has seen.
+        /// Readings whose PUBACK the machine has received.
         var acknowledged: Set<Int64> = []
 
         mutating func check(_ world: DeliveryTestWorld) {
@@ -23,10 +22,9 @@ struct DeliveryRandomWalkTests {
     }
 
     @Test(
-        "No chain of faults loses, reorders or skips a reading, and none publishes what is not wanted",
         arguments: 1...15 as ClosedRange<UInt64>
     )
-    func walk(seed: UInt64) {
+    func `no sequence of faults loses, reorders or skips a reading, or publishes an unwanted one`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var world = DeliveryTestWorld(seed: seed)
         world.receiveMaximum = 20
@@ -43,7 +41,7 @@ struct DeliveryRandomWalkTests {
         #expect(world.sessions.joined().allSatisfy { world.isWanted($0) })
     }
 
-    /// A reading may come again in a session only after a refusal; the first times are in order.
+    /// Checks that first transmissions are in order; a reading is repeated in a session only after a refusal.
     private func check(order session: [Int64]) {
         var seen: Set<Int64> = []
         let firsts = session.filter { seen.insert($0).inserted }

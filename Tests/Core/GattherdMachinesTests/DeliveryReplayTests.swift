@@ -2,13 +2,11 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-/// What is published again after a session, or a run, has ended.
-@Suite("DeliveryMachine: what is published again")
-struct DeliveryReplayTests {
+/// Readings republished after the end of a session or a run.
+@Suite struct DeliveryReplayTests {
     typealias World = DeliveryTestWorld
 
-    @Test("What was not acknowledged is published again in the next session, from the cursor on")
-    func reconnect() throws {
+    @Test func `the next session republishes unacknowledged readings, starting at the cursor`() throws {
         var options = DeliveryMachine.Options()
         options.replay = .zero
         var world = World.connected(committed: 1, options)
@@ -25,8 +23,7 @@ struct DeliveryReplayTests {
         #expect(world.republished == 8)
     }
 
-    @Test("What was acknowledged shortly before a loss is published again; the cursor does not go back for it")
-    func replay() {
+    @Test func `readings acknowledged shortly before a loss are republished, and the cursor stays`() {
         var world = World.connected(committed: 5)
         world.settleDown()
         world.now += .seconds(10)
@@ -41,8 +38,7 @@ struct DeliveryReplayTests {
         #expect(world.republished == 3)
     }
 
-    @Test("Another run begins with what was acknowledged shortly before, unless the last one ended well")
-    func replayByAnotherRun() {
+    @Test func `the next run republishes recently acknowledged readings, unless the last one ended cleanly`() {
         for isKilled in [true, false] {
             var world = World.connected(committed: 5)
             world.settleDown()
@@ -61,8 +57,8 @@ struct DeliveryReplayTests {
         }
     }
 
-    @Test("A kill repeats half a second of acknowledged readings at most", arguments: [1, 20, 400])
-    func replayAfterAKill(perStep: Int) {
+    @Test(arguments: [1, 20, 400])
+    func `a kill repeats at most half a second of acknowledged readings`(perStep: Int) {
         var options = DeliveryMachine.Options()
         options.pace = TokenBucket(rate: 100_000, burst: 1000)
         var world = World.connected(options)
@@ -82,8 +78,7 @@ struct DeliveryReplayTests {
         }
     }
 
-    @Test("A stop whose farewell is not acknowledged repeats nothing that was")
-    func stopWithoutFarewell() {
+    @Test func `a stop without an acknowledged farewell repeats no acknowledged reading`() {
         var world = World.connected(committed: 3)
         world.passOn()
         world.step(.stop(drain: .zero))
@@ -92,8 +87,7 @@ struct DeliveryReplayTests {
         #expect(world.isFinished && world.stored == 3)
     }
 
-    @Test("A stop without the broker leaves to another run what this one would have published again")
-    func replayAfterAStop() {
+    @Test func `a stop without the broker leaves the replay to the next run`() {
         var world = World.connected(committed: 3)
         world.passOn()
         world.loseConnection()
@@ -106,8 +100,7 @@ struct DeliveryReplayTests {
         #expect(world.sessions.last == [1, 2, 3])
     }
 
-    @Test("Only so many are published again as are remembered")
-    func boundedReplay() {
+    @Test func `the number of republished readings is bounded`() {
         var world = World.connected(committed: 1)
         world.commit(3000)
         world.settleDown()
@@ -117,8 +110,7 @@ struct DeliveryReplayTests {
         #expect((world.sessions.last ?? []).count <= 1256)
     }
 
-    @Test("A PUBACK of an earlier session moves nothing")
-    func stale() throws {
+    @Test func `a PUBACK of an earlier session is ignored`() throws {
         var world = World.connected(committed: 1)
         let session = try #require(world.session)
         world.loseConnection()

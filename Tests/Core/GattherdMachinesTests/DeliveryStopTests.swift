@@ -2,13 +2,11 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-/// How a delivery ends.
-@Suite("DeliveryMachine: stops")
-struct DeliveryStopTests {
+/// The end of a delivery.
+@Suite struct DeliveryStopTests {
     typealias World = DeliveryTestWorld
 
-    @Test("A stop does not wait for readings that nobody wants, also after a lost connection")
-    func skippedStop() {
+    @Test func `a stop does not wait for unwanted readings, even after a lost connection`() {
         var world = World.connected()
         world.isWanted = { _ in false }
         world.commit(700)
@@ -23,8 +21,7 @@ struct DeliveryStopTests {
         #expect(world.now < .seconds(60))
     }
 
-    @Test("A clean stop says farewell, closes, writes the cursor, and ends")
-    func stop() {
+    @Test func `a clean stop publishes offline, closes the session, writes the cursor and ends`() {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.answerAll()
@@ -39,8 +36,7 @@ struct DeliveryStopTests {
         #expect(world.isFinished && world.machine.state == .stopped)
     }
 
-    @Test("A stop with time to drain publishes what is left before it says farewell")
-    func drain() {
+    @Test func `a stop with time to drain publishes the remaining readings before offline`() {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.commit(300)
@@ -53,8 +49,7 @@ struct DeliveryStopTests {
         #expect(world.machine.cursor == 301 && world.now < .seconds(1))
     }
 
-    @Test("A stop does not drain for longer than it may, and does not wait for a lost broker")
-    func drainLimit() {
+    @Test func `a stop drains no longer than allowed and does not wait for a lost broker`() {
         var world = World.connected(committed: 1)
         world.step(.stop(drain: .seconds(5)))
         while world.session != nil, world.questions.isEmpty { world.wait() }
@@ -65,8 +60,7 @@ struct DeliveryStopTests {
         #expect(lost.isFinished)
     }
 
-    @Test("A clean stop is bounded when neither broker nor log answers")
-    func boundedStop() {
+    @Test func `a clean stop is bounded if neither broker nor journal answers`() {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.questions.removeAll()
@@ -76,8 +70,7 @@ struct DeliveryStopTests {
         #expect(world.now <= .seconds(4))
     }
 
-    @Test("What has ended waits for nothing, also after readings that nobody wanted")
-    func nothingLeft() {
+    @Test func `a stopped machine waits for nothing, even after unwanted readings`() {
         var world = World.connected()
         world.isWanted = { _ in false }
         world.commit(5)
@@ -87,8 +80,7 @@ struct DeliveryStopTests {
         #expect(world.isFinished && world.machine.deadline == nil)
     }
 
-    @Test("A stop without a session ends at once")
-    func stopWhileConnecting() {
+    @Test func `a stop without a session ends at once`() {
         var world = World()
         world.step(.start)
         world.step(.stop(drain: .zero))

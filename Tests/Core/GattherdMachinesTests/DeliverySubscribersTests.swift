@@ -2,13 +2,11 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-/// Who is waited for before something is published.
-@Suite("DeliveryMachine: subscribers")
-struct DeliverySubscribersTests {
+/// Waiting for subscribers before readings are published.
+@Suite struct DeliverySubscribersTests {
     typealias World = DeliveryTestWorld
 
-    @Test("A backlog that becomes known after the broker answered waits for subscribers all the same")
-    func lateBacklog() {
+    @Test func `a backlog that becomes known after the broker's answer still waits for subscribers`() {
         var world = World()
         world.step(.start)
         world.questions.swapAt(0, 1)
@@ -21,8 +19,7 @@ struct DeliverySubscribersTests {
         #expect(world.sessions == [[1, 2, 3]])
     }
 
-    @Test("A first session publishes at once, a reconnect waits for subscribers to settle")
-    func settling() {
+    @Test func `a first session publishes at once, a reconnect waits for subscribers to settle`() {
         var world = World.connected(committed: 1)
         #expect(world.sessions == [[1]])
         world.loseConnection()
@@ -35,8 +32,7 @@ struct DeliverySubscribersTests {
         #expect(world.sessions == [[1], [1]])
     }
 
-    @Test("A first session with a backlog waits for subscribers as well")
-    func backlogAtStart() {
+    @Test func `a first session with a backlog also waits for subscribers`() {
         var world = World()
         world.step(.start)
         world.questions.swapAt(0, 1)
@@ -46,14 +42,13 @@ struct DeliverySubscribersTests {
         #expect(world.sessions == [[]])
     }
 
-    @Test("Nobody is waited for who never was there")
-    func neverSubscribed() {
+    @Test func `a topic that never had subscribers does not wait`() {
         var world = World.connected(committed: 1)
         world.acknowledge(.noSubscribers)
         #expect(world.machine.cursor == 1)
     }
 
-    /// A world that has reconnected, with `count` readings more, and looks for subscribers the first time.
+    /// Returns a reconnected world with `count` more readings, at the first check for subscribers.
     private func reconnected(committed count: Int, streams: [String] = ["s"]) -> World {
         var world = World.connected()
         for stream in streams { world.commit(1, stream: stream) }
@@ -67,8 +62,7 @@ struct DeliverySubscribersTests {
         return world
     }
 
-    @Test("A subscriber that leaves holds nobody up")
-    func leaving() {
+    @Test func `a subscriber that leaves does not delay readings`() {
         var world = World.connected()
         world.commit(1, stream: "a")
         world.commit(1, stream: "b")
@@ -83,8 +77,7 @@ struct DeliverySubscribersTests {
         #expect(!world.remarks.contains { if case .awaitingSubscribers = $0 { true } else { false } })
     }
 
-    @Test("After a reconnect readings wait until the first subscriber is back")
-    func missingSubscribers() {
+    @Test func `readings wait after a reconnect until the first subscriber returns`() {
         var world = reconnected(committed: 5)
         for _ in 0..<3 {
             world.acknowledge(.noSubscribers)
@@ -98,8 +91,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.pause(at: world.now) == nil)
     }
 
-    @Test("No stream waits for the subscribers of another: a look asks for those of each")
-    func streams() throws {
+    @Test func `streams do not wait for each other's subscribers: a check covers every stream`() throws {
         var world = reconnected(committed: 10, streams: ["gone", "here"])
         let connectedAt = world.now - .seconds(2)
         while world.machine.cursor != 22, world.now < .seconds(100) {
@@ -117,8 +109,7 @@ struct DeliverySubscribersTests {
         #expect(world.now - connectedAt < .seconds(3))
     }
 
-    @Test("Subscribers who do not return are waited for some seconds, once, and not after the next reconnect")
-    func impatience() {
+    @Test func `the wait for missing subscribers lasts some seconds and happens once`() {
         var world = reconnected(committed: 300)
         let connectedAt = world.now - .seconds(2)
         func drain() {
@@ -142,8 +133,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 302)
     }
 
-    @Test("Readings of other streams are acknowledged once while the wait lasts")
-    func unexpected() {
+    @Test func `readings of other streams are acknowledged once during the wait`() {
         var world = reconnected(committed: 1)
         world.commit(5, stream: "other")
         for _ in 0..<3 {
@@ -157,8 +147,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 7)
     }
 
-    @Test("A topic that never had a subscriber does not wait for those of another")
-    func otherTopics() {
+    @Test func `a topic without subscribers does not wait for those of another topic`() {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.commit(1, stream: "other")
@@ -167,8 +156,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 2)
     }
 
-    @Test("A session whose broker never acknowledges a reading is ended, and the next one gets it")
-    func overdue() {
+    @Test func `a session with an overdue acknowledgement ends, and the next one publishes the reading`() {
         var world = World.connected(committed: 3)
         world.acknowledge()
         let session = world.session ?? 0
@@ -184,8 +172,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 3)
     }
 
-    @Test("Nobody waits for the subscribers of a device that is none any more")
-    func dismissed() {
+    @Test func `the subscribers of a removed device are not awaited`() {
         var world = World.connected(committed: 1)
         world.acknowledge()
         world.step(.dismissed(device: world.committed[0].device))
@@ -195,8 +182,7 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 2)
     }
 
-    @Test("A broker that was away at the start is assumed to have had subscribers")
-    func assumption() {
+    @Test func `a broker that was away at the start is assumed to have had subscribers`() {
         var world = World()
         world.step(.start)
         world.questions.removeFirst()

@@ -1,22 +1,22 @@
 import GattherdMachines
 import GattherdModel
 
-/// A log, a broker and a clock around one machine: virtual time, nothing runs by itself.
+/// A journal, a broker and a clock around one machine, in virtual time; every step is explicit.
 struct DeliveryTestWorld {
     var machine: DeliveryMachine
     var now = Duration.zero
-    /// The log.
+    /// The journal.
     var committed: [JournalReading] = []
     var stored: Int64 = 0
-    /// What the machine asked for and was not answered yet.
+    /// The machine's unanswered requests.
     var questions: [DeliveryMachine.Effect] = []
-    /// What the broker received in the present session and has not acknowledged.
+    /// Readings that the broker received in the current session and has not acknowledged.
     var unacknowledged: [Int64] = []
     var session: Int?
     var receiveMaximum = 65_535
-    /// Which readings are to be published.
+    /// The filter of readings to publish.
     var isWanted: @Sendable (Int64) -> Bool = { _ in true }
-    /// What reached the broker, per session.
+    /// Readings that reached the broker, by session.
     var sessions: [[Int64]] = []
     var remarks: [DeliveryMachine.Remark] = []
     var republished = 0
@@ -30,7 +30,7 @@ struct DeliveryTestWorld {
         machine = DeliveryMachine(options: options, seed: seed)
     }
 
-    /// A world with a session, after `count` readings were committed; nothing is acknowledged.
+    /// Returns a world with a session, after `count` readings were committed; none is acknowledged.
     static func connected(committed count: Int = 0, _ options: DeliveryMachine.Options = .init()) -> Self {
         var world = Self(options)
         world.step(.start)
@@ -41,7 +41,7 @@ struct DeliveryTestWorld {
         return world
     }
 
-    /// Another run begins with what the log has, whatever became of this one.
+    /// Starts another run with the journal's state, however this one ended.
     mutating func restart() {
         machine = DeliveryMachine(options: options, seed: 1)
         (questions, unacknowledged, session, isFinished) = ([], [], nil, false)
@@ -74,7 +74,7 @@ struct DeliveryTestWorld {
         }
     }
 
-    /// Answers the oldest question as a working log and broker would.
+    /// Answers the oldest request as a working journal and broker would.
     mutating func answerOne() {
         switch questions.removeFirst() {
         case .loadCursor: step(.cursorLoaded(stored))
@@ -107,14 +107,14 @@ struct DeliveryTestWorld {
         step(.connected(session: session, receiveMaximum: receiveMaximum))
     }
 
-    /// The broker acknowledges everything that it has.
+    /// Acknowledges everything that the broker has received.
     mutating func acknowledge(_ verdict: PublishOutcome.Verdict = .accepted) {
         let outcomes = unacknowledged.map { PublishOutcome(seq: $0, verdict) }
         unacknowledged = []
         if let session { step(.settled(session: session, outcomes)) }
     }
 
-    /// Answers and acknowledges all that there is, in no time.
+    /// Answers and acknowledges everything pending, without passing time.
     mutating func passOn() {
         repeat {
             answerAll()
@@ -128,14 +128,14 @@ struct DeliveryTestWorld {
         step(.failed(session: session, BrokerFault(.lost, "gone")))
     }
 
-    /// Lets time pass to the machine's next deadline.
+    /// Advances time to the machine's next deadline.
     mutating func wait() {
         guard let deadline = machine.deadline else { return }
         now = max(now, deadline)
         step(.tick)
     }
 
-    /// Answers, acknowledges and waits until nothing is left to do, or `limit` virtual seconds have passed.
+    /// Answers, acknowledges and waits until nothing is pending, or `limit` virtual seconds have passed.
     mutating func settleDown(limit: Duration = .seconds(600)) {
         let end = now + limit
         while now < end {

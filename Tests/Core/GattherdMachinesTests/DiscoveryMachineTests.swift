@@ -2,8 +2,7 @@ import GattherdMachines
 import Testing
 
 @Suite struct DiscoveryMachineTests {
-    @Test("It is started when wanted, stopped when not, one question at a time")
-    func onAndOff() {
+    @Test func `discovery starts when wanted and stops when not, with one pending request`() {
         var machine = DiscoveryMachine()
         #expect(machine.settle(isWanted: false, now: .zero) == nil)
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 1))
@@ -16,8 +15,7 @@ import Testing
         #expect(machine.settle(isWanted: true, now: .seconds(1)) == .start(ticket: 3))
     }
 
-    @Test("A start that fails is tried again, ever more seldom")
-    func failures() {
+    @Test func `a failed start is retried after growing pauses`() {
         var machine = DiscoveryMachine()
         var now = Duration.zero
         var pauses: [Duration] = []
@@ -33,8 +31,7 @@ import Testing
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60].map { .seconds($0) })
     }
 
-    @Test("An answer that never comes counts as a failure")
-    func noAnswer() {
+    @Test func `a missing answer counts as a failure`() {
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
         #expect(machine.deadline(isWanted: true) == .seconds(60))
@@ -44,8 +41,7 @@ import Testing
         #expect(machine.since == nil, "the first answer is stale")
     }
 
-    @Test("A scan that may have begun without an answer is stopped when nobody wants it, until that is answered")
-    func uncertain() {
+    @Test func `discovery that may have started without an answer is stopped when unwanted`() {
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
         #expect(machine.settle(isWanted: false, now: .seconds(59)) == nil)
@@ -60,8 +56,7 @@ import Testing
         #expect(machine.deadline(isWanted: false) == nil)
     }
 
-    @Test("A scan that BlueZ ended is started anew, after longer than BlueZ's own pauses")
-    func lull() {
+    @Test func `discovery that BlueZ ended is restarted, after longer than BlueZ's own pauses`() {
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
         machine.answered(1, .done, now: .zero)
@@ -76,8 +71,7 @@ import Testing
         #expect(machine.settle(isWanted: true, now: .seconds(40)) == .start(ticket: 3))
     }
 
-    @Test("With its adapter a scan is lost, and so is the answer that is on its way")
-    func loss() {
+    @Test func `the loss of the adapter ends discovery and voids the pending answer`() {
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
         machine.lose()
@@ -86,8 +80,7 @@ import Testing
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 3))
     }
 
-    @Test("A restart is a stop and a start")
-    func restart() {
+    @Test func `a restart is a stop and a start`() {
         var machine = DiscoveryMachine()
         machine.restart()
         #expect(machine.settle(isWanted: false, now: .zero) == nil)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GattherdMachines
 
-/// A controller that hangs: bluetoothd still shows the links and answers `Connect` at once, and no link carries anything.
+/// A hung controller: bluetoothd still shows the links and answers `Connect` at once, but no link carries data.
 @Suite struct HungControllerTests {
     private struct World {
         static let adapter = BluetoothAddress(value: 1)
@@ -79,7 +79,7 @@ import Testing
         #expect(world.remedies.contains { $0.step == .powerCycle && $0.symptom == .stall }, "\(world.remedies)")
     }
 
-    @Test func `a device that fails alone causes no remedy`() {
+    @Test func `a single failing device causes no remedy`() {
         var world = World(devices: ["d1", "d2"])
         world.run(until: .seconds(60))
         world.isHung = true

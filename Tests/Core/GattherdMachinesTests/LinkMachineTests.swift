@@ -2,7 +2,7 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-/// One history of a link, where it ends, and what its last event asked for.
+/// One history of a link: its events, the final state, and the effects of the last event.
 struct LinkRow: Sendable, CustomTestStringConvertible {
     let rule: String
     let events: [LinkMachine.Event]
@@ -21,12 +21,12 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
 
 private let radio = LinkFault(.connectFailed, "le-connection-abort-by-local")
 private let mismatch = LinkFault(.profileMismatch, "no profile fits", isPermanent: true)
-/// The events that bring a fresh link to ready: tickets count from 1, one for each move.
+/// The events that bring a fresh link to ready: tickets count from 1, one for each transition.
 private let ready: [LinkMachine.Event] = [
     .seen(isConnected: false), .granted, .connected(ticket: 1), .discovered(ticket: 2), .prepared(ticket: 2),
 ]
 
-/// As many changes of the GATT table as a link bears.
+/// The maximum number of tolerated changes of the GATT table.
 private let changes: [LinkMachine.Event] = (3...7).flatMap { ticket -> [LinkMachine.Event] in
     [.tableChanged, .discovered(ticket: ticket), .prepared(ticket: ticket)]
 }
@@ -44,23 +44,23 @@ private func changed(
     )
 }
 
-/// No jitter, so that a row can say how long the pause is.
+/// A policy without jitter, so that a row can state the pause.
 private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), maximum: .seconds(1)))
 
 @Suite struct LinkMachineTests {
     static let rows = [
-        LinkRow("a device that is seen asks for its turn", [.seen(isConnected: false)], .waiting, [.queue]),
-        LinkRow("it asks once", [.seen(isConnected: false), .seen(isConnected: false)], .waiting, []),
+        LinkRow("a seen device requests a turn", [.seen(isConnected: false)], .waiting, [.queue]),
+        LinkRow("a turn is requested once", [.seen(isConnected: false), .seen(isConnected: false)], .waiting, []),
         LinkRow(
-            "its turn makes it connect",
+            "a granted turn starts the attempt",
             [.seen(isConnected: false), .granted],
             .connecting,
             [changed(.waiting, .connecting), .connect(ticket: 1), .arm(after: .seconds(60), ticket: 1)]
         ),
-        LinkRow("a turn that nobody asked for is ignored", [.granted], .waiting, []),
+        LinkRow("a turn without a request is ignored", [.granted], .waiting, []),
         LinkRow("a second turn changes nothing", [.seen(isConnected: false), .granted, .granted], .connecting, []),
         LinkRow(
-            "connected gives the turn back and opens a session",
+            "an established link returns the turn and opens a session",
             [.seen(isConnected: false), .granted, .connected(ticket: 1)],
             .discovering,
             [
@@ -68,15 +68,15 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
                 .arm(after: .seconds(180), ticket: 2),
             ]
         ),
-        LinkRow("prepared is ready", ready, .ready, [changed(.preparing, .ready)]),
+        LinkRow("a prepared session makes the link ready", ready, .ready, [changed(.preparing, .ready)]),
         LinkRow(
-            "a link that bluetoothd holds already is adopted without a turn",
+            "an existing link is used without a turn",
             [.seen(isConnected: true)],
             .discovering,
             [changed(.waiting, .discovering), .openSession(ticket: 1), .arm(after: .seconds(180), ticket: 1)]
         ),
         LinkRow(
-            "a connect that fails for the first time is tried again soon, and tells why",
+            "a first failed attempt is retried soon and reports its reason",
             [.seen(isConnected: false), .granted, .failed(radio, ticket: 1)],
             .backingOff,
             [
@@ -93,13 +93,13 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "the answer to an attempt given up is not the next attempt's",
+            "the answer to an abandoned attempt does not count for the next",
             [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .connected(ticket: 1)],
             .backingOff,
             []
         ),
         LinkRow(
-            "after the pause it asks for its turn again",
+            "a turn is requested again after the pause",
             [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .due(ticket: 2)],
             .backingOff,
             [.queue]
@@ -115,7 +115,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "a session that fails ends the link before the pause begins",
+            "a failed session ends the link before the pause begins",
             [.seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1)],
             .backingOff,
             [
@@ -125,7 +125,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "the pause begins when that link has ended",
+            "the pause after a failed session begins when the link has ended",
             [
                 .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
                 .disconnected(ticket: 2),
@@ -134,12 +134,12 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [.arm(after: .seconds(1), ticket: 2)]
         ),
         LinkRow(
-            "what retrying cannot mend is tried again slowly",
+            "a permanent failure is retried slowly",
             [.seen(isConnected: true), .failed(mismatch, ticket: 1), .disconnected(ticket: 2)],
             .failed,
             [.arm(after: .seconds(300), ticket: 2)]
         ),
-        LinkRow("a failed link is not moved by being seen", failedRow + [.seen(isConnected: true)], .failed, []),
+        LinkRow("a sighting does not change a failed link", failedRow + [.seen(isConnected: true)], .failed, []),
         LinkRow(
             "hold ends a ready link",
             ready + [.hold],
@@ -150,43 +150,43 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "and the end of that link is held",
+            "a held link is held after its end",
             ready + [.hold, .disconnected(ticket: 3)],
             .held,
             [changed(.disconnecting, .held, .requested)]
         ),
         LinkRow(
-            "held never reconnects by itself",
+            "a held link never reconnects by itself",
             ready + [.hold, .disconnected(ticket: 3), .seen(isConnected: false), .seen(isConnected: true)],
             .held,
             []
         ),
         LinkRow(
-            "release asks for a turn at once",
+            "a release requests a turn at once",
             ready + [.hold, .disconnected(ticket: 3), .release],
             .waiting,
             [changed(.held, .waiting), .queue]
         ),
         LinkRow(
-            "bluetoothd gone ends everything until it is back",
+            "the loss of bluetoothd ends all activity until it returns",
             ready + [.gone(.daemonLost, detail: "left the bus")],
             .disconnected,
             [.closeSession, changed(.ready, .disconnected, .daemonLost, "left the bus")]
         ),
         LinkRow(
-            "and back means connect at once",
+            "the return of bluetoothd connects at once",
             ready + [.gone(.daemonLost, detail: "left the bus"), .seen(isConnected: false)],
             .disconnected,
             [.queue]
         ),
         LinkRow(
-            "what has failed is tried once more when bluetoothd is back",
+            "a failed link is retried when bluetoothd returns",
             failedRow + [.gone(.daemonLost, detail: "left the bus"), .seen(isConnected: false)],
             .disconnected,
             [.queue]
         ),
         LinkRow(
-            "forgotten while backing off keeps the pause",
+            "the removal of the object keeps the pause",
             [
                 .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .gone(.vanished, detail: "removed"),
                 .seen(isConnected: false),
@@ -195,7 +195,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             []
         ),
         LinkRow(
-            "another GATT table replaces the session on the same link",
+            "a changed GATT table replaces the session on the same link",
             ready + [.tableChanged],
             .discovering,
             [
@@ -204,7 +204,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "a table that changes twice costs nothing more",
+            "two changes of the table do not cost the link",
             ready + [.tableChanged, .discovered(ticket: 3), .prepared(ticket: 3), .tableChanged],
             .discovering,
             [
@@ -230,7 +230,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "a session that ends again and again costs the link",
+            "a session that keeps ending costs the link",
             ready + [.sessionStale, .discovered(ticket: 3), .prepared(ticket: 3), .sessionStale],
             .backingOff,
             [
@@ -247,7 +247,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "an attempt that BlueZ is at already is ended before the next",
+            "an attempt already in progress in BlueZ is ended before the next",
             [.seen(isConnected: false), .granted, .failed(LinkFault(.busy, "InProgress"), ticket: 1)],
             .backingOff,
             [
@@ -257,19 +257,19 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "a link that was there for a moment does not end the attempt: its answer will",
+            "a momentary link does not end the attempt, its answer does",
             [.seen(isConnected: false), .granted, .lost(.remote, detail: "dropped")],
             .connecting,
             []
         ),
         LinkRow(
-            "nor does BlueZ's forgetting of the peripheral",
+            "the removal of the object does not end the attempt",
             [.seen(isConnected: false), .granted, .gone(.vanished, detail: "removed")],
             .connecting,
             []
         ),
         LinkRow(
-            "after whose failure it waits for being seen again",
+            "a failed attempt without an object waits for a sighting",
             [
                 .seen(isConnected: false), .granted, .gone(.vanished, detail: "removed"), .failed(radio, ticket: 1),
                 .due(ticket: 2),
@@ -278,7 +278,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.backingOff, .waiting, .connectFailed, attempt: 1)]
         ),
         LinkRow(
-            "an attempt that nobody answers is given up",
+            "an unanswered attempt is abandoned",
             [.seen(isConnected: false), .granted, .due(ticket: 1)],
             .backingOff,
             [
@@ -295,25 +295,25 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "an end that nobody answers counts as the end",
+            "an unanswered disconnect counts as the end",
             ready + [.hold, .due(ticket: 3)],
             .held,
             [changed(.disconnecting, .held, .requested)]
         ),
         LinkRow(
-            "released while it is being disconnected, it connects when that is over, not before",
+            "a release during a disconnect connects after its end, not before",
             ready + [.hold, .release],
             .waiting,
             [changed(.disconnecting, .waiting)]
         ),
         LinkRow(
-            "and then it asks for its turn",
+            "a turn is requested after that disconnect",
             ready + [.hold, .release, .disconnected(ticket: 3)],
             .waiting,
             [.queue]
         ),
         LinkRow(
-            "a device whose session failed is not taken over before its pause is over",
+            "an existing link is not used during the pause after a failed session",
             [
                 .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
                 .disconnected(ticket: 2), .seen(isConnected: true),
@@ -322,7 +322,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             []
         ),
         LinkRow(
-            "a pause that waits for the end of a link begins when BlueZ forgets it",
+            "a pause that waits for the end of a link begins when BlueZ removes the object",
             [
                 .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
                 .gone(.vanished, detail: "removed"),
@@ -331,34 +331,39 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [.arm(after: .seconds(1), ticket: 2)]
         ),
         LinkRow(
-            "a link without services is waited for",
+            "a link without services starts a wait",
             [.seen(isConnected: false), .linkFound],
             .waiting,
             [.unqueue, .arm(after: .milliseconds(2500), ticket: 1)]
         ),
-        LinkRow("it is waited for once", [.linkFound, .linkFound], .waiting, []),
+        LinkRow("the wait for services starts once", [.linkFound, .linkFound], .waiting, []),
         LinkRow(
-            "when it drops a turn is asked for, and no failure is counted",
+            "a link dropped during the wait requests a turn and counts no failure",
             [.linkFound, .seen(isConnected: false)],
             .waiting,
             [.queue]
         ),
         LinkRow(
-            "when services come it is adopted",
+            "a link whose services appear during the wait is used",
             [.linkFound, .seen(isConnected: true)],
             .discovering,
             [changed(.waiting, .discovering), .openSession(ticket: 2), .arm(after: .seconds(180), ticket: 2)]
         ),
-        LinkRow("when it is still there later Connect uses it", [.linkFound, .due(ticket: 1)], .waiting, [.queue]),
-        LinkRow("and keeps its turn", [.linkFound, .due(ticket: 1), .linkFound], .waiting, []),
+        LinkRow("a link that outlasts the wait is used by Connect", [.linkFound, .due(ticket: 1)], .waiting, [.queue]),
         LinkRow(
-            "a new bluetoothd may have another such link",
+            "a link that outlasts the wait keeps its turn",
+            [.linkFound, .due(ticket: 1), .linkFound],
+            .waiting,
+            []
+        ),
+        LinkRow(
+            "a new bluetoothd may show another link without services",
             [.linkFound, .due(ticket: 1), .gone(.daemonLost, detail: "left"), .linkFound],
             .disconnected,
             [.arm(after: .milliseconds(2500), ticket: 3)]
         ),
         LinkRow(
-            "what failed before bluetoothd ended does not count",
+            "failures before the end of bluetoothd do not count",
             [
                 .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .gone(.daemonLost, detail: "left"),
                 .seen(isConnected: false), .granted, .failed(radio, ticket: 4),
@@ -384,13 +389,13 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.ready, .ready, .silent, "bluetoothd does not answer")]
         ),
         LinkRow(
-            "and is again when bluetoothd answers",
+            "a stalled link is online again when bluetoothd answers",
             ready + [.stalled(detail: "bluetoothd does not answer", ticket: 2), .resumed(ticket: 2)],
             .ready,
             [changed(.ready, .ready)]
         ),
         LinkRow(
-            "what an earlier session says of silence is ignored",
+            "a stall of an earlier session is ignored",
             ready + [.sessionStale, .stalled(detail: "bluetoothd does not answer", ticket: 2)],
             .discovering,
             []
@@ -410,8 +415,8 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         .seen(isConnected: true), .failed(mismatch, ticket: 1), .disconnected(ticket: 2),
     ]
 
-    @Test("Transitions", arguments: rows)
-    func transition(row: LinkRow) throws {
+    @Test(arguments: rows)
+    func `each history ends in the expected state with the expected effects`(row: LinkRow) throws {
         var machine = LinkMachine(policy: policy)
         var dice = SplitMix64(seed: 1)
         let effects = row.events.map { machine.handle($0, now: .zero, using: &dice) }
@@ -419,13 +424,12 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         #expect(try #require(effects.last) == row.effects)
     }
 
-    @Test("A flapping link keeps backing off; one that was ready for long starts afresh")
-    func stability() {
+    @Test func `a flapping link keeps backing off, and a long ready time resets the pauses`() {
         #expect(attempts(readyFor: .seconds(29)) == 3)
         #expect(attempts(readyFor: .seconds(30)) == 1)
     }
 
-    /// Drops three links after each has been ready for `duration`, and counts the failures that are remembered.
+    /// Drops three links, each ready for `duration`, and returns the number of remembered failures.
     private func attempts(readyFor duration: Duration) -> Int {
         var machine = LinkMachine(policy: policy)
         var dice = SplitMix64(seed: 1)
@@ -452,8 +456,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         return machine.attempt
     }
 
-    @Test("A device that was held before the start stays held")
-    func heldOverRestart() {
+    @Test func `a device that was held before the start stays held`() {
         var machine = LinkMachine(policy: policy, isHeld: true)
         var dice = SplitMix64(seed: 1)
         #expect(machine.handle(.seen(isConnected: false), now: .zero, using: &dice).isEmpty)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GattherdMachines
 
-/// When a scan runs for the sake of those who are never connected.
+/// Discovery for connectionless devices.
 struct ListeningTests {
     private let adapter = BluetoothAddress(value: 1)
     private let other = BluetoothAddress(value: 2)
@@ -23,7 +23,7 @@ struct ListeningTests {
         .adapter(adapter, isPowered: true, isDiscovering: false)
     }
 
-    @Test func `An adapter scans for as long as somebody is listened to there`() {
+    @Test func `an adapter scans while it listens for connectionless devices`() {
         var machine = machine(listening: [adapter])
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [.start(ticket: 1)])
         #expect(discovery(machine.handle(on(other), now: .zero)) == [])
@@ -31,7 +31,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.wake(at: .seconds(90)), now: .seconds(90))) == [])
     }
 
-    @Test func `An adapter that tells of advertisements by itself need not scan, until it no longer does`() {
+    @Test func `an adapter with an advertisement monitor scans only after the monitor ends`() {
         var machine = machine(listening: nil)
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
@@ -40,7 +40,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .zero)) == [.stop(ticket: 2)])
     }
 
-    @Test func `An adapter that tells of advertisements by itself scans once it falls silent, until it begins anew`() {
+    @Test func `an adapter scans while its advertisement monitor is silent, until the monitor restarts`() {
         var machine = machine(listening: [adapter])
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         _ = machine.handle(on(adapter), now: .zero)
@@ -55,14 +55,14 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .seconds(662))) == [.stop(ticket: 2)])
     }
 
-    @Test func `A silent adapter that nobody is listened to on does not scan`() {
+    @Test func `a silent adapter without assigned devices does not scan`() {
         var machine = machine(listening: [])
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         _ = machine.handle(on(adapter), now: .zero)
         #expect(machine.handle(.wake(at: .seconds(86_400)), now: .seconds(86_400)) == [])
     }
 
-    @Test func `How long an adapter was silent counts from when it was switched on`() {
+    @Test func `the silence of an adapter counts from its power-on`() {
         var machine = machine(listening: [adapter])
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .seconds(500))) == [])
@@ -70,7 +70,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.wake(at: .seconds(1100)), now: .seconds(1100))) == [.start(ticket: 1)])
     }
 
-    @Test func `While a device is being connected the adapter does not scan`() {
+    @Test func `an adapter does not scan during an attempt to connect`() {
         var machine = machine(devices: ["strap"], listening: nil)
         _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
@@ -83,7 +83,7 @@ struct ListeningTests {
     }
 
     @Test(arguments: [false, true])
-    func `A device that is not there does not keep the adapter from listening to the others`(isSeeking: Bool) {
+    func `an absent device does not keep the adapter from listening for others`(isSeeking: Bool) {
         var machine = machine(devices: ["strap"], listening: isSeeking ? [] : nil)
         _ = machine.handle(.seeking(isSeeking), now: .zero)
         _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
@@ -94,8 +94,7 @@ struct ListeningTests {
         #expect(discovery(later) == [.start(ticket: 1)])
     }
 
-    @Test
-    func `While peripherals are sought that are no devices yet every adapter scans, also one that tells by itself`() {
+    @Test func `every adapter scans during a search for new peripherals, even with a monitor`() {
         var machine = machine(listening: [])
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
@@ -104,8 +103,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.seeking(false), now: .zero)) == [.stop(ticket: 2)])
     }
 
-    @Test
-    func `That nobody is heard who is sought is no trouble of the adapter, that of somebody who is listened to is`() {
+    @Test func `silence is an adapter fault for listened devices, not during a search`() {
         for (isSeeking, remedies) in [(true, 0), (false, 1)] {
             var machine = machine(listening: isSeeking ? [] : [adapter])
             _ = machine.handle(.seeking(isSeeking), now: .zero)
@@ -117,7 +115,7 @@ struct ListeningTests {
         }
     }
 
-    @Test func `How long a device is missed counts from when it is, however long peripherals were sought in vain`() {
+    @Test func `a device counts as missing from its release, not from the start of a search`() {
         var machine = machine(devices: ["strap"], listening: [])
         let steps: [SupervisorMachine.Event] = [
             .seeking(true), .link(device: "strap", .hold), on(adapter), .discovery(adapter, ticket: 1, .done),

@@ -5,7 +5,7 @@ import Testing
     private let listening = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: false, hasSessions: false)
     private let idle = RecoveryLadder.Surroundings(isListeningSince: nil, hasLinks: false, hasSessions: false)
 
-    /// The steps within a time, as seconds and names, with a look at every second.
+    /// Returns the steps within a time, as seconds and names, checked once a second.
     private func steps(
         _ ladder: inout RecoveryLadder,
         _ surroundings: RecoveryLadder.Surroundings,
@@ -19,8 +19,7 @@ import Testing
         }
     }
 
-    @Test("Silence is answered in steps, and the next round comes later")
-    func silence() {
+    @Test func `silence is treated in steps, and the next round comes later`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, listening, seconds: 0..<700)
         #expect(
@@ -31,15 +30,13 @@ import Testing
         )
     }
 
-    @Test("In an empty room the pauses grow up to half an hour")
-    func emptyRoom() {
+    @Test func `the pauses in an empty room grow up to half an hour`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, listening, seconds: 0..<86_400).filter { $0.contains("powerCycle") }
         #expect((45...52).contains(found.count), "\(found.count) power cycles in a day")
     }
 
-    @Test("Whoever is heard ends the silence, and its treatment")
-    func heard() {
+    @Test func `any advertisement ends the silence and its treatment`() {
         var ladder = RecoveryLadder()
         #expect(steps(&ladder, listening, seconds: 0..<1000) { $0.heard(now: .seconds($1 / 100 * 100)) }.isEmpty)
         ladder = RecoveryLadder()
@@ -51,8 +48,7 @@ import Testing
         )
     }
 
-    @Test("After it was heard for long, a later silence is treated as fast as the first")
-    func forgiven() {
+    @Test func `silence after a long time of hearing is treated as fast as the first`() {
         var ladder = RecoveryLadder()
         for round in 0..<6 {
             let start = round * 10_000
@@ -64,15 +60,13 @@ import Testing
         }
     }
 
-    @Test("Nothing is done while nobody is looked for")
-    func notListening() {
+    @Test func `no step is taken while no device is sought`() {
         var ladder = RecoveryLadder()
         #expect(steps(&ladder, idle, seconds: 0..<10_000).isEmpty)
         #expect(ladder.deadline(idle, now: .zero) == nil)
     }
 
-    @Test("Steps that would end what works are left out")
-    func harmless() {
+    @Test func `steps that would end working links are skipped`() {
         var ladder = RecoveryLadder()
         let busy = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: true, hasSessions: true)
         let found = steps(&ladder, busy, seconds: 0..<3600)
@@ -83,8 +77,7 @@ import Testing
         #expect(!steps(&ladder, other, seconds: 0..<3600).contains { $0.contains("powerCycle") })
     }
 
-    @Test("Where it is not allowed, nothing is switched off")
-    func noPowerCycle() {
+    @Test func `adapters are not power-cycled without permission`() {
         var policy = RecoveryLadder.Policy()
         policy.mayPowerCycle = false
         var ladder = RecoveryLadder(policy: policy)
@@ -93,8 +86,7 @@ import Testing
         #expect(!found.contains { $0.contains("powerCycle") })
     }
 
-    @Test("Failures without end are a wedge, and each step waits for more of them")
-    func wedge() {
+    @Test func `continued failures are a wedge, and each step requires more of them`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, idle, seconds: 0..<200) { ladder, second in
             if second % 5 == 0 { ladder.failed(now: .seconds(second)) }
@@ -107,8 +99,7 @@ import Testing
         )
     }
 
-    @Test("A link that was made ends a wedge")
-    func connected() {
+    @Test func `a new link ends a wedge`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, idle, seconds: 0..<1000) { ladder, second in
             ladder.failed(now: .seconds(second))
@@ -117,8 +108,7 @@ import Testing
         #expect(found.isEmpty)
     }
 
-    @Test("The first step against a wedge is to listen for a while")
-    func listens() {
+    @Test func `the first step against a wedge is to listen for a while`() {
         var ladder = RecoveryLadder()
         for second in 0...30 { ladder.failed(now: .seconds(second)) }
         #expect(!ladder.wantsToListen(at: .seconds(30)))
@@ -128,8 +118,7 @@ import Testing
         #expect(ladder.deadline(idle, now: .seconds(31)) == .seconds(60))
     }
 
-    @Test("It is deaf when nothing was heard for long")
-    func deafness() {
+    @Test func `an adapter is deaf after a long silence`() {
         var ladder = RecoveryLadder()
         #expect(ladder.isDeaf(at: .zero))
         ladder.heard(now: .zero)

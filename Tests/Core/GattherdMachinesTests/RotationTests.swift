@@ -4,7 +4,7 @@ import Testing
 @testable import GattherdMachines
 
 @Suite struct RotationTests {
-    /// A world with a few places, more devices than those, and turns of five minutes.
+    /// Creates a world with few slots, more devices than slots, and turns of five minutes.
     private func world(
         devices: Int,
         slots: Int,
@@ -19,7 +19,7 @@ import Testing
         return world
     }
 
-    /// How many minutes each device is ready within a time.
+    /// Returns the minutes for which each device is ready within a time.
     private func readyMinutes(_ world: inout SupervisorWorld, minutes: Int) -> [String: Int] {
         var counts: [String: Int] = [:]
         for _ in 0..<minutes {
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [(4, 3), (6, 3), (7, 1)])
-    func `on a full adapter all devices have their turn, and as much of it`(devices: Int, slots: Int) throws {
+    func `devices on a full adapter take turns of equal length`(devices: Int, slots: Int) throws {
         var world = try world(devices: devices, slots: slots)
         world.run(for: .seconds(3600))
         let counts = readyMinutes(&world, minutes: 280)
@@ -42,7 +42,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `without turns the first to come keep their places`() throws {
+    @Test func `the first devices keep their slots without turns`() throws {
         var world = try world(devices: 5, slots: 3, rotation: nil)
         world.run(for: .seconds(3600))
         let ready = world.names.filter { world.state($0) == .ready }
@@ -52,13 +52,13 @@ import Testing
         #expect(world.reports[world.adapter]?.isFull == true)
     }
 
-    @Test func `one device too many is enough to know that the adapter is full`() throws {
+    @Test func `one device too many is enough to detect a full adapter`() throws {
         var world = try world(devices: 4, slots: 3, rotation: nil)
         let time = world.run(for: .seconds(600)) { $0.reports[$0.adapter]?.waiting.count == 1 }
         #expect(time != nil)
     }
 
-    @Test func `while those that wait are out of reach turns come ever more rarely`() throws {
+    @Test func `turns become rarer while the waiting devices are out of range`() throws {
         var world = try world(devices: 4, slots: 3)
         _ = world.run(for: .seconds(600)) { $0.reports[$0.adapter]?.waiting.count == 1 }
         let absent = world.names.first { world.state($0) != .ready } ?? "d1"
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
-    func `whatever happens, no more links end than devices wait, and all come to their turn`(seed: UInt64) throws {
+    func `no more links end than devices wait, and every device gets its turn`(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let slots = Int.random(in: 1...5, using: &dice)
         var world = try world(devices: slots + Int.random(in: 1...6, using: &dice), slots: slots, seed: seed)

@@ -2,12 +2,12 @@ import GattherdMachines
 import GattherdModel
 import Testing
 
-/// A link in virtual time: a peripheral that sends values, and a watch that is asked whenever it wants to be.
+/// A link in virtual time: a peripheral that sends values, and a watch that runs at its deadlines.
 private struct WatchedLink {
     var watch: SilenceWatch
     var now = Duration.zero
     var counts: [UInt64]
-    /// When each stream sends its next value; `nil` while it says nothing.
+    /// The time of each stream's next value; `nil` while it is silent.
     var next: [Duration?]
     var periods: [Duration]
     var isDead = false
@@ -25,7 +25,7 @@ private struct WatchedLink {
 
     var isRecycled: Bool { steps.contains { if case .recycle = $0.step { true } else { false } } }
 
-    /// Lets time pass until `end`, or until the link is replaced.
+    /// Advances time until `end`, or until the link is replaced.
     mutating func run(until end: Duration) {
         while now < end, !isRecycled {
             let look = watch.deadline(now: now)
@@ -89,7 +89,7 @@ private struct WatchedLink {
         #expect(link.steps.isEmpty)
     }
 
-    @Test func `a link that never said anything and answers is probed ever less often, and kept`() {
+    @Test func `a link without values that answers is probed at growing intervals and kept`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.next = [nil]
         link.run(for: .seconds(86_400))
@@ -98,7 +98,7 @@ private struct WatchedLink {
         #expect((280...300).contains(link.probes.count), "\(link.probes.count)")
     }
 
-    @Test func `a dead link that never said anything is found, too`() {
+    @Test func `a dead link without values is found`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.next = [nil]
         link.isDead = true
@@ -107,7 +107,7 @@ private struct WatchedLink {
         #expect(link.now <= .seconds(71))
     }
 
-    @Test func `a strap that is taken off for a night keeps its link, and is watched closely when it is back`() {
+    @Test func `a strap taken off for a night keeps its link, and is watched closely afterwards`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.run(for: .seconds(600))
         link.next = [nil]
@@ -122,14 +122,14 @@ private struct WatchedLink {
         #expect(link.now - death < .seconds(60), "\(link.now - death)")
     }
 
-    @Test func `a stream that speaks shows that the link is alive, for all others`() {
+    @Test func `one active stream proves that the link is alive for all streams`() {
         var link = WatchedLink([.learned, .learned], periods: [.seconds(1), .seconds(1)])
         link.next[1] = nil
         link.run(for: .seconds(86_400))
         #expect(link.steps.isEmpty)
     }
 
-    @Test func `a stated limit replaces a link that answers, and grows while that does not help`() {
+    @Test func `a configured limit replaces a link that answers, and grows while that does not help`() {
         var memories = [SilenceWatch.Memory()]
         var spans: [Int64] = []
         for _ in 0..<9 {
@@ -154,7 +154,7 @@ private struct WatchedLink {
         #expect(link.steps.isEmpty)
     }
 
-    @Test func `a peripheral that has forgotten the subscription gets a new link, once in ten minutes at most`() {
+    @Test func `a peripheral that forgot the subscription gets a new link, at most every ten minutes`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.next = [nil]
         link.isSubscribed = false
@@ -169,7 +169,7 @@ private struct WatchedLink {
         #expect(!second.isRecycled)
     }
 
-    @Test func `a frozen bluetoothd is told apart, asked again, and costs no link`() {
+    @Test func `a frozen bluetoothd is recognised and asked again, and costs no link`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.run(for: .seconds(60))
         let frozen = link.now
@@ -184,7 +184,7 @@ private struct WatchedLink {
         #expect(link.steps.contains { $0.step == .resume })
     }
 
-    @Test func `a device that is heard advertising is probed at once, and not at each advertisement`() {
+    @Test func `a device heard advertising is probed at once, but not at each advertisement`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.next = [nil]
         link.run(for: .seconds(10))
@@ -197,7 +197,7 @@ private struct WatchedLink {
         #expect(!link.isRecycled)
     }
 
-    @Test func `a stream that speaks is not doubted for an advertisement`() {
+    @Test func `an active stream is not probed for an advertisement`() {
         var link = WatchedLink([.learned], periods: [.milliseconds(500)])
         for _ in 0..<100 {
             link.run(for: .seconds(1))
@@ -207,7 +207,7 @@ private struct WatchedLink {
     }
 
     @Test(arguments: 1...200 as ClosedRange<UInt64>)
-    func `whatever a stream does, a link that answers is kept, and a dead one is found`(seed: UInt64) {
+    func `a link that answers is kept and a dead one is found, for any stream`(seed: UInt64) {
         var dice = SplitMix64(seed: seed)
         let period = Duration.milliseconds(Int.random(in: 5...60_000, using: &dice))
         var link = WatchedLink([.learned, .never], periods: [period, .seconds(3600)])

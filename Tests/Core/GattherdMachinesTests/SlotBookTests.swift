@@ -2,33 +2,31 @@ import GattherdMachines
 import Testing
 
 @Suite struct SlotBookTests {
-    /// A book that was refused by turns for two devices.
+    /// Returns a book with alternating refusals of two devices.
     private func refused(_ times: Int, links: Int, now: Duration = .zero) -> SlotBook {
         var book = SlotBook()
         for number in 0..<times { book.refused("d\(number % 2)", links: links, now: now) }
         return book
     }
 
-    @Test("Nothing is full before anything was refused")
-    func unknown() {
+    @Test func `no adapter is full before a refusal`() {
         #expect(SlotBook().limit == nil)
         #expect(SlotBook().hasRoom(links: 1000, attempts: 100, now: .zero))
     }
 
-    @Test("Six refusals of two devices with as many links make a limit, five do not", arguments: [5, 6])
-    func evidence(refusals: Int) {
+    @Test(arguments: [5, 6])
+    func `six refusals of two devices with equal links set a limit, five do not`(refusals: Int) {
         #expect(refused(refusals, links: 3).limit == (refusals == 6 ? 3 : nil))
     }
 
-    @Test("One device needs more refusals to make a limit: it may be the only one that waits", arguments: [7, 8])
-    func oneDevice(refusals: Int) {
+    @Test(arguments: [7, 8])
+    func `a single device needs more refusals to set a limit`(refusals: Int) {
         var book = SlotBook()
         for _ in 0..<refusals { book.refused("d1", links: 3, now: .zero) }
         #expect(book.limit == (refusals == 8 ? 3 : nil))
     }
 
-    @Test("A link in between, or another number of links, makes the evidence void")
-    func interrupted() {
+    @Test func `a new link or another number of links voids the evidence`() {
         var book = refused(5, links: 3)
         book.accepted(links: 4)
         book.refused("d1", links: 3, now: .zero)
@@ -38,13 +36,11 @@ import Testing
         #expect(book.limit == nil)
     }
 
-    @Test("An adapter without links is never full")
-    func empty() {
+    @Test func `an adapter without links is never full`() {
         #expect(refused(100, links: 0).limit == nil)
     }
 
-    @Test("Below the limit there is room, and attempts under way take of it")
-    func room() {
+    @Test func `there is room below the limit, and attempts under way count against it`() {
         let book = refused(6, links: 3)
         #expect(book.hasRoom(links: 1, attempts: 1, now: .zero))
         #expect(!book.hasRoom(links: 2, attempts: 1, now: .zero))
@@ -52,8 +48,7 @@ import Testing
         #expect(book.probe(links: 2) == nil)
     }
 
-    @Test("A full adapter is asked again, one attempt at a time, ever more seldom")
-    func probes() throws {
+    @Test func `a full adapter is probed with one attempt at growing intervals`() throws {
         var book = refused(6, links: 3)
         var now = Duration.zero
         var pauses: [Duration] = []
@@ -69,8 +64,7 @@ import Testing
         #expect(pauses == [5, 10, 20, 40, 80, 160, 320, 600, 600].map { .seconds($0) })
     }
 
-    @Test("The first link above the limit ends the belief, one below does not")
-    func raised() {
+    @Test func `the first link above the limit removes it, one below does not`() {
         var book = refused(6, links: 3)
         book.accepted(links: 3)
         #expect(book.limit == 3)
@@ -78,14 +72,13 @@ import Testing
         #expect(book.limit == nil)
     }
 
-    @Test("Refusals with fewer links lower the limit")
-    func lowered() {
+    @Test func `refusals with fewer links lower the limit`() {
         var book = refused(6, links: 3)
         for number in 0..<6 { book.refused("d\(number % 2)", links: 2, now: .zero) }
         #expect(book.limit == 2)
     }
 
-    @Test func `three refusals with as many links are a suspicion, before they are a limit`() {
+    @Test func `three refusals with equal links are a suspicion, not yet a limit`() {
         #expect(refused(2, links: 3).suspectedLimit == nil)
         #expect(refused(3, links: 3).suspectedLimit == 3)
         #expect(refused(3, links: 3).limit == nil)

@@ -5,8 +5,7 @@ import Testing
 @testable import GattherdMachines
 
 @Suite struct SupervisorMachineTests {
-    @Test("All devices become ready, one connect at a time, and the scan stops")
-    func allReady() throws {
+    @Test func `all devices become ready, one connect at a time, and discovery stops`() throws {
         var world = try SupervisorWorld(devices: 64, seed: 1)
         world.start()
         #expect(world.run(for: .seconds(14), until: \.isSettled) != nil)
@@ -15,8 +14,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("With a fifth of all attempts failing, 64 devices are ready near the time that it takes one after the other")
-    func nearTheMinimum() throws {
+    @Test func `64 devices with a fifth of attempts failing are ready near the sequential time`() throws {
         for seed in 1...5 as ClosedRange<UInt64> {
             var world = try SupervisorWorld(devices: 64, seed: seed)
             world.failureRate = 0.2
@@ -27,8 +25,7 @@ import Testing
         }
     }
 
-    @Test("Devices that keep failing do not keep the others waiting")
-    func fairness() throws {
+    @Test func `failing devices do not delay the others`() throws {
         var world = try SupervisorWorld(devices: 40, seed: 1)
         for name in world.names.prefix(8) { world.peripherals[name]?.trouble = .neverConnects }
         for name in world.names.dropFirst(8).prefix(8) { world.peripherals[name]?.trouble = .abortsConnect }
@@ -45,8 +42,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("A device that nobody has seen is looked for")
-    func scanning() throws {
+    @Test func `an unseen device starts discovery`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.tellEverything()
         #expect(world.run(for: .seconds(3), until: \.isSettled) != nil)
@@ -61,8 +57,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("Devices that are known before their adapter are connected without a scan")
-    func knownDevices() throws {
+    @Test func `devices known before their adapter connect without discovery`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.start()
         world.run(for: .seconds(3))
@@ -70,8 +65,7 @@ import Testing
         #expect(world.adapters[world.adapter]?.session == 0, "no scan was ever started")
     }
 
-    @Test("No scan runs for a device that is held")
-    func heldIsNotLookedFor() throws {
+    @Test func `a held device starts no discovery`() throws {
         var world = try SupervisorWorld(devices: 1, seed: 1, held: ["d1"])
         world.tellEverything()
         world.run(for: .seconds(100))
@@ -79,8 +73,7 @@ import Testing
         #expect(world.connectCount.isEmpty)
     }
 
-    @Test("Two adapters share the work, and twice as fast")
-    func twoAdapters() throws {
+    @Test func `two adapters share the work and halve the time`() throws {
         var world = try SupervisorWorld(devices: 64, adapters: 2, seed: 1)
         world.start()
         #expect(world.run(for: .seconds(8), until: \.isSettled) != nil)
@@ -89,8 +82,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("A device goes to the adapter that hears it best, and to no other than its own when it has one")
-    func placement() throws {
+    @Test func `a device uses the adapter that hears it best, or its pinned one only`() throws {
         var world = try SupervisorWorld(devices: 3, adapters: 2, seed: 1, pinned: ["d3": 0])
         for name in world.names {
             world.peripherals[name]?.rssi = [world.addresses[0]: -85, world.addresses[1]: -50]
@@ -103,8 +95,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("An adapter that is unplugged leaves its devices to the other, and gets some when it is back")
-    func hotPlug() throws {
+    @Test func `an unplugged adapter's devices move to the other, and some return with it`() throws {
         var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
         world.start()
         world.run(for: .seconds(5))
@@ -118,8 +109,8 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("A link on the second adapter is taken over, whichever adapter is told of first", arguments: [1, 2])
-    func linkOnTheSecond(first: UInt64) {
+    @Test(arguments: [1, 2])
+    func `a link on the second adapter is taken over, in any order of adapters`(first: UInt64) {
         var machine = SupervisorMachine(devices: ["strap"], seed: 1)
         let (other, linked) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
         let on = [other, linked].map { SupervisorMachine.Event.adapter($0, isPowered: true, isDiscovering: false) }
@@ -133,8 +124,7 @@ import Testing
         #expect(!effects.contains { if case .link(_, _, .connect) = $0 { true } else { false } })
     }
 
-    @Test("A link of which BlueZ spoke on an adapter that turns out to be off keeps nobody waiting")
-    func linkOnNone() {
+    @Test func `a reported link on an adapter that proves to be off blocks no device`() {
         var machine = SupervisorMachine(devices: ["strap"], seed: 1)
         let (usable, off) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
         let events: [SupervisorMachine.Event] = [
@@ -148,8 +138,7 @@ import Testing
         #expect(machine.state(of: "strap") == .connecting)
     }
 
-    @Test("The loss of an adapter that a device is not bound to does not cut its pause short")
-    func pauseIsKept() throws {
+    @Test func `the loss of an unrelated adapter does not shorten a pause`() throws {
         var world = try SupervisorWorld(devices: 1, adapters: 2, seed: 1)
         world.peripherals["d1"]?.trouble = .abortsConnect
         world.start()
@@ -162,8 +151,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("An adapter that is unplugged while it is switched off and on is left alone, and works when it is back")
-    func unpluggedWhileCycling() throws {
+    @Test func `an adapter unplugged during a power cycle is left alone, and works after its return`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.adapters[world.adapter]?.isDeaf = true
         world.tellEverything()
@@ -177,8 +165,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("The slots of an adapter are found out, and who has none goes to another adapter")
-    func slots() throws {
+    @Test func `the slots of an adapter are learned, and devices without one use another adapter`() throws {
         var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
         world.adapters[world.addresses[0]]?.slots = 3
         world.start()
@@ -187,8 +174,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("A full adapter is known as full, asked now and then, and used again when a slot is free")
-    func fullAdapter() throws {
+    @Test func `a full adapter is probed now and then, and used again when a slot is free`() throws {
         var world = try SupervisorWorld(devices: 8, seed: 1)
         world.adapters[world.adapter]?.slots = 5
         world.start()
@@ -205,8 +191,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("Slots that other programs take count")
-    func otherPrograms() throws {
+    @Test func `slots taken by other programs count`() throws {
         var world = try SupervisorWorld(devices: 4, seed: 1)
         world.adapters[world.adapter]?.slots = 5
         world.start()
@@ -219,8 +204,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("bluetoothd gone and back: all ready again")
-    func daemonRestart() throws {
+    @Test func `all devices are ready again after bluetoothd returns`() throws {
         var world = try SupervisorWorld(devices: 16, seed: 3)
         world.start()
         world.run(for: .seconds(10))
@@ -231,7 +215,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `a device that waits alone for a full adapter is told so after some refusals`() throws {
+    @Test func `a device that waits alone for a full adapter reports this after some refusals`() throws {
         var world = try SupervisorWorld(devices: 3, seed: 1)
         world.adapters[world.adapter]?.slots = 2
         world.start()

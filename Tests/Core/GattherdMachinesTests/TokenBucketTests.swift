@@ -1,9 +1,9 @@
 import GattherdMachines
 import Testing
 
-@Suite("TokenBucket")
-struct TokenBucketTests {
-    /// How many readings go out in `seconds` when there are always more, with `commits` a second coming in.
+@Suite struct TokenBucketTests {
+    /// Returns the number of readings published in `seconds` from an endless backlog, with `commits` new ones per
+    /// second.
     private func drained(_ seconds: Int, commits: Int = 0) -> Int {
         var pace = TokenBucket()
         var total = 0
@@ -18,24 +18,21 @@ struct TokenBucketTests {
         return total
     }
 
-    @Test("A backlog goes out at the given rate")
-    func base() {
+    @Test func `a backlog is published at the given rate`() {
         #expect((39_900...40_200).contains(drained(10)))
     }
 
-    @Test("Twice as many go out as are committed, so that a backlog always shrinks", arguments: [3000, 20_000])
-    func busy(commits: Int) {
+    @Test(arguments: [3000, 20_000])
+    func `twice the commit rate is published, so that a backlog always shrinks`(commits: Int) {
         #expect(drained(10, commits: commits) >= 2 * commits * 9)
     }
 
-    @Test("A burst after a rest is bounded")
-    func burst() {
+    @Test func `a burst after a rest is bounded`() {
         var pace = TokenBucket(rate: 2000, burst: 50)
         #expect(pace.allowance(at: .seconds(1000)) == 50)
     }
 
-    @Test("After the pause something may go out")
-    func pause() {
+    @Test func `the allowance is positive after the pause`() {
         var pace = TokenBucket(rate: 2000, burst: 50)
         pace.spend(pace.allowance(at: .zero))
         #expect(pace.allowance(at: .zero) == 0)

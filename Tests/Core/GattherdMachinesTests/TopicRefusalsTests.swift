@@ -2,7 +2,7 @@ import GattherdMachines
 import Testing
 
 extension TopicRefusals.Options {
-    /// Sets topics aside without a delay.
+    /// Options that set topics aside without a delay.
     fileprivate static var immediate: Self {
         var options = Self()
         options.delay = .zero
@@ -11,7 +11,7 @@ extension TopicRefusals.Options {
 }
 
 @Suite struct TopicRefusalsTests {
-    /// A broker that ends the session when it meets a topic, and acknowledges all before it.
+    /// A broker that ends the session when it receives a topic, and acknowledges all earlier packets.
     private struct World {
         let denied: Set<String>
         var refusals = TopicRefusals(.immediate)
@@ -24,7 +24,7 @@ extension TopicRefusals.Options {
             self.denied = Set(denied)
         }
 
-        /// Publishes what may be published, `window` at once, until the broker ends the session.
+        /// Publishes admitted topics, `window` at once, until the broker ends the session.
         mutating func session(_ topics: [String], window: Int) {
             refusals.began(at: now)
             sessions += 1
@@ -51,7 +51,7 @@ extension TopicRefusals.Options {
     private static let topics = ["a", "b", "c", "d", "e"]
 
     @Test(arguments: topics, [1, 2, 5])
-    func `A topic for which the broker ends sessions is found, and only that`(denied: String, window: Int) {
+    func `a topic for which the broker ends sessions is found, and only that`(denied: String, window: Int) {
         var world = World(denied)
         for _ in 0..<6 { world.session(Self.topics, window: window) }
         #expect(world.setAside == [denied])
@@ -59,13 +59,13 @@ extension TopicRefusals.Options {
         #expect(!world.refusals.isCautious)
     }
 
-    @Test func `Several of them are found one after the other`() {
+    @Test func `several such topics are found one after the other`() {
         var world = World("b", "e")
         for _ in 0..<12 { world.session(Self.topics, window: 5) }
         #expect(world.setAside == ["b", "e"])
     }
 
-    @Test func `A topic that is set aside is tried rarely, and comes back when the broker accepts it`() {
+    @Test func `a topic that is set aside is tried rarely, and returns when the broker accepts it`() {
         var world = World("b")
         for _ in 0..<4 { world.session(Self.topics, window: 5) }
         let found = world.sessions
@@ -87,7 +87,7 @@ extension TopicRefusals.Options {
         #expect(world.sessions == found + 1 + 590)
     }
 
-    @Test func `Sessions that end with nothing on its way, or at random, blame nobody`() {
+    @Test func `sessions that end idle or at random blame no topic`() {
         var refusals = TopicRefusals(.immediate)
         for round in 0..<50 {
             refusals.began(at: .seconds(round))
@@ -176,7 +176,7 @@ extension TopicRefusals.Options {
         for attempt in 1...3 { #expect(refusals.omitted("a", at: .zero) == (attempt == 3 ? "a" : nil)) }
     }
 
-    @Test func `What the broker refuses by name is set aside at once, told once`() {
+    @Test func `a topic that the broker refuses by name is set aside at once and reported once`() {
         var refusals = TopicRefusals()
         refusals.sent("a", identifier: 1, .message)
         refusals.sent("a", identifier: 2, .message)
@@ -187,7 +187,7 @@ extension TopicRefusals.Options {
         #expect(!isAdmitted)
     }
 
-    @Test func `Caution ends when all suspects are answered, or after a while`() {
+    @Test func `caution ends when all suspects are answered, or after a while`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
         refusals.sent("a", identifier: 1, .message)
@@ -204,7 +204,7 @@ extension TopicRefusals.Options {
         #expect(!isEarly && isLate && !refusals.isCautious)
     }
 
-    @Test func `A packet that is never answered is suspected, and not blamed`() {
+    @Test func `a packet that is never answered makes its topic suspect, but is not blamed`() {
         var refusals = TopicRefusals(.immediate)
         for round in 0..<10 {
             refusals.began(at: .seconds(round))
@@ -215,7 +215,7 @@ extension TopicRefusals.Options {
         }
     }
 
-    @Test func `Packets without an answer are accepted with the next that has one, and they are bounded`() {
+    @Test func `packets without an answer count as accepted with a later answer, and are bounded`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
         for _ in 0..<5000 { refusals.sent("a", identifier: 0, .message) }

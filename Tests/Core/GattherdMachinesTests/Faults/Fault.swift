@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdMachines
 
-/// What can go wrong with Bluetooth, each with a beginning and an end.
+/// The Bluetooth faults, each with a beginning and an end.
 enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case linkLost, outOfRange, objectRemoved, servicesChanged
     case connectAborts, connectHangs, connectUnanswered
@@ -19,7 +19,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// How long it lasts; zero for what is over as soon as it happens.
+    /// The duration of the fault; zero for an instantaneous one.
     var duration: Duration {
         switch self {
         case .linkLost, .objectRemoved, .servicesChanged, .daemonRestarted, .otherProgramDisconnects, .reconfigured:
@@ -34,7 +34,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The trouble of one peripheral that it is.
+    /// The equivalent trouble of one peripheral, if any.
     private var trouble: SupervisorWorld.Trouble? {
         switch self {
         case .connectAborts: .abortsConnect
@@ -51,7 +51,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Does it to one device, or to all where it is about all.
+    /// Begins the fault for one device, or for all if it concerns all.
     func begin(in world: inout SupervisorWorld, _ name: String) {
         if let trouble {
             world.peripherals[name]?.trouble = trouble
@@ -115,7 +115,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         for name in world.names { world.drop(name) }
     }
 
-    /// All are forgotten, so that only a scan brings them back, and the scan is deaf.
+    /// Removes all peripherals, so that only discovery finds them, and makes discovery deaf.
     private func deafen(_ world: inout SupervisorWorld) {
         world.adapters[world.adapter]?.isDeaf = true
         world.adapters[world.adapter]?.cure = .powerCycle

@@ -3,10 +3,10 @@ import Testing
 
 @testable import GattherdMachines
 
-/// Every fault in every state of a link, in virtual time; the rules of the world are checked after each event.
+/// Every fault in every state of a link, in virtual time, with all rules checked after each event.
 @Suite struct FaultMatrixTests {
-    @Test("Whatever happens in whichever state, the herd comes back", arguments: Fault.allCases, LinkState.allCases)
-    func matrix(fault: Fault, state: LinkState) throws {
+    @Test(arguments: Fault.allCases, LinkState.allCases)
+    func `all devices recover from every fault in every state`(fault: Fault, state: LinkState) throws {
         for seed in 1...3 as ClosedRange<UInt64> {
             var world = try SupervisorWorld(devices: 4, seed: seed)
             let isThere = world.bring("d1", to: state)
@@ -24,7 +24,7 @@ import Testing
 }
 
 extension SupervisorWorld {
-    /// Lets the device come into a state; false when it does not.
+    /// Brings the device into a state; false if it does not reach it.
     mutating func bring(_ name: String, to state: LinkState) -> Bool {
         switch state {
         case .waiting:
@@ -48,7 +48,7 @@ extension SupervisorWorld {
         return run(for: .seconds(10)) { $0.state(name) == state } != nil
     }
 
-    /// Takes away what brought it there, but for a person's wish to have it disconnected.
+    /// Removes the cause of that state, except a user's request to disconnect.
     mutating func relieve(_ name: String, from state: LinkState) {
         switch state {
         case .waiting: appear(name)

@@ -5,18 +5,18 @@ import Testing
 
 @testable import GattherdMachines
 
-/// Generated sequences of faults, in virtual time; a seed gives the same sequence again.
+/// Generated sequences of faults, in virtual time; a seed always gives the same sequence.
 ///
-/// `GATTHERD_SEQUENCES` is the number of hundreds; ten is what a quick run can afford.
+/// `GATTHERD_SEQUENCES` is the number of hundreds; ten is suitable for a quick run.
 @Suite struct FaultSequenceTests {
     private static let blocks = ProcessInfo.processInfo.environment["GATTHERD_SEQUENCES"].flatMap { UInt64($0) } ?? 10
 
-    @Test("Whatever happens after one another, the rules hold and in the end all is well", arguments: 1...blocks)
-    func sequences(block: UInt64) throws {
+    @Test(arguments: 1...blocks)
+    func `the rules hold in any sequence of faults, and all devices recover`(block: UInt64) throws {
         for seed in (block * 100)..<(block * 100 + 100) { try sequence(seed: seed) }
     }
 
-    /// One sequence, on one adapter or two, of a few faults or many.
+    /// Runs one sequence, on one or two adapters, of few or many faults.
     private func sequence(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let adapters = Int.random(in: 1...2, using: &dice)
@@ -34,7 +34,7 @@ import Testing
             world.run(for: pause(&dice))
         }
         world.heal()
-        // What was on its way when all was made well may still come.
+        // Pending answers may still arrive after the repair.
         world.run(for: .seconds(1))
         let time = world.run(for: .seconds(1200), until: \.isSettled)
         world.run(for: .seconds(40))
@@ -47,7 +47,7 @@ import Testing
         return .milliseconds(Int.random(in: 0...longest, using: &dice))
     }
 
-    /// Does something; gives what it was.
+    /// Causes a disturbance and returns its description.
     private func disturb(_ world: inout SupervisorWorld, _ dice: inout SplitMix64) -> String {
         let name = world.names.randomElement(using: &dice) ?? "d1"
         let address = world.addresses.randomElement(using: &dice) ?? world.adapter
@@ -95,7 +95,7 @@ import Testing
         world.adapters[address]?.cure = RecoveryLadder.Step.allCases.randomElement(using: &dice)
     }
 
-    /// Nothing is under way that nobody needs.
+    /// True if no unneeded activity is under way.
     private func isAtRest(_ world: SupervisorWorld) -> Bool {
         world.attempts.isEmpty && world.cycling.isEmpty && world.machine.queue.isEmpty
             && world.adapters.values.allSatisfy { !$0.isScanning && $0.isPowered }

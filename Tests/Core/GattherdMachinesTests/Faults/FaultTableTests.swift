@@ -7,8 +7,7 @@ import Testing
 
 /// The table of `docs/faults.md`; `make faults` writes it.
 @Suite struct FaultTableTests {
-    @Test("Sixty-four devices that are hit at once come back near the time that they need one after the other")
-    func herd() throws {
+    @Test func `64 devices hit at once recover near the sequential time`() throws {
         for fault in HerdFault.all {
             let (time, world) = try fault.recovery(seed: 1)
             #expect(try #require(time, "\(fault.words)") <= fault.limit, "\(fault.words)")
@@ -16,8 +15,7 @@ import Testing
         }
     }
 
-    @Test("The README says what the machines do")
-    func readme() throws {
+    @Test func `the faults page matches the behaviour of the machines`() throws {
         let file = Checkout.root.appending(path: "docs/faults.md")
         let readme = try String(contentsOf: file, encoding: .utf8)
         let (begin, end) = ("<!-- faults: written by `make faults` -->\n", "<!-- end of faults -->")
@@ -44,7 +42,7 @@ import Testing
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// From the end of a fault that struck a device which was ready.
+    /// Returns the recovery time of a device that was ready when the fault began.
     private static func recovery(from fault: Fault, seed: UInt64) throws -> Duration {
         var world = try SupervisorWorld(devices: 4, seed: seed)
         _ = world.bring("d1", to: .ready)
@@ -56,7 +54,7 @@ import Testing
         return try #require(time)
     }
 
-    /// The shortest and the longest, in seconds.
+    /// Formats the shortest and the longest time, in seconds.
     private static func span(_ times: [Duration]) -> String {
         let tenths = times.map { Int(($0 / .milliseconds(100)).rounded(.up)) }.sorted()
         guard let first = tenths.first, let last = tenths.last else { return "never" }

@@ -2,24 +2,24 @@ import GattherdModel
 
 @testable import GattherdMachines
 
-/// What goes wrong with 64 devices at once.
+/// A fault that affects 64 devices at once.
 struct HerdFault: Sendable {
     let words: String
     let remedy: String
     let limit: Duration
-    /// Brings it about in a fresh world; what follows is measured.
+    /// Causes the fault in a fresh world; the recovery is measured from then on.
     let begin: @Sendable (inout SupervisorWorld) -> Void
 
     static let all = [
         Self(
             words: "64 devices are switched on at once",
-            remedy: "connects them one after the other",
+            remedy: "connects them one at a time",
             limit: .seconds(15),
             begin: { $0.start() }
         ),
         Self(
-            words: "64 devices, and a fifth of all attempts fails",
-            remedy: "who failed comes later",
+            words: "64 devices are switched on, and a fifth of all attempts fail",
+            remedy: "retries failed devices later",
             limit: .seconds(45),
             begin: {
                 $0.failureRate = 0.2
@@ -28,7 +28,7 @@ struct HerdFault: Sendable {
         ),
         Self(
             words: "64 links are lost at once",
-            remedy: "spreads the attempts, connects one after the other",
+            remedy: "spreads the attempts, connects one at a time",
             limit: .seconds(20),
             begin: { world in
                 world.start()
@@ -38,7 +38,7 @@ struct HerdFault: Sendable {
         ),
         Self(
             words: "bluetoothd is killed while 64 devices connect",
-            remedy: "begins anew with its successor; who had no link yet is found by a scan",
+            remedy: "starts over with the new bluetoothd, finds unconnected devices by a scan",
             limit: .seconds(20),
             begin: { world in
                 world.start()
@@ -49,8 +49,8 @@ struct HerdFault: Sendable {
             }
         ),
         Self(
-            words: "the adapter is unplugged while 64 devices connect, another one is there",
-            remedy: "the other one takes them",
+            words: "the adapter is unplugged while 64 devices connect, and another one is present",
+            remedy: "moves the devices to the other adapter",
             limit: .seconds(30),
             begin: { world in
                 world.start()
@@ -60,7 +60,7 @@ struct HerdFault: Sendable {
         ),
     ]
 
-    /// From the fault to the last device that is ready.
+    /// Returns the time from the fault until the last device is ready.
     func recovery(seed: UInt64) throws -> (time: Duration?, world: SupervisorWorld) {
         var world = try SupervisorWorld(devices: 64, adapters: words.contains("another") ? 2 : 1, seed: seed)
         begin(&world)

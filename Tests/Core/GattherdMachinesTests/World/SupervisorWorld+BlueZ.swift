@@ -3,12 +3,12 @@ import GattherdModel
 
 @testable import GattherdMachines
 
-// BlueZ's side, and the runner's: what they do when asked, and how long it takes them.
+// The behaviour and the response times of BlueZ and of the effects' execution.
 extension SupervisorWorld {
     static let connectTimeout = Duration.seconds(20)
     static let objectLifetime = Duration.seconds(30)
 
-    /// bluetoothd is there: tells all that it knows, adapters last.
+    /// Reports all that bluetoothd knows, adapters last.
     mutating func tellEverything() {
         isDaemonUp = true
         for name in names {
@@ -17,7 +17,7 @@ extension SupervisorWorld {
         for address in addresses where adapters[address]?.isPresent == true { tellAdapter(address) }
     }
 
-    /// As ``tellEverything()``, with all peripherals known.
+    /// Reports everything, with all peripherals known; see ``tellEverything()``.
     mutating func start() {
         for name in names {
             for address in addresses { peripherals[name]?.objects[address] = now }
@@ -80,7 +80,7 @@ extension SupervisorWorld {
         after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, works ? .done : .refused)) }
     }
 
-    /// Hears everybody, every few seconds.
+    /// Hears all peripherals, every few seconds.
     private mutating func hear(on address: BluetoothAddress, session: Int) {
         guard isUsable(address), adapters[address]?.isScanning == true, adapters[address]?.session == session else {
             return
@@ -98,7 +98,7 @@ extension SupervisorWorld {
             && peripheral.rssi[address] != -128
     }
 
-    /// BlueZ forgets who was not heard for long; again and again.
+    /// Removes peripherals that were not heard for long, repeatedly.
     mutating func expireObjects() {
         after(.seconds(5)) { $0.expireObjects() }
         guard isDaemonUp else { return }
@@ -191,7 +191,7 @@ extension SupervisorWorld {
         }
     }
 
-    /// The link ends without our doing.
+    /// Drops the link without a request of the machine.
     mutating func drop(_ name: String) {
         guard let address = peripherals[name]?.link else { return }
         peripherals[name]?.link = nil
@@ -244,7 +244,7 @@ extension SupervisorWorld {
         advance(name, ticket, after: delay, .failed(fault, ticket: ticket))
     }
 
-    /// A session says nothing any more once it is closed; without a link it fails.
+    /// Advances a session; a closed one is ignored, and one without a link fails.
     private mutating func advance(
         _ name: String,
         _ ticket: Int,
@@ -315,7 +315,7 @@ extension SupervisorWorld {
         breakAttempts(on: address, LinkFault(.adapterPoweredOff, "off"))
     }
 
-    /// The calls that wait are answered with an error.
+    /// Answers pending calls with an error.
     mutating func breakAttempts(on address: BluetoothAddress?, _ fault: LinkFault) {
         for name in names {
             guard let attempt = attempts[name], address == nil || attempt.adapter == address else { continue }

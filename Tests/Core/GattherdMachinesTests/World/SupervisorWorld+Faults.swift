@@ -3,7 +3,7 @@ import GattherdModel
 
 @testable import GattherdMachines
 
-// What happens to the herd.
+// Faults and user actions.
 extension SupervisorWorld {
     mutating func hold(_ name: String) {
         held.insert(name)
@@ -21,7 +21,7 @@ extension SupervisorWorld {
         tell(.dismissed(device: name))
     }
 
-    /// Ours again as soon as it has left; nothing is remembered of before.
+    /// Enrols the device again once it has left; no earlier state is kept.
     mutating func enrol(_ name: String) {
         dismissed.remove(name)
         guard left.remove(name) != nil else { return }
@@ -30,7 +30,7 @@ extension SupervisorWorld {
         for address in addresses where peripherals[name]?.objects[address] != nil { tellSighting(name, address) }
     }
 
-    /// Out of range: a link is lost, and nobody hears it.
+    /// Moves the peripheral out of range: its link is lost, and no adapter hears it.
     mutating func vanish(_ name: String) {
         peripherals[name]?.isInRange = false
         drop(name)
@@ -40,7 +40,7 @@ extension SupervisorWorld {
         peripherals[name]?.isInRange = true
     }
 
-    /// bluetoothd dies, and all that it knew with it; who was connected is known again after its start.
+    /// Kills bluetoothd and its state; connected peripherals are known again after its start.
     mutating func killDaemon() {
         guard isDaemonUp else { return }
         isDaemonUp = false
@@ -64,7 +64,7 @@ extension SupervisorWorld {
         tell(.unavailable(detail: "left the bus"))
     }
 
-    /// The kernel has found that nobody uses the link.
+    /// Drops an unused link, as the kernel does.
     private mutating func dropGhost(_ name: String) {
         guard let address = peripherals[name]?.ghost, peripherals[name]?.outlivesCrash == false else { return }
         peripherals[name]?.ghost = nil
@@ -78,7 +78,7 @@ extension SupervisorWorld {
         tellEverything()
     }
 
-    /// Unplugged: signals of each device, then of the adapter.
+    /// Unplugs the adapter: signals for each device, then for the adapter.
     mutating func unplug(_ address: BluetoothAddress) {
         guard adapters[address]?.isPresent == true else { return }
         breakAttempts(on: address, LinkFault(.adapterPoweredOff, "gone"))
@@ -101,7 +101,7 @@ extension SupervisorWorld {
         tellAdapter(address)
     }
 
-    /// Another program connects the device behind our back.
+    /// Connects the device as another program would.
     mutating func connectByOther(_ name: String) {
         guard isUsable(adapter), let peripheral = peripherals[name], peripheral.isInRange, peripheral.link == nil,
             peripheral.objects[adapter] != nil, attempts[name] == nil
@@ -117,7 +117,7 @@ extension SupervisorWorld {
         tell(.otherLinks(address, count))
     }
 
-    /// Everything is well from now on.
+    /// Ends all faults.
     mutating func heal() {
         failureRate = 0
         for address in addresses {

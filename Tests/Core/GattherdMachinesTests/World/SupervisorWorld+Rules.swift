@@ -3,7 +3,7 @@ import GattherdModel
 
 @testable import GattherdMachines
 
-// What must hold after every event, whatever happens.
+// The invariants after every event.
 extension SupervisorWorld {
     private mutating func require(_ holds: Bool, _ problem: @autoclosure () -> String) {
         guard !holds, problems.count < 20 else { return }
@@ -26,7 +26,7 @@ extension SupervisorWorld {
         checkWakes()
     }
 
-    /// Nobody is stuck: who is not where it should be waits for a turn, a time, or for being seen.
+    /// Checks that no device is stuck: one in the wrong state waits for a turn, a time, or a sighting.
     private mutating func checkProgress(of name: String) {
         guard let device = machine.devices[name] else { return }
         let link = device.link
@@ -44,7 +44,7 @@ extension SupervisorWorld {
         if link.ending != nil { require(isTimed, "\(name) is being ended for ever") }
     }
 
-    /// A scan runs when a wanted device is not known and there is room for it, and at no other time.
+    /// Checks that discovery runs only for a wanted, unknown device with room, and whenever there is one.
     private mutating func checkDiscovery(on address: BluetoothAddress) {
         guard let adapter = machine.adapters[address], adapter.isPowered, adapter.powerOnDue == nil else { return }
         let isMissing = names.contains { name in
@@ -52,18 +52,18 @@ extension SupervisorWorld {
             return device.link.state.wantsSighting && machine.usableSightings(of: name).isEmpty
         }
         let isFull = !machine.hasRoom(address, now: now)
-        if isMissing && !isFull { require(!adapter.discovery.isOff, "nobody looks for a missing device on \(address)") }
+        if isMissing && !isFull { require(!adapter.discovery.isOff, "no scan for a missing device on \(address)") }
         let isSettled = names.allSatisfy { state($0) == .ready || state($0) == .held }
         if isSettled && !adapter.ladder.wantsToListen(at: now) {
-            require(adapter.discovery.since == nil, "a scan that nobody needs on \(address)")
+            require(adapter.discovery.since == nil, "an unneeded scan on \(address)")
         }
     }
 
-    /// Whatever is due some time, somebody was asked to wake the machine.
+    /// Checks that a wake-up was requested for every deadline.
     private mutating func checkWakes() {
         let first = machine.devices.values.compactMap(\.timer?.due).min()
         guard let first else { return }
-        require(machine.wakes.contains { $0 <= first }, "nobody wakes the machine at \(first / .seconds(1))")
+        require(machine.wakes.contains { $0 <= first }, "no wake-up is requested at \(first / .seconds(1))")
     }
 
     // MARK: - Effects
@@ -73,7 +73,7 @@ extension SupervisorWorld {
         case .connect:
             require(!held.contains(name), "\(name) is held and connects")
             require(address != nil, "\(name) connects nowhere")
-            // One on an adapter that is off ends by itself.
+            // An attempt on an adapter that is off ends by itself.
             let before = attempts[name].map { toldPowered.contains($0.adapter) } ?? false
             require(!before, "\(name) connects twice")
             if let address { checkTurns(on: address) }
@@ -97,7 +97,7 @@ extension SupervisorWorld {
         }
     }
 
-    /// One attempt at a time, those that wait for an absent peripheral apart.
+    /// Checks that one attempt runs at a time, except those that wait for an absent peripheral.
     private mutating func checkTurns(on address: BluetoothAddress) {
         let isBusy = attempts.values.contains { $0.adapter == address && now - $0.since < .milliseconds(1500) }
         require(!isBusy, "two attempts at a time on \(address)")
@@ -107,13 +107,13 @@ extension SupervisorWorld {
         let isScanning = adapters[address]?.isScanning == true
         switch effect {
         case .start: require(!isScanning, "a second scan on \(address)")
-        case .stop: require(isScanning || !isUsable(address), "the end of no scan on \(address)")
+        case .stop: require(isScanning || !isUsable(address), "a stop without a scan on \(address)")
         }
     }
 
-    /// A power cycle ends with the adapter, whatever became of it.
+    /// Checks that only adapters that are present are powered on.
     mutating func checkPowerOn(_ address: BluetoothAddress) {
-        require(adapters[address]?.isPresent == true, "\(address) is switched on and is not there")
+        require(adapters[address]?.isPresent == true, "absent adapter \(address) is powered on")
     }
 
     private mutating func checkReady(_ change: LinkChange, _ name: String, on address: BluetoothAddress?) {
@@ -125,7 +125,7 @@ extension SupervisorWorld {
         readySince[name] = now
     }
 
-    /// Pauses lie within their bounds, and failures add up until a person or a stable link forgives them.
+    /// Checks that pauses are within bounds, and that failures add up until a user or a stable link resets them.
     private mutating func checkBackoff(_ change: LinkChange, _ name: String) {
         if [.held, .failed, .disconnected].contains(change.from) { forgiven.insert(name) }
         if change.to == .disconnected { forgiven.insert(name) }

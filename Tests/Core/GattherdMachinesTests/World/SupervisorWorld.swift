@@ -4,32 +4,32 @@ import Testing
 
 @testable import GattherdMachines
 
-/// A herd machine and the world around it in virtual time: BlueZ, its adapters and peripherals, and the runner that
-/// carries out what the machine asks for.
+/// A supervisor machine and its environment in virtual time: BlueZ, adapters, peripherals, and the effects'
+/// execution.
 ///
-/// After every event the rules of `SupervisorWorld+Rules.swift` are checked; what breaks one is kept in ``problems``.
+/// The rules of `SupervisorWorld+Rules.swift` are checked after every event; violations are kept in ``problems``.
 struct SupervisorWorld {
     struct Adapter {
         var isPresent = true
         var isPowered = true
-        /// Our discovery session.
+        /// True while our discovery session runs.
         var isScanning = false
         var session = 0
-        /// Attempts before this time wait: a controller makes one link at a time.
+        /// The end of the current attempt; later attempts wait, because a controller makes one link at a time.
         var freeAt = Duration.zero
         var slots: Int?
-        /// Links to peripherals that are no devices of ours.
+        /// Links to peripherals that are not enrolled.
         var otherLinks = 0
-        /// It hears nothing.
+        /// True while the adapter hears nothing.
         var isDeaf = false
-        /// No scan can be started.
+        /// True while discovery cannot be started.
         var refusesScans = false
         var ailment: Ailment?
-        /// The step that makes it well.
+        /// The step that cures the ailment.
         var cure: RecoveryLadder.Step?
     }
 
-    /// How attempts to connect on an adapter go wrong, all of them.
+    /// The failure of all connection attempts on an adapter.
     enum Ailment {
         case busy
         case hangs
@@ -38,25 +38,25 @@ struct SupervisorWorld {
 
     struct Peripheral {
         var isInRange = true
-        /// The adapter that holds its link.
+        /// The adapter that holds the peripheral's link.
         var link: BluetoothAddress? {
             didSet { if link != oldValue { linkNumber += 1 } }
         }
         var linkNumber = 0
-        /// The adapter of a link that the kernel still has after a crash of bluetoothd, and that carries nothing.
+        /// The adapter of a link that the kernel still holds after a crash of bluetoothd, and that carries nothing.
         var ghost: BluetoothAddress?
-        /// The kernel keeps that link for the next bluetoothd.
+        /// True if the kernel keeps that link for the next bluetoothd.
         var outlivesCrash = false
-        /// BlueZ does not forget it.
+        /// True if BlueZ keeps the peripheral's object.
         var isTrusted = false
         var trouble: Trouble?
-        /// In dBm, by adapter.
+        /// The signal strength in dBm, by adapter.
         var rssi: [BluetoothAddress: Int] = [:]
-        /// When BlueZ last heard it, by adapter, while BlueZ knows it.
+        /// The time at which BlueZ last heard the peripheral, by adapter, while BlueZ knows it.
         var objects: [BluetoothAddress: Duration] = [:]
     }
 
-    /// What goes wrong with one peripheral, until it is taken away.
+    /// A lasting fault of one peripheral.
     enum Trouble: Hashable, CaseIterable {
         case abortsConnect, neverConnects, connectUnanswered
         case neverResolves, lacksOurServices, refusesSubscription, sessionUnanswered, endsSubscriptions, hasStaleObjects
@@ -78,11 +78,11 @@ struct SupervisorWorld {
     var adapters: [BluetoothAddress: Adapter] = [:]
     var peripherals: [String: Peripheral] = [:]
     var isDaemonUp = true
-    /// How likely an attempt or a session fails.
+    /// The probability that an attempt or a session fails.
     var failureRate = 0.0
     var latency = Duration.milliseconds(200)
 
-    // What the machine has asked for.
+    // The machine's requests.
     var attempts: [String: Attempt] = [:]
     var sessions: [String: Int] = [:]
     var remedies: [RecoveryLadder.Remedy] = []
@@ -91,9 +91,9 @@ struct SupervisorWorld {
     var connectCount: [String: Int] = [:]
     var changes: [String: [LinkChange]] = [:]
 
-    // What the rules need to know.
+    // The state that the rules need.
     var held: Set<String>
-    /// Those that the configuration does not have, and of them those that the machine has let go of.
+    /// Devices missing from the configuration, and those of them that the machine has released.
     var dismissed: Set<String> = []
     var left: Set<String> = []
     var toldPowered: Set<BluetoothAddress> = []
@@ -102,7 +102,7 @@ struct SupervisorWorld {
     var readySince: [String: Duration] = [:]
     var cycling: Set<BluetoothAddress> = []
     var problems: [String] = []
-    /// The last events, for people; written down only when asked for.
+    /// The last events, for display; recorded only on request.
     private var history: [(time: Duration, what: Any)] = []
 
     private var agenda: [(due: Duration, order: Int, action: (inout SupervisorWorld) -> Void)] = []
@@ -143,7 +143,7 @@ struct SupervisorWorld {
         agenda.insert(entry, at: place)
     }
 
-    /// Lets virtual time pass until `end`.
+    /// Advances virtual time to `end`.
     mutating func run(until end: Duration) {
         while let first = agenda.first, first.due <= end {
             agenda.removeFirst()
@@ -155,7 +155,7 @@ struct SupervisorWorld {
 
     mutating func run(for duration: Duration) { run(until: now + duration) }
 
-    /// Runs until `condition` holds, at most for `limit`; gives the time that it took, `nil` when it never held.
+    /// Runs until `condition` holds, at most for `limit`; returns the elapsed time, or `nil` if it never held.
     mutating func run(
         for limit: Duration,
         until condition: (SupervisorWorld) -> Bool
@@ -182,7 +182,7 @@ struct SupervisorWorld {
 
     func state(_ name: String) -> LinkState? { machine.state(of: name) }
 
-    /// True when every device is where a person wants it.
+    /// True if every device is in the state that its user wants.
     var isSettled: Bool {
         names.allSatisfy { name in
             dismissed.contains(name) ? left.contains(name) : state(name) == (held.contains(name) ? .held : .ready)
@@ -224,14 +224,14 @@ struct SupervisorWorld {
         }
     }
 
-    // MARK: - For people
+    // MARK: - Output
 
     mutating func note(_ what: Any) {
         if history.count > 200 { history.removeFirst(100) }
         history.append((now, what))
     }
 
-    /// The problems with what led to them.
+    /// The problems and the events that led to them.
     var story: String {
         let events = history.suffix(60).map { "\($0.time / .seconds(1)) \($0.what)" }
         return (problems.prefix(5) + ["---"] + events).joined(separator: "\n")
