@@ -264,7 +264,7 @@ public struct TopicRefusals: Sendable {
             return nil
         }
         guard isProven(without: first.topic) else { return postpone(first.topic) }
-        guard isConvicted(first.topic, at: now) else { return nil }
+        guard recordBlame(first.topic, at: now) else { return nil }
         return setAside(first.topic, reason, at: now).map(Finding.setAside)
     }
 
@@ -279,8 +279,8 @@ public struct TopicRefusals: Sendable {
         return nil
     }
 
-    /// Blames a topic; true if that was often enough.
-    private mutating func isConvicted(_ topic: String, at now: Duration) -> Bool {
+    /// Records a blame; returns true if the topic must be set aside.
+    private mutating func recordBlame(_ topic: String, at now: Duration) -> Bool {
         if blames.count >= Self.capacity { blames.removeAll() }
         var blame = blames[topic] ?? Blame(since: now)
         blame.count += 1

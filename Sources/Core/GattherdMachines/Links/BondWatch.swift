@@ -13,7 +13,7 @@ public struct BondWatch: Equatable, Sendable {
 
     /// The number of consecutive early ends that proves a lost bond.
     public static let limit = 3
-    /// The same number for failed requests, most of which need no encryption.
+    /// The same number for failed requests, which need no encryption on most links.
     public static let requestLimit = 2
     /// The time within which an early end counts; a link that lasts longer could have been encrypted.
     public static let window = Duration.seconds(2)
@@ -34,7 +34,7 @@ public struct BondWatch: Equatable, Sendable {
     private var fruitlessRequests = 0
     private var requestFailedAt: Duration?
     private var endedAt: Duration?
-    private var isLossTold = false
+    private var isLossPublished = false
 
     public init() {}
 
@@ -67,7 +67,7 @@ public struct BondWatch: Equatable, Sendable {
     public mutating func ended(now: Duration) -> Change? {
         defer { (upSince, isResolved, wasResolved) = (nil, false, isResolved) }
         endedAt = now
-        weighRequest()
+        matchRequestWithEnd()
         // The link outlived the failed request, so the two are unrelated.
         if requestFailedAt != nil { (fruitlessRequests, requestFailedAt) = (0, nil) }
         guard let upSince, !isResolved, isPaired, now - upSince <= Self.window else { return nil }
@@ -99,18 +99,18 @@ public struct BondWatch: Equatable, Sendable {
 
     /// Returns the loss of the bond, once.
     private mutating func loss() -> Change? {
-        defer { isLossTold = hasLostBond }
-        return hasLostBond && !isLossTold ? .lost : nil
+        defer { isLossPublished = hasLostBond }
+        return hasLostBond && !isLossPublished ? .lost : nil
     }
 
     /// Records a failed request; the link may have ended, or may be about to.
     public mutating func requestFailed(now: Duration) {
         requestFailedAt = now
-        weighRequest()
+        matchRequestWithEnd()
     }
 
     /// Pairs a failed request with the end of a link; the two arrive in any order.
-    private mutating func weighRequest() {
+    private mutating func matchRequestWithEnd() {
         guard let failed = requestFailedAt, let ended = endedAt, !isPaired else { return }
         guard max(failed, ended) - min(failed, ended) <= Self.moment else { return }
         fruitlessRequests += 1
@@ -135,7 +135,7 @@ public struct BondWatch: Equatable, Sendable {
 
     /// Arms the watch again after a published loss: one more sign in an attempt repeats the finding.
     public mutating func doubt() {
-        (isLossTold, isBlamed) = (false, false)
+        (isLossPublished, isBlamed) = (false, false)
         earlyEnds = min(earlyEnds, Self.limit - 1)
         earlyEndsBefore = earlyEnds
         fruitlessRequests = min(fruitlessRequests, Self.requestLimit - 1)

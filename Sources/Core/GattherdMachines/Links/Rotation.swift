@@ -4,7 +4,7 @@
 /// device too many, each device is offline in turn for one period. The longest waiting device comes first. If no
 /// waiting device connects, they are all out of range, and the period grows.
 public struct Rotation: Equatable, Sendable {
-    private struct Given: Equatable {
+    private struct FreedSlot: Equatable {
         let device: String
         let time: Duration
     }
@@ -17,7 +17,7 @@ public struct Rotation: Equatable, Sendable {
     private static let mostDoublings = 3
 
     private var waitingSince: [String: Duration] = [:]
-    private var given: [Given] = []
+    private var freed: [FreedSlot] = []
     /// Devices for which the newest slots were freed.
     private var invited: Set<String> = []
     /// Consecutive turns in which the device that made room reconnected first.
@@ -45,11 +45,11 @@ public struct Rotation: Equatable, Sendable {
         let turn = turn(period)
         let entitled = waitingSince.filter { waiting.contains($0.key) && now - $0.value >= turn }
         let old = ready.filter { now - $0.value >= turn }.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
-        let chosen = old.prefix(max(0, entitled.count - given.count)).map(\.key)
+        let chosen = old.prefix(max(0, entitled.count - freed.count)).map(\.key)
         guard !chosen.isEmpty else { return [] }
-        given += chosen.map { Given(device: $0, time: now) }
+        freed += chosen.map { FreedSlot(device: $0, time: now) }
         let longest = entitled.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
-        invited = Set(longest.prefix(given.count).map(\.key))
+        invited = Set(longest.prefix(freed.count).map(\.key))
         return chosen
     }
 
@@ -58,15 +58,15 @@ public struct Rotation: Equatable, Sendable {
 
     /// True while a free slot is reserved for other devices.
     public func holdsBack(_ device: String, now: Duration) -> Bool {
-        !invited.contains(device) && given.contains { now - $0.time < Self.precedence }
+        !invited.contains(device) && freed.contains { now - $0.time < Self.precedence }
     }
 
     /// The time of the next possible ``choose(period:ready:waiting:wanting:now:)`` result without another event.
     public func deadline(period: Duration, ready: [String: Duration], now: Duration) -> Duration? {
-        guard !waitingSince.isEmpty || !given.isEmpty else { return nil }
+        guard !waitingSince.isEmpty || !freed.isEmpty else { return nil }
         let turns = (Array(waitingSince.values) + Array(ready.values)).map { $0 + turn(period) }
-        let places = given.flatMap { [$0.time + Self.precedence, $0.time + Self.grace] }
-        return (turns + places).filter { $0 > now }.min()
+        let slots = freed.flatMap { [$0.time + Self.precedence, $0.time + Self.grace] }
+        return (turns + slots).filter { $0 > now }.min()
     }
 
     private func turn(_ period: Duration) -> Duration {
@@ -74,15 +74,15 @@ public struct Rotation: Equatable, Sendable {
     }
 
     private mutating func update(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {
-        for place in given where ready[place.device].map({ $0 > place.time }) ?? false {
+        for slot in freed where ready[slot.device].map({ $0 > slot.time }) ?? false {
             // No waiting device has used the slot.
-            given.removeAll { $0 == place }
+            freed.removeAll { $0 == slot }
             unused += 1
             for other in waitingSince.keys { waitingSince[other] = now }
         }
         for name in ready.keys where waitingSince.removeValue(forKey: name) != nil { unused = 0 }
         waitingSince = waitingSince.filter { wanting.contains($0.key) }
-        given.removeAll { now - $0.time >= Self.grace }
+        freed.removeAll { now - $0.time >= Self.grace }
         for name in waiting where waitingSince[name] == nil { waitingSince[name] = now }
     }
 }

@@ -16,7 +16,7 @@ extension SupervisorMachine {
             settle(address, now: now, into: &effects)
             report(address, into: &effects)
         }
-        askToBeWoken(now: now, into: &effects)
+        requestWake(now: now, into: &effects)
     }
 
     private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
@@ -175,7 +175,7 @@ extension SupervisorMachine {
     // MARK: - Time
 
     /// Requests one wake-up at the next deadline.
-    private mutating func askToBeWoken(now: Duration, into effects: inout [Effect]) {
+    private mutating func requestWake(now: Duration, into effects: inout [Effect]) {
         guard let deadline = deadline(after: now), !wakes.contains(where: { $0 <= deadline }) else { return }
         wakes.insert(deadline)
         effects.append(.wake(at: deadline))

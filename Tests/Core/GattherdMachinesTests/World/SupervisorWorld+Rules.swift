@@ -92,7 +92,7 @@ extension SupervisorWorld {
             checkBackoff(change, name)
             checkReady(change, name, on: address)
         case .queue, .unqueue, .arm:
-            require(false, "\(effect) is the herd's own business")
+            require(false, "\(effect) must be handled by the supervisor")
         case .disconnect: break
         }
     }
