@@ -1,10 +1,10 @@
 import Glibc
 
-/// A host's addresses.
+/// The addresses of a host.
 public enum HostAddresses {
-    /// The addresses of `host` as numbers, in the system's order of preference; can take long.
+    /// Resolves `host` to numeric addresses in the system's order of preference; may block for long.
     ///
-    /// - Throws: The resolver's words when there are none.
+    /// - Throws: The resolver's message if there are none.
     public static func resolve(_ host: String) throws(ResolverError) -> [String] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -30,7 +30,7 @@ public enum HostAddresses {
     }
 }
 
-/// A host's name could not be resolved.
+/// The error of a failed name lookup.
 public struct ResolverError: Error, Hashable, CustomStringConvertible {
     let host: String
     let code: Int32

@@ -1,4 +1,6 @@
-/// When a connection has to be pinged, and when it is taken for dead; time is passed in.
+/// The keepalive timer, which decides when to ping a connection and when it is dead.
+///
+/// Time is passed in.
 struct Keepalive {
     enum Verdict: Hashable {
         case alive
@@ -6,7 +8,7 @@ struct Keepalive {
         case ping
         /// The last PINGREQ was not answered in time.
         case silent
-        /// The broker takes nothing of what waits to be sent.
+        /// The broker reads none of the waiting bytes.
         case stalled
     }
 
@@ -40,14 +42,15 @@ struct Keepalive {
         pingedAt = now
     }
 
-    /// PINGRESP came.
+    /// Records that PINGRESP arrived.
     mutating func answered() {
         pingedAt = nil
     }
 
-    /// When ``verdict(isClear:at:)`` can be another one than alive.
+    /// The earliest time at which ``verdict(isClear:at:)`` can differ from alive.
     ///
-    /// - Parameter isClear: Nothing waits to be sent. A broker that takes what waits is alive, and a ping would come last.
+    /// - Parameter isClear: True if nothing waits to be sent. A broker that reads waiting bytes is alive, and a ping
+    /// would come last.
     /// - Returns: The earliest time of another verdict.
     func deadline(isClear: Bool) -> Duration {
         guard isClear else { return lastSent + patience }

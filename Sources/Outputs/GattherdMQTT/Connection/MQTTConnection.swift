@@ -1,13 +1,13 @@
 public import GattherdSync
 
-/// A client's connection to a broker, plain or secured, which never blocks.
+/// A client's connection to a broker, with or without TLS, which never blocks.
 ///
 /// The owner watches ``descriptor`` for ``interest`` and calls ``receive(at:)``, ``flush(at:)`` and, at ``deadline``,
 /// ``tick(at:)``. Everything that the kernel has is read, a bounded part of it at a time. One thread uses it.
 public final class MQTTConnection {
-    /// The octets that are read at once.
+    /// The number of octets in one read.
     private static let chunk = 16_384
-    /// The chunks that are read before others get their turn.
+    /// The number of chunks that are read before other sources get their turn.
     private static let chunksPerTurn = 64
 
     public let tls: TLSContext?
@@ -19,17 +19,17 @@ public final class MQTTConnection {
     private var inbound = [UInt8](repeating: 0, count: chunk)
     private var plain: [UInt8] = []
     private var events: [MQTTEvent] = []
-    /// Nothing can be sent any more; there may be something left to read.
+    /// True if nothing can be sent any more; unread octets may remain.
     private var hasEnded = false
 
-    /// Begins a session on a socket that has just been connected.
+    /// Starts a session on a connected socket.
     ///
     /// - Parameters:
-    ///   - socket: Taken over.
-    ///   - tls: Secures the connection.
-    ///   - options: The contents of CONNECT.
-    ///   - now: The time, from any fixed instant.
-    /// - Throws: ``MQTTConnectionError`` when CONNECT cannot be written, or TLS cannot begin.
+    /// - socket: The socket, which the connection owns from now on.
+    /// - tls: The TLS context that secures the connection.
+    /// - options: The contents of CONNECT.
+    /// - now: The time since any fixed instant.
+    /// - Throws: ``MQTTConnectionError`` if CONNECT cannot be written or TLS cannot start.
     public init(
         _ socket: StreamSocket,
         _ tls: TLSContext?,
@@ -50,24 +50,24 @@ public final class MQTTConnection {
     /// True if everything is sent.
     public var isClear: Bool { session.outbound.isEmpty && secured?.wantsToSend != true }
 
-    /// The readiness for which the socket is to be watched.
+    /// The readiness that the socket is to be watched for.
     public var interest: DescriptorEvents {
         var interest: DescriptorEvents = isCongested ? [] : .readable
         if canSend { interest.insert(.writable) }
         return interest
     }
 
-    /// True while the broker does not read what we owe it, in acknowledgements or in TLS records.
+    /// True while the broker leaves acknowledgements or TLS records unread.
     private var isCongested: Bool { session.isCongested || secured?.isCongested == true }
 
-    /// During a handshake, only TLS knows whether there is something to send.
+    /// True if something can be sent; during a handshake only TLS decides that.
     private var canSend: Bool {
         guard !hasEnded else { return false }
         guard let secured else { return !session.outbound.isEmpty }
         return secured.wantsToSend || secured.isEstablished && !session.outbound.isEmpty
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     public func takeEvents() -> [MQTTEvent] {
         guard !events.isEmpty else { return [] }
         defer { events.removeAll(keepingCapacity: true) }
@@ -76,14 +76,14 @@ public final class MQTTConnection {
 
     // MARK: - In
 
-    /// Reads what the broker sent; see ``takeEvents()``, also after an error.
+    /// Reads the broker's packets; see ``takeEvents()``, also after an error.
     ///
-    /// - Throws: ``MQTTConnectionError`` when the connection has ended, or has to.
+    /// - Throws: ``MQTTConnectionError`` if the connection has ended or has to end.
     public func receive(at now: Duration) throws(MQTTConnectionError) {
         do throws(MQTTConnectionError) {
             for _ in 0..<Self.chunksPerTurn where try receiveChunk(at: now) < Self.chunk { return }
         } catch {
-            // It may say why.
+            // The last packet may give the reason.
             farewell(at: now)
             throw error
         }
@@ -114,14 +114,14 @@ public final class MQTTConnection {
         if !wasConnected, session.isConnected { adoptKeepalive() }
     }
 
-    /// A broker may want to hear from us more often; never more seldom than we want to.
+    /// Shortens the keepalive to the broker's wish; never lengthens it.
     private func adoptKeepalive() {
         guard case .connected(_, _, let limits) = events.last(where: { $0.isConnected }) else { return }
         guard let seconds = limits.keepalive, seconds > 0 else { return }
         keepalive.interval = min(options.keepalive, .seconds(Int64(seconds)))
     }
 
-    /// Tells the broker's kernel at once what has come, and reads what that sets free.
+    /// Acknowledges received segments to the broker's kernel at once, and reads the octets released by that.
     public func receiveFurther(at now: Duration) throws(MQTTConnectionError) {
         socket.acknowledgeSegments()
         try receive(at: now)
@@ -142,19 +142,19 @@ public final class MQTTConnection {
         try session.unsubscribe(from: filter)
     }
 
-    /// Returns the number of messages of QoS 0 that the kernel has taken since the last call.
+    /// Returns the number of messages of QoS 0 that the kernel has accepted since the last call.
     public func takeSentCount() -> Int { session.takeSentCount() }
 
-    /// Sends what the kernel takes; a connection that has ended is told by the next ``receive(at:)``.
+    /// Sends as much as the kernel accepts; the next ``receive(at:)`` reports an ended connection.
     ///
-    /// - Throws: ``MQTTConnectionError`` when TLS fails.
+    /// - Throws: ``MQTTConnectionError`` if TLS fails.
     public func flush(at now: Duration) throws(MQTTConnectionError) {
         while canSend {
             let before = secured?.sentCount ?? 0
             guard let count = try send() else { return endSending() }
             session.outbound.remove(count)
             if count > 0 || secured?.sentCount ?? 0 > before { keepalive.sent(at: now) }
-            // With TLS, further records follow those that are sent.
+            // With TLS, further records may follow the sent ones.
             guard secured != nil, count > 0 else { return }
         }
     }
@@ -164,7 +164,7 @@ public final class MQTTConnection {
         return try secured.send(session.outbound.unsent, to: socket)
     }
 
-    /// Nothing is sent any more; what the broker said before can still be read.
+    /// Ends sending; packets that the broker sent before can still be read.
     public func endSending() {
         hasEnded = true
         session.outbound.removeAll()
@@ -173,12 +173,12 @@ public final class MQTTConnection {
 
     // MARK: - Time
 
-    /// When ``tick(at:)`` has something to do.
+    /// The time of the next ``tick(at:)``.
     public var deadline: Duration? { isConnected ? keepalive.deadline(isClear: isClear) : nil }
 
     /// Pings the broker after a silence.
     ///
-    /// - Throws: ``MQTTConnectionError`` when it does not answer, or takes nothing.
+    /// - Throws: ``MQTTConnectionError`` if the broker does not answer or reads nothing.
     public func tick(at now: Duration) throws(MQTTConnectionError) {
         guard isConnected else { return }
         switch keepalive.verdict(isClear: isClear, at: now) {
@@ -192,15 +192,15 @@ public final class MQTTConnection {
         }
     }
 
-    /// Sends DISCONNECT if all before it can be sent at once, so that the broker does not publish the will.
+    /// Sends DISCONNECT if all octets before it can be sent at once, so that the broker does not publish the will.
     public func disconnect(at now: Duration) {
         session.disconnect()
         farewell(at: now)
     }
 
-    /// Sends what is left to be sent, such as the DISCONNECT after a violation, and nothing further.
+    /// Sends the remaining octets, such as DISCONNECT after a violation, and nothing further.
     ///
-    /// What has come and was not read is discarded: the kernel would else reset the connection, DISCONNECT with it.
+    /// Unread input is discarded. Otherwise the kernel would reset the connection and drop DISCONNECT.
     private func farewell(at now: Duration) {
         guard !hasEnded else { return }
         try? flush(at: now)

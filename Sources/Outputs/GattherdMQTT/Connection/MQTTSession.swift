@@ -1,6 +1,6 @@
-/// An event of a session with a broker.
+/// An event of an MQTT session.
 public enum MQTTEvent: Hashable, Sendable {
-    /// CONNACK; the broker's own words, if any, say more than the reason.
+    /// CONNACK; the broker's reason string, if any, says more than the reason code.
     case connected(MQTTReason, text: String?, BrokerLimits)
     /// PUBACK.
     case acknowledged(identifier: UInt16, MQTTReason)
@@ -13,13 +13,13 @@ public enum MQTTEvent: Hashable, Sendable {
     case disconnected(MQTTReason, text: String?)
 }
 
-/// The client's side of one session, without any I/O: octets in, events and octets out.
+/// The client's side of one MQTT session, without any I/O: octets in, events and octets out.
 ///
-/// The session begins with CONNECT in ``outbound``. Messages of QoS 1 are acknowledged when they have come as a whole.
+/// The session starts with CONNECT in ``outbound``. Complete messages of QoS 1 are acknowledged.
 public struct MQTTSession: Sendable {
-    /// MQTT knows no longer packets (section 2.1.4).
+    /// The maximum packet length of MQTT (section 2.1.4).
     private static let longestPacket = 5 + 0xFFF_FFFF
-    /// Acknowledgements that the broker may leave unread before nothing more of it is read; in octets.
+    /// The octets of unread acknowledgements from which nothing more is read from the broker.
     private static let owedLimit = 262_144
 
     private enum Phase {
@@ -33,22 +33,24 @@ public struct MQTTSession: Sendable {
     private var decoder: PacketDecoder
     private var identifiers = PacketIdentifiers()
     private var limits = BrokerLimits()
-    /// Messages that wait until the broker takes another one of QoS 1, and the messages of QoS 0 behind them.
+    /// Messages beyond the broker's receive maximum, and the messages of QoS 0 behind them.
     private var waiting: [(octets: [UInt8], identifier: UInt16)] = []
     private var firstWaiting = 0
     /// The identifiers in ``waiting``.
     private var waitingIdentifiers: Set<UInt16> = []
     /// The ends of the messages of QoS 0 in ``outbound``, in order.
     private var unacknowledgedEnds: [Int] = []
-    /// A packet's properties, while it is made.
+    /// The buffer for a packet's properties.
     private var properties: [UInt8] = []
-    /// Octets that were not sent yet.
+    /// The octets that are not sent yet.
     public internal(set) var outbound = OutboundOctets()
     /// The octets of acknowledgements since ``outbound`` was last empty.
     private var owed = 0
     private(set) var pongs = 0
 
-    /// - Throws: ``MQTTRefusal`` when CONNECT cannot be written.
+    /// Creates a session.
+    ///
+    /// - Throws: ``MQTTRefusal`` if CONNECT cannot be written.
     public init(_ options: MQTTOptions) throws(MQTTRefusal) {
         version = options.version
         decoder = PacketDecoder(options.version)
@@ -56,16 +58,16 @@ public struct MQTTSession: Sendable {
     }
 
     public var isConnected: Bool { phase == .connected }
-    /// True while the broker does not read what we owe it.
+    /// True while the broker leaves too many acknowledgements unread.
     var isCongested: Bool { owed > Self.owedLimit && !outbound.isEmpty }
 
     // MARK: - In
 
-    /// Takes the next octets of the broker.
+    /// Processes the next octets of the broker.
     ///
     /// - Parameters:
-    ///   - octets: Any part of what it sends, in order.
-    ///   - events: Takes what they mean; what was valid before a violation counts.
+    /// - octets: Any part of the broker's stream, in order.
+    /// - events: Receives the events; those before a violation are valid.
     /// - Throws: ``MQTTViolation``; DISCONNECT with its reason is then the last packet in ``outbound``.
     public mutating func receive(_ octets: ArraySlice<UInt8>, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
         guard phase != .ended else { return }
@@ -120,12 +122,12 @@ public struct MQTTSession: Sendable {
 
     // MARK: - Out
 
-    /// Appends a message, which goes out when the broker has room for it.
+    /// Appends a message, which is sent when the broker has room for it.
     ///
     /// - Parameters:
-    ///   - message: The message.
-    ///   - qos: 0 or 1.
-    /// - Returns: The packet's identifier, which will be acknowledged; 0 with QoS 0.
+    /// - message: The message.
+    /// - qos: 0 or 1.
+    /// - Returns: The packet identifier to be acknowledged; 0 with QoS 0.
     /// - Throws: ``MQTTRefusal``; nothing was appended then.
     public mutating func publish(_ message: PublishPacket, qos: Int) throws(MQTTRefusal) -> UInt16 {
         guard isConnected else { throw .notConnected }
@@ -161,10 +163,10 @@ public struct MQTTSession: Sendable {
         return count
     }
 
-    /// Messages in flight whose acknowledgement the broker owes.
+    /// The number of messages in flight without an acknowledgement.
     private var unacknowledged: Int { identifiers.publishCount - waitingIdentifiers.count }
 
-    /// The broker has room again (MQTT 5, section 4.9).
+    /// Sends waiting messages when the broker has room again (MQTT 5, section 4.9).
     private mutating func admit() {
         while hasWaiting, case let (octets, identifier) = waiting[firstWaiting],
             identifier == 0 || unacknowledged < limits.receiveMaximum
@@ -182,8 +184,8 @@ public struct MQTTSession: Sendable {
 
     /// Subscribes to one filter.
     ///
-    /// - Returns: The identifier that the event ``MQTTEvent/subscribed(identifier:_:)`` will have.
-    /// - Throws: ``MQTTRefusal``.
+    /// - Returns: The identifier of the later event ``MQTTEvent/subscribed(identifier:_:)``.
+    /// - Throws: ``MQTTRefusal`` if SUBSCRIBE cannot be written.
     public mutating func subscribe(
         to filter: String,
         _ options: SubscriptionOptions
@@ -195,10 +197,10 @@ public struct MQTTSession: Sendable {
         return identifier
     }
 
-    /// Ends the subscription to one filter.
+    /// Unsubscribes from one filter.
     ///
-    /// - Returns: The identifier that the event ``MQTTEvent/unsubscribed(identifier:)`` will have.
-    /// - Throws: ``MQTTRefusal``.
+    /// - Returns: The identifier of the later event ``MQTTEvent/unsubscribed(identifier:)``.
+    /// - Throws: ``MQTTRefusal`` if UNSUBSCRIBE cannot be written.
     public mutating func unsubscribe(from filter: String) throws(MQTTRefusal) -> UInt16 {
         guard isConnected else { throw .notConnected }
         guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
@@ -229,18 +231,18 @@ public struct MQTTSession: Sendable {
 
 /// The octets that wait to be sent.
 public struct OutboundOctets: Sendable {
-    /// More memory than this is not kept when all is sent.
+    /// The maximum capacity that is kept when all is sent.
     private static let keptCapacity = 1 << 18
 
     var octets: [UInt8] = []
-    /// Those of them that were sent.
+    /// The number of sent octets in the buffer.
     private var head = 0
-    /// All octets so far, and those of them that were sent.
+    /// The number of octets ever appended.
     public private(set) var appended = 0
     public private(set) var sent = 0
 
     public var isEmpty: Bool { head == octets.count }
-    /// What is to be sent.
+    /// The octets to be sent.
     var unsent: ArraySlice<UInt8> { octets[head...] }
 
     mutating func append(_ more: some Collection<UInt8>) {
@@ -248,7 +250,7 @@ public struct OutboundOctets: Sendable {
         count(more.count)
     }
 
-    /// Counts octets that were appended to `octets` itself.
+    /// Counts octets that were appended to `octets` directly.
     mutating func count(_ count: Int) {
         appended += count
     }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A connected TCP socket that does not block; closed when it goes away.
+/// A connected, non-blocking TCP socket, which closes on deinitialisation.
 public final class StreamSocket: Sendable {
     public let descriptor: Int32
 
@@ -16,11 +16,11 @@ public final class StreamSocket: Sendable {
     /// Connects to a numeric address.
     ///
     /// - Parameters:
-    ///   - address: As ``HostAddresses/resolve(_:)`` gave it.
-    ///   - port: The server's port.
-    ///   - limit: The longest that this blocks.
+    /// - address: An address from ``HostAddresses/resolve(_:)``.
+    /// - port: The server's port.
+    /// - limit: The maximum time that the call blocks.
     /// - Returns: The connected socket.
-    /// - Throws: ``MQTTConnectionError`` when there is no connection within `limit`.
+    /// - Throws: ``MQTTConnectionError`` if there is no connection within `limit`.
     public static func connect(
         to address: String,
         _ port: UInt16,
@@ -42,7 +42,7 @@ public final class StreamSocket: Sendable {
         return socket
     }
 
-    /// A `sockaddr` of an address that ``HostAddresses`` printed.
+    /// The `sockaddr` of an address from ``HostAddresses``.
     private static func socketAddress(
         _ address: String,
         _ port: UInt16
@@ -75,7 +75,7 @@ public final class StreamSocket: Sendable {
         guard code == 0 else { throw .system(code) }
     }
 
-    /// Sends as much as the kernel takes and returns how much that is; `nil` when the connection has ended.
+    /// Sends as much as the kernel accepts and returns the count; `nil` if the connection has ended.
     func send(_ octets: ArraySlice<UInt8>) -> Int? {
         let count = unsafe octets.withUnsafeBytes { raw in
             unsafe Glibc.send(descriptor, raw.baseAddress, raw.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
@@ -84,9 +84,9 @@ public final class StreamSocket: Sendable {
         return errno == EAGAIN || errno == EINTR ? 0 : nil
     }
 
-    /// Takes what has come; `nil` when there is nothing now.
+    /// Receives the available octets; `nil` if there are none now.
     ///
-    /// - Throws: ``MQTTConnectionError/ended`` when nothing more comes, or the system's error.
+    /// - Throws: ``MQTTConnectionError/ended`` at the end of the stream, or the system's error.
     func receive(into buffer: inout [UInt8]) throws(MQTTConnectionError) -> Int? {
         let count = unsafe recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
         if count > 0 { return count }
@@ -95,13 +95,14 @@ public final class StreamSocket: Sendable {
         return nil
     }
 
-    /// Tells the other side's kernel at once which segments have come, `tcp(7)`: until it knows, Nagle's algorithm may
-    /// hold back what the broker wrote after them.
+    /// Acknowledges received segments to the peer's kernel at once, see `tcp(7)`.
+    ///
+    /// Without it, Nagle's algorithm may hold back the broker's next octets.
     func acknowledgeSegments() {
         set(Int32(IPPROTO_TCP), TCP_QUICKACK)
     }
 
-    /// Ends sending, or both directions; what the other side has sent before can still be read.
+    /// Shuts down sending, or both directions; received octets can still be read.
     func end(both: Bool) {
         shutdown(descriptor, Int32(both ? SHUT_RDWR : SHUT_WR))
     }
@@ -112,23 +113,23 @@ public final class StreamSocket: Sendable {
     }
 }
 
-/// The reason why a connection cannot be made, or cannot go on.
+/// The reason why a connection cannot be made or continued.
 public enum MQTTConnectionError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The broker closed it.
+    /// The broker closed the connection.
     case ended
     /// An error number of the kernel.
     case system(Int32)
-    /// The broker broke the protocol.
+    /// The broker violated the protocol.
     case violation(MQTTViolation)
     /// TLS failed; ``TLSContext/complaint`` says more.
     case security
     /// CONNECT cannot be written.
     case refusal(MQTTRefusal)
     case pingUnanswered
-    /// The broker has taken nothing for so long.
+    /// The broker has read nothing for this time.
     case stalled(Duration)
 
-    /// True if the other side closed or reset the connection.
+    /// True if the peer closed or reset the connection.
     public var isEndOfConnection: Bool {
         switch self {
         case .ended, .security, .system(ECONNRESET), .system(EPIPE): true

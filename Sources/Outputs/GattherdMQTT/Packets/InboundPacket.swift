@@ -1,15 +1,15 @@
 /// The limits that a broker stated in CONNACK; MQTT 3.1.1 states none.
 public struct BrokerLimits: Hashable, Sendable {
-    /// Messages of QoS 1 that may be unacknowledged.
+    /// The maximum number of unacknowledged messages of QoS 1.
     public var receiveMaximum = 65_535
-    /// The keepalive in seconds, if the broker wants another one than ours.
+    /// The broker's keepalive in seconds, if it differs from ours.
     public var keepalive: UInt16?
     public var canRetain = true
-    /// True if the broker acknowledges publishes.
+    /// True if the broker accepts QoS 1.
     public var takesQoS1 = true
-    /// The highest topic alias that the broker knows.
+    /// The highest topic alias that the broker accepts.
     public var topicAliases = 0
-    /// The longest packet, in octets.
+    /// The maximum packet size, in octets.
     public var maximumPacket = Int.max
 
     public init() {}
@@ -24,19 +24,19 @@ public struct BrokerLimits: Hashable, Sendable {
     }
 }
 
-/// A message on one of our subscriptions.
+/// A received message.
 public struct BrokerMessage: Hashable, Sendable {
-    /// Empty when topic or properties are longer than is kept.
+    /// The topic; empty if the topic or the properties are too long.
     public var topic: String
-    /// The first ``maximum`` + 1 octets.
+    /// The first ``maximum`` + 1 octets of the payload.
     public var payload: [UInt8]
-    /// The payload's length; more than ``payload`` has for a long one.
+    /// The payload's full length, also if ``payload`` is cut off.
     public var length: Int
     public var isRetained: Bool
     public var responseTopic: String?
     public var correlation: [UInt8]?
 
-    /// The longest payload that is kept.
+    /// The maximum payload length that is kept.
     public static let maximum = 4096
 
     public init(
@@ -56,7 +56,7 @@ public struct BrokerMessage: Hashable, Sendable {
     }
 }
 
-/// A packet that a broker sent, complete and well formed.
+/// A complete and well-formed packet from a broker.
 enum InboundPacket: Hashable {
     case connectAnswer(MQTTReason, text: String?, BrokerLimits)
     /// PUBACK.
@@ -73,7 +73,7 @@ enum InboundPacket: Hashable {
 }
 
 extension InboundPacket {
-    /// The packet's name, by its first byte, if a broker may send it with these flags.
+    /// The packet's name by its first byte; throws if a broker may not send it with these flags.
     static func name(_ first: UInt8, _ version: MQTTVersion) throws(MQTTViolation) -> StaticString {
         let name: StaticString
         switch first >> 4 {
@@ -100,7 +100,7 @@ extension InboundPacket {
         }
     }
 
-    /// Reads a packet's body, which is here as a whole; not of a PUBLISH.
+    /// Reads the complete body of a packet other than PUBLISH.
     init(_ first: UInt8, _ reader: consuming PacketReader, _ version: MQTTVersion) throws(MQTTViolation) {
         switch first >> 4 {
         case 2: self = try Self.connectAnswer(&reader, version)
@@ -113,7 +113,9 @@ extension InboundPacket {
         try reader.end()
     }
 
-    /// A broker that does not know MQTT 5 refuses it in the form of MQTT 3.1.1, without properties.
+    /// Reads CONNACK.
+    ///
+    /// A broker without MQTT 5 answers in the format of MQTT 3.1.1, without properties.
     private static func connectAnswer(
         _ reader: inout PacketReader,
         _ version: MQTTVersion
@@ -141,7 +143,7 @@ extension InboundPacket {
         return .acknowledgement(identifier: identifier, reason)
     }
 
-    /// Each SUBSCRIBE of ours has one filter.
+    /// Reads SUBACK; each SUBSCRIBE of ours has one filter.
     private static func subscribed(
         _ reader: inout PacketReader,
         _ version: MQTTVersion

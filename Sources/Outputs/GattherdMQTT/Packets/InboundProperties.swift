@@ -1,16 +1,16 @@
-/// A packet's kind, as far as the properties that it may have depend on it.
+/// The kinds of packets, as far as their allowed properties differ.
 struct PropertyPlaces: OptionSet {
     let rawValue: UInt8
 
     static let connectAnswer = Self(rawValue: 1)
     static let publish = Self(rawValue: 2)
-    /// PUBACK, SUBACK, UNSUBACK.
+    /// PUBACK, SUBACK and UNSUBACK.
     static let acknowledgement = Self(rawValue: 4)
     static let disconnect = Self(rawValue: 8)
     static let all: Self = [.connectAnswer, .publish, .acknowledgement, .disconnect]
 }
 
-/// The properties of a packet that the broker sent (MQTT 5, section 2.2.2); those without use here are only checked.
+/// The properties of a received packet (MQTT 5, section 2.2.2); unused properties are only validated.
 struct InboundProperties {
     var receiveMaximum: UInt16?
     var maximumQoS: UInt8?
@@ -85,7 +85,7 @@ struct InboundProperties {
         }
     }
 
-    /// Each property of one byte is a flag.
+    /// Stores a property of one byte; all of them are flags.
     private mutating func keep(
         _ flag: UInt8,
         _ identifier: Int,
@@ -135,7 +135,7 @@ struct InboundProperties {
         .protocolError("\(packet) has a property '\(rule.name)' of a value that is not allowed")
     }
 
-    /// Table 2-4, as far as a client can meet them; authentication exchanges are never begun here.
+    /// The rules of table 2-4 that concern a client; this client never starts an authentication exchange.
     private static func rule(_ identifier: Int) -> Rule? {
         switch identifier {
         case 0x01: Rule(name: "Payload Format Indicator", kind: .byte, places: .publish)

@@ -75,7 +75,7 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     ]
 }
 
-/// A packet of the broker that breaks the protocol; the connection cannot go on.
+/// A protocol violation by the broker, which ends the connection.
 public struct MQTTViolation: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason that MQTT 5 has for the defect; sent with DISCONNECT.
     public let reason: MQTTReason
@@ -95,15 +95,15 @@ public struct MQTTViolation: Error, Hashable, Sendable, CustomStringConvertible 
 
 /// A message or subscription that cannot be sent; nothing of it was written.
 public enum MQTTRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The packet's size in bytes, and the most that the broker takes.
+    /// The packet's size in bytes, and the broker's maximum.
     case tooLarge(Int, limit: Int)
     /// The topic is empty, too long, or has a wildcard or a NUL.
     case invalidTopic
     /// A text or binary field of more than 65,535 bytes.
     case tooLong(String)
-    /// All 65,535 packet identifiers wait for the broker.
+    /// All 65,535 packet identifiers are in use.
     case noIdentifier
-    /// There is no session.
+    /// No session exists.
     case notConnected
 
     public var description: String {

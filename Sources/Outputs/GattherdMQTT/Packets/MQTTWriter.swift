@@ -1,10 +1,10 @@
-/// The version of MQTT that is spoken.
+/// The MQTT version of the connection.
 public enum MQTTVersion: Hashable, Sendable {
     case v311
     case v5
 }
 
-/// The message that the broker publishes with QoS 1 when we vanish.
+/// The message that the broker publishes with QoS 1 when the connection is lost.
 public struct BrokerWill: Hashable, Sendable {
     public var topic: String
     public var payload: String
@@ -24,7 +24,7 @@ public struct MQTTOptions: Sendable {
     public var username: String?
     public var password: String?
     public var will: BrokerWill?
-    /// The longest silence of ours that the broker accepts, 1 s to 65,535 s.
+    /// The longest silence of the client, 1 s to 65,535 s.
     public var keepalive = Duration.seconds(30)
     /// The shortest wait for PINGRESP, and for a broker that reads nothing.
     public var answerPatience = Duration.seconds(10)
@@ -39,13 +39,13 @@ public struct MQTTOptions: Sendable {
 
 /// The options of a subscription; MQTT 3.1.1 has the QoS only.
 public struct SubscriptionOptions: Hashable, Sendable {
-    /// The highest QoS in which messages come: 0 or 1.
+    /// The maximum QoS of received messages: 0 or 1.
     public var qos: UInt8
-    /// True if our own messages do not come.
+    /// True if the client's own messages are excluded (No Local).
     public var excludesOwn: Bool
-    /// True if messages keep the retain flag that they were published with.
+    /// True if messages keep the retain flag they were published with (Retain As Published).
     public var keepsRetainFlag: Bool
-    /// True if messages that are retained already do not come.
+    /// True if existing retained messages are excluded (Retain Handling).
     public var excludesRetained: Bool
 
     public init(
@@ -68,10 +68,11 @@ public struct SubscriptionOptions: Hashable, Sendable {
 
 /// The types of MQTT (MQTT 5, section 1.5), and the packets that a client sends besides PUBLISH.
 enum MQTTWriter {
-    /// Messages of QoS 1 that a broker may send before we acknowledge one.
+    /// The maximum number of unacknowledged messages of QoS 1 from the broker.
     static let receiveMaximum: UInt16 = 100
-    /// The longest packet that a broker of MQTT 5 may send, in octets; far more than is kept, so that whoever sends us
-    /// something long is told why it is refused.
+    /// The maximum packet size for a broker of MQTT 5, in octets.
+    ///
+    /// The size is far above the kept part, so that senders of long messages receive a refusal.
     static let maximumPacket: UInt32 = 8 << 20
 
     static func connect(_ options: MQTTOptions) throws(MQTTRefusal) -> [UInt8] {
@@ -106,7 +107,7 @@ enum MQTTWriter {
         return flags
     }
 
-    /// The broker is told how much we take, and that we know no topic aliases, which is the default.
+    /// Appends the limits of this client; the default of no topic aliases is left out.
     private static func appendConnectProperties(to body: inout [UInt8]) {
         body += [8, 0x21]
         append(receiveMaximum, to: &body)
@@ -136,7 +137,7 @@ enum MQTTWriter {
         return packet(0xA2, body)
     }
 
-    /// MQTT 3.1.1 knows no reasons.
+    /// Encodes DISCONNECT; MQTT 3.1.1 has no reasons.
     static func disconnect(_ reason: MQTTReason, _ version: MQTTVersion) -> [UInt8] {
         version == .v5 && reason != .success ? [0xE0, 1, reason.rawValue] : [0xE0, 0]
     }
@@ -157,13 +158,13 @@ enum MQTTWriter {
         append(UInt16(truncatingIfNeeded: long), to: &octets)
     }
 
-    /// The text has been checked to have at most 65,535 octets.
+    /// Appends a text, which has been checked to have at most 65,535 octets.
     static func append(_ text: String, to octets: inout [UInt8]) {
         append(UInt16(truncatingIfNeeded: text.utf8.count), to: &octets)
         octets.append(contentsOf: text.utf8)
     }
 
-    /// As ``append(_:to:)``.
+    /// Appends binary data, checked as for ``append(_:to:)``.
     static func append(binary: [UInt8], to octets: inout [UInt8]) {
         append(UInt16(truncatingIfNeeded: binary.count), to: &octets)
         octets.append(contentsOf: binary)

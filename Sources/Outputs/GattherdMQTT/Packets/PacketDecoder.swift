@@ -1,24 +1,24 @@
-/// Cuts what a broker sends into packets, however it is split.
+/// Decodes the broker's stream into packets, wherever it is split.
 ///
-/// The memory is bounded: of a message no more than ``BrokerMessage/maximum`` + 1 octets of payload are kept, and a topic
-/// and properties up to ``headLimit``; the rest is counted and skipped. Another packet than a message that is longer than
-/// ``packetLimit`` is a violation.
+/// The memory is bounded. Of a message, at most ``BrokerMessage/maximum`` + 1 octets of payload are kept, and a topic
+/// and properties up to ``headLimit``; the rest is counted and skipped. Any other packet longer than ``packetLimit`` is
+/// a violation.
 struct PacketDecoder {
-    /// The longest packet other than a message that is taken; in octets.
+    /// The maximum length of a packet other than a message, in octets.
     static let packetLimit = 262_144
-    /// The longest properties of a message that are read.
+    /// The maximum length of a message's properties that are read.
     static let headLimit = 196_608
-    /// More memory than this is not kept after an incomplete packet.
+    /// The maximum capacity that is kept after an incomplete packet.
     private static let keptCapacity = 16_384
 
     private let version: MQTTVersion
     /// An incomplete packet, or the incomplete head of a message.
     private var pending: [UInt8] = []
-    /// How many octets `pending` needs before more can be told.
+    /// The number of octets that `pending` needs before the next step.
     private var demand = 0
     private var message: IncomingMessage?
 
-    /// A message whose payload has not come as a whole.
+    /// A message with an incomplete payload.
     private struct IncomingMessage {
         var content: BrokerMessage
         let identifier: UInt16
@@ -26,10 +26,10 @@ struct PacketDecoder {
     }
 
     private enum Step {
-        /// More can be told when so many octets are here.
+        /// More octets are needed: `demand` in total.
         case incomplete(demand: Int)
         case packet(InboundPacket, size: Int)
-        /// The payload follows.
+        /// The head is complete, and the payload follows.
         case message(IncomingMessage, size: Int)
     }
 
@@ -37,14 +37,14 @@ struct PacketDecoder {
         self.version = version
     }
 
-    /// The octets that there is memory for.
+    /// The number of octets that memory is reserved for.
     var memory: Int { pending.capacity + (message?.content.payload.capacity ?? 0) }
 
     /// Decodes the next octets.
     ///
     /// - Parameters:
-    ///   - octets: The octets after those of the last call.
-    ///   - take: Called for each complete packet, in order; those before a violation are valid.
+    /// - octets: The octets after those of the last call.
+    /// - take: Receives each complete packet, in order; those before a violation are valid.
     /// - Throws: ``MQTTViolation`` of a packet, or of `take`; the decoder cannot be used afterwards.
     mutating func decode(
         _ octets: ArraySlice<UInt8>,
@@ -62,7 +62,7 @@ struct PacketDecoder {
         }
     }
 
-    /// Nothing of an earlier call is left: packets are read where they are.
+    /// Decodes packets without copying, as no earlier octets are pending.
     private mutating func decodeInPlace(
         _ rest: inout ArraySlice<UInt8>,
         _ take: (InboundPacket) throws(MQTTViolation) -> Void
@@ -94,7 +94,7 @@ struct PacketDecoder {
         }
     }
 
-    /// Hands a packet over, or goes on with a message's payload; returns the octets that this took.
+    /// Emits a packet or continues a message's payload; returns the number of octets used.
     private mutating func finish(
         _ step: Step,
         _ take: (InboundPacket) throws(MQTTViolation) -> Void
@@ -131,7 +131,7 @@ struct PacketDecoder {
 
     // MARK: - One packet
 
-    /// Reads the packet at the beginning of `octets`, as far as it is there.
+    /// Reads the packet at the beginning of `octets`, as far as it is available.
     private static func step(_ octets: ArraySlice<UInt8>, _ version: MQTTVersion) throws(MQTTViolation) -> Step {
         guard let first = octets.first else { return .incomplete(demand: 2) }
         let name = try InboundPacket.name(first, version)
@@ -146,7 +146,7 @@ struct PacketDecoder {
         return .packet(try InboundPacket(first, reader, version), size: start + length)
     }
 
-    /// MQTT 3.1.1 has one length for each packet; none of MQTT 5 needs to be long.
+    /// Checks a packet's length: MQTT 3.1.1 has fixed lengths, and no packet of MQTT 5 needs to be long.
     private static func check(_ length: Int, of first: UInt8, _ name: StaticString) throws(MQTTViolation) {
         guard length <= packetLimit else {
             throw MQTTViolation(.packetTooLarge, "\(name) of \(length) octets")
@@ -177,13 +177,13 @@ struct PacketDecoder {
     }
 }
 
-/// The octets before the payload of a PUBLISH, as far as they are here.
+/// The available octets before the payload of a PUBLISH.
 private struct MessageHead {
     let version: MQTTVersion
     let hasIdentifier: Bool
-    /// How many octets are needed to tell more.
+    /// The number of octets needed for the next step.
     private(set) var demand = 2
-    /// The properties' length when they are too long to be read.
+    /// The properties' length if they are too long to be read.
     private(set) var skipped = 0
 
     init(_ version: MQTTVersion, hasIdentifier: Bool) {
@@ -191,13 +191,13 @@ private struct MessageHead {
         self.hasIdentifier = hasIdentifier
     }
 
-    /// The size of all that has to be read before the payload; `nil` until ``demand`` octets are here.
+    /// The size of everything before the payload; `nil` until ``demand`` octets are available.
     ///
     /// - Parameters:
-    ///   - body: What is here of the packet's body, and perhaps of the next packets.
-    ///   - length: The body's length.
+    /// - body: The available part of the packet's body, perhaps followed by further packets.
+    /// - length: The body's length.
     /// - Returns: The size in octets.
-    /// - Throws: ``MQTTViolation`` when the head is longer than the body.
+    /// - Throws: ``MQTTViolation`` if the head is longer than the body.
     mutating func size(_ body: ArraySlice<UInt8>, _ length: Int) throws(MQTTViolation) -> Int? {
         let body = body.prefix(length)
         guard try has(2, body, length) else { return nil }
@@ -217,7 +217,7 @@ private struct MessageHead {
         return try has(fixed + size + count, body, length) ? fixed + size + count : nil
     }
 
-    /// Without a topic alias, for which we have no room, there has to be a topic.
+    /// Reads the topic, which must not be empty: this client accepts no topic aliases.
     func topic(_ reader: inout PacketReader) throws(MQTTViolation) -> String {
         let topic = try reader.text()
         guard !topic.utf8.contains(where: { "+#".utf8.contains($0) }) else {

@@ -1,4 +1,4 @@
-/// The packet identifiers of one connection: which are free, and which packet each of the others belongs to.
+/// The packet identifiers of one connection and the packets that own them.
 struct PacketIdentifiers {
     /// The packet that waits for its acknowledgement.
     enum Owner: UInt8 {
@@ -12,10 +12,10 @@ struct PacketIdentifiers {
     private var last: UInt16 = 0
     private var hasWrapped = false
     private(set) var count = 0
-    /// The messages among them.
+    /// The number of identifiers that belong to messages.
     private(set) var publishCount = 0
 
-    /// Reserves a free identifier; `nil` when there is none.
+    /// Reserves a free identifier; `nil` if there is none.
     mutating func reserve(_ owner: Owner) -> UInt16? {
         guard count < 65_535 else { return nil }
         repeat {
@@ -29,10 +29,10 @@ struct PacketIdentifiers {
         return last
     }
 
-    /// Frees an identifier that the broker acknowledged, or whose packet was not written.
+    /// Frees an identifier after its acknowledgement, or if its packet was not written.
     ///
     /// - Returns: False if its packet was acknowledged before.
-    /// - Throws: ``MQTTViolation`` when it was never used on this connection, or for another kind of packet.
+    /// - Throws: ``MQTTViolation`` if it was never used on this connection, or for another kind of packet.
     mutating func release(_ identifier: UInt16, of owner: Owner) throws(MQTTViolation) -> Bool {
         let current = Int(identifier) < owners.count ? owners[Int(identifier)] : .nobody
         if current == owner {

@@ -1,4 +1,4 @@
-/// The types of MQTT (MQTT 5, section 1.5), read one after the other from a packet's bytes.
+/// A reader of MQTT's types (MQTT 5, section 1.5) in a packet's bytes.
 struct PacketReader {
     /// The packet's name, for errors.
     let packet: StaticString
@@ -30,7 +30,7 @@ struct PacketReader {
         return value
     }
 
-    /// A packet identifier, which is never 0.
+    /// Reads a packet identifier, which is never 0.
     mutating func identifier() throws(MQTTViolation) -> UInt16 {
         let identifier = try word()
         guard identifier != 0 else { throw .protocolError("\(packet) has the packet identifier 0") }
@@ -64,11 +64,11 @@ struct PacketReader {
         .malformed("\(packet) ends too early")
     }
 
-    /// The variable byte integer at the beginning of `bytes` and its size; `nil` when it is incomplete.
+    /// The variable byte integer at the beginning of `bytes` and its size; `nil` if it is incomplete.
     ///
     /// Superfluous bytes, which MQTT 5 forbids, are accepted: MQTT 3.1.1 allows them, and nothing is ambiguous.
     ///
-    /// - Throws: ``MQTTViolation`` when it has more than four bytes.
+    /// - Throws: ``MQTTViolation`` if it has more than four bytes.
     static func variableInteger(
         _ bytes: ArraySlice<UInt8>,
         of packet: StaticString

@@ -1,11 +1,11 @@
-/// The properties of a message that we publish; MQTT 5 only.
+/// The properties of a published message; MQTT 5 only.
 public struct MessageProperties: Hashable, Sendable {
     /// True if the content type is `application/json`.
     public var isJSON: Bool
-    /// In seconds.
+    /// The expiry in seconds.
     public var expiry: UInt32?
     public var correlation: [UInt8]?
-    /// The topic's number on this connection.
+    /// The topic's alias on this connection.
     public var alias: UInt16?
     public var user: [UserProperty]
 
@@ -35,9 +35,9 @@ public struct MessageProperties: Hashable, Sendable {
     }
 }
 
-/// A PUBLISH as it goes onto the wire: MQTT 3.1.1 and 5.0, section 3.3.
+/// A PUBLISH packet before encoding: MQTT 3.1.1 and 5.0, section 3.3.
 public struct PublishPacket: Sendable {
-    /// `nil` when the alias in the properties stands for it.
+    /// The topic; `nil` if the alias in the properties replaces it.
     public let topic: String?
     public let payload: ArraySlice<UInt8>
     public let isRetained: Bool
@@ -71,10 +71,10 @@ public struct PublishPacket: Sendable {
     /// Appends the packet, which has passed ``check()``.
     ///
     /// - Parameters:
-    ///   - octets: Takes the packet.
-    ///   - encoded: A buffer for the properties, which must have their length before them; its content is replaced.
-    ///   - identifier: The packet identifier, with QoS 1; 0 for QoS 0.
-    ///   - version: Before MQTT 5 there are no properties.
+    /// - octets: Receives the packet.
+    /// - encoded: A buffer for the properties, which their length must precede; its content is replaced.
+    /// - identifier: The packet identifier, with QoS 1; 0 for QoS 0.
+    /// - version: The MQTT version; MQTT 3.1.1 has no properties.
     func append(
         to octets: inout [UInt8],
         by encoded: inout [UInt8],

@@ -1,17 +1,17 @@
 import COpenSSL
 
-/// Why a certificate is not to be trusted.
+/// The reason why a certificate is not trusted.
 struct CertificateProblem: Hashable {
-    /// One of `X509_V_ERR_…`.
+    /// The error code, one of `X509_V_ERR_…`.
     let code: Int32
-    /// Whose certificate it is, and who signed it.
+    /// The certificate's subject and issuer.
     let subject: String
     let issuer: String
-    /// When it begins and ends to be valid.
+    /// The start and end of its validity.
     let begin: String
     let end: String
 
-    /// What `X509_verify_cert` found.
+    /// Reads the error that `X509_verify_cert` found.
     init(_ store: OpaquePointer) {
         code = unsafe X509_STORE_CTX_get_error(store)
         guard let certificate = unsafe X509_STORE_CTX_get_current_cert(store) else {
@@ -24,7 +24,7 @@ struct CertificateProblem: Hashable {
         end = unsafe Self.text(X509_get0_notAfter(certificate))
     }
 
-    /// What is wrong and what to do, when the certificate should have been for `name`.
+    /// The problem and its remedy, for a certificate expected for `name`.
     func words(expecting name: String) -> String {
         switch code {
         case X509_V_ERR_CERT_HAS_EXPIRED:

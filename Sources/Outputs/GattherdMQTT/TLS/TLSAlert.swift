@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// What the broker says before it ends a TLS connection (RFC 8446, "Alert Protocol").
+/// An alert that the broker sent before it ended a TLS connection (RFC 8446, "Alert Protocol").
 struct TLSAlert: Hashable {
-    /// OpenSSL's: level and description.
+    /// OpenSSL's value: level and description.
     private let value: Int32
     private var description: Int32 { value & 0xFF }
 
@@ -10,10 +10,10 @@ struct TLSAlert: Hashable {
         self.value = value
     }
 
-    /// Not just the end of a connection.
+    /// True for alerts other than a normal end of the connection.
     var isError: Bool { description != SSL3_AD_CLOSE_NOTIFY && description != TLS1_AD_USER_CANCELLED }
 
-    /// What is wrong and what to do; depends on whether we have shown a certificate.
+    /// The problem and its remedy; depends on whether a client certificate was sent.
     func words(hasCertificate: Bool) -> String {
         let said = unsafe String(cString: SSL_alert_desc_string_long(value))
         switch description {
@@ -33,19 +33,19 @@ struct TLSAlert: Hashable {
     }
 }
 
-/// Why a handshake failed on our side, other than for a certificate.
+/// The reason for a handshake failure on our side, other than a certificate.
 struct TLSFailure: Hashable {
     private let error: UInt
 
-    /// Takes OpenSSL's error; `nil` when it is none, or none of the protocol's.
+    /// Reads OpenSSL's error; `nil` if there is none, or none of the protocol.
     init?(_ error: UInt) {
-        // A connection that ended is weather and says nothing about TLS.
+        // A lost connection is common and says nothing about TLS.
         let reason = copenssl_protocol_error(error)
         guard reason != 0, reason != SSL_R_UNEXPECTED_EOF_WHILE_READING else { return nil }
         self.error = error
     }
 
-    /// What is wrong and what to do.
+    /// The problem and its remedy.
     var words: String {
         switch copenssl_protocol_error(error) {
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_PACKET_LENGTH_TOO_LONG:

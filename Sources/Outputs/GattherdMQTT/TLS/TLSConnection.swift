@@ -1,33 +1,33 @@
 import COpenSSL
 
-/// The TLS of one connection, between plain octets and those on the wire; it touches no socket.
+/// The TLS state of one connection, between plain octets and the wire, without a socket.
 ///
-/// Everything that has come is decrypted before more is taken, so nothing is left inside that no socket tells of.
+/// All received octets are decrypted before more are read, so nothing is left inside without a socket event.
 @safe final class TLSConnection {
-    /// Plain octets that are encrypted at once.
+    /// The maximum number of plain octets encrypted at once.
     private static let recordsLimit = 65_536
-    /// Octets that the broker may leave unread before nothing more of it is read.
+    /// The unread encrypted octets from which nothing more is read from the broker.
     private static let sealedLimit = 262_144
 
     private let raw: OpaquePointer
     private let context: TLSContext
-    /// Memory that OpenSSL reads from and writes to; owned by `raw`.
+    /// The memory BIOs that OpenSSL reads from and writes to; owned by `raw`.
     private let incoming: OpaquePointer
     private let outgoing: OpaquePointer
-    /// Octets for the wire that the kernel has not taken.
+    /// The encrypted octets that the kernel has not accepted.
     private var sealed = OutboundOctets()
-    /// The plain octets whose sealed ones are in `sealed`.
+    /// The number of plain octets encrypted in `sealed`.
     private var sealedCount = 0
     private var scratch: [UInt8] = []
 
-    /// Begins a handshake; the first octets for the wire wait at once.
+    /// Starts a handshake; its first octets wait at once.
     init(_ context: TLSContext) throws(MQTTConnectionError) {
         guard let raw = unsafe SSL_new(context.raw) else { throw .security }
         guard let incoming = unsafe BIO_new(BIO_s_mem()), let outgoing = unsafe BIO_new(BIO_s_mem()) else {
             unsafe SSL_free(raw)
             throw .security
         }
-        // An empty memory is not the end of the connection.
+        // An empty BIO is not the end of the connection.
         unsafe copenssl_set_empty_return(incoming, -1)
         unsafe SSL_set_bio(raw, incoming, outgoing)
         unsafe SSL_set_connect_state(raw)
@@ -44,22 +44,22 @@ import COpenSSL
     }
 
     var isEstablished: Bool { unsafe SSL_is_init_finished(raw) == 1 }
-    /// True while the kernel has to take something.
+    /// True while the kernel has to accept octets.
     var wantsToSend: Bool { !sealed.isEmpty }
 
-    /// True while the broker does not read what we owe it, such as answers to key updates.
+    /// True while the broker leaves too many octets unread, such as answers to key updates.
     var isCongested: Bool { sealed.unsent.count > Self.sealedLimit }
 
-    /// The octets for the wire that the kernel has taken.
+    /// The number of encrypted octets that the kernel has accepted.
     var sentCount: Int { sealed.sent }
 
-    /// Takes octets from the wire and gives the plain ones.
+    /// Decrypts octets from the wire.
     ///
     /// - Parameters:
-    ///   - octets: All that was read from the socket.
-    ///   - buffer: Room for plain octets.
-    ///   - take: Called with the buffer and the number of octets in it.
-    /// - Throws: ``MQTTConnectionError/ended`` after the other side's farewell, or what went wrong.
+    /// - octets: All octets read from the socket.
+    /// - buffer: Room for plain octets.
+    /// - take: Called with the buffer and the number of octets in it.
+    /// - Throws: ``MQTTConnectionError/ended`` after the peer's close alert, or the error.
     func receive(
         _ octets: ArraySlice<UInt8>,
         by buffer: inout [UInt8],
@@ -78,13 +78,13 @@ import COpenSSL
         }
     }
 
-    /// Encrypts and sends as much as the kernel takes.
+    /// Encrypts and sends as much as the kernel accepts.
     ///
     /// - Parameters:
-    ///   - octets: Plain octets; what was not reported as sent is to be given again.
-    ///   - socket: Where to.
-    /// - Returns: How many of them are sent; `nil` when the connection has ended.
-    /// - Throws: ``MQTTConnectionError/security``.
+    /// - octets: Plain octets; octets not reported as sent must be passed again.
+    /// - socket: The socket to send to.
+    /// - Returns: The number of sent octets; `nil` if the connection has ended.
+    /// - Throws: ``MQTTConnectionError/security`` if encryption fails.
     func send(_ octets: ArraySlice<UInt8>, to socket: StreamSocket) throws(MQTTConnectionError) -> Int? {
         guard flush(to: socket) else { return nil }
         if sealed.isEmpty, sealedCount == 0, isEstablished, !octets.isEmpty {
@@ -96,7 +96,7 @@ import COpenSSL
         return sealedCount
     }
 
-    /// False when the connection has ended.
+    /// Sends encrypted octets; returns false if the connection has ended.
     private func flush(to socket: StreamSocket) -> Bool {
         guard !sealed.isEmpty else { return true }
         guard let count = socket.send(sealed.unsent) else { return false }
@@ -104,7 +104,7 @@ import COpenSSL
         return true
     }
 
-    /// Encrypts the end of the connection, which follows what was sealed before.
+    /// Encrypts the close alert, which follows the octets encrypted before.
     func end() {
         guard isEstablished else { return }
         ERR_clear_error()
@@ -129,7 +129,7 @@ import COpenSSL
         if code <= 0 { try check(code) }
     }
 
-    /// Returns when OpenSSL only waits for more octets.
+    /// Returns if OpenSSL only waits for more octets; throws otherwise.
     private func check(_ code: Int32) throws(MQTTConnectionError) {
         switch unsafe SSL_get_error(raw, code) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return
@@ -138,7 +138,7 @@ import COpenSSL
         }
     }
 
-    /// Takes what OpenSSL wrote for the wire.
+    /// Collects the octets that OpenSSL wrote for the wire.
     private func collect() {
         while case let count = unsafe BIO_ctrl_pending(outgoing), count > 0 {
             if scratch.count < 16_384 { scratch = [UInt8](repeating: 0, count: 16_384) }

@@ -1,25 +1,25 @@
 import COpenSSL
 import Glibc
 
-/// The keys, authorities and rules of one TLS connection, and the first thing that went wrong with it.
+/// The keys, authorities and rules of one TLS connection, and its first error.
 ///
-/// The broker's name is verified by OpenSSL; ``complaint`` says in words what it did not like.
+/// OpenSSL verifies the broker's name; ``complaint`` describes the problem in words.
 ///
 /// `@unchecked Sendable` is safe: one thread at a time uses it, together with its ``TLSConnection``.
 @safe public final class TLSContext: @unchecked Sendable {
-    /// An `SSL_CTX`.
+    /// The `SSL_CTX`.
     let raw: OpaquePointer
     private let settings: TLSSettings
     /// The name or address in the broker's certificate.
     private let name: String
-    /// The first thing that went wrong, in words.
+    /// The first error, in words.
     public private(set) var complaint: String?
 
     /// Reads the files.
     ///
     /// - Parameters:
-    ///   - settings: The files.
-    ///   - host: The broker's, which its certificate must be for if the settings name no other.
+    /// - settings: The files and rules.
+    /// - host: The broker's host, which its certificate must name unless the settings give another name.
     /// - Throws: ``TLSFileError`` for a file that cannot be used.
     public init(_ settings: TLSSettings, host: String) throws(TLSFileError) {
         guard let raw = unsafe SSL_CTX_new(TLS_client_method()) else {
@@ -30,7 +30,7 @@ import Glibc
         name = settings.serverName ?? host
         let version = settings.minimumVersion == .v13 ? TLS1_3_VERSION : TLS1_2_VERSION
         unsafe copenssl_set_minimum_version(raw, version)
-        // A write would have to wait for what the broker sends.
+        // Without this, a write might have to wait for the broker's octets.
         unsafe copenssl_refuse_renegotiation(raw)
         try trust()
         try identify()
@@ -42,7 +42,7 @@ import Glibc
         unsafe SSL_CTX_free(raw)
     }
 
-    /// Whose signature on the broker's certificate counts.
+    /// Loads the authorities that may sign the broker's certificate.
     private func trust() throws(TLSFileError) {
         guard let file = settings.ca else {
             unsafe SSL_CTX_set_default_verify_paths(raw)
@@ -53,13 +53,13 @@ import Glibc
         }
     }
 
-    /// Who we are.
+    /// Loads the client's certificate and key.
     private func identify() throws(TLSFileError) {
         if let file = settings.certificate, unsafe SSL_CTX_use_certificate_chain_file(raw, file) != 1 {
             throw unusable(.certificate, file, "it must have our certificate in PEM form")
         }
         guard let file = settings.key else { return }
-        // Nobody is asked for a pass phrase.
+        // An empty pass phrase replaces the prompt on the terminal.
         unsafe SSL_CTX_set_default_passwd_cb(raw) { _, _, _, _ in 0 }
         guard unsafe SSL_CTX_use_PrivateKey_file(raw, file, SSL_FILETYPE_PEM) == 1,
             unsafe SSL_CTX_check_private_key(raw) == 1
@@ -84,7 +84,7 @@ import Glibc
         }
     }
 
-    /// The name that a server of many names is told; an address is none.
+    /// The server name for SNI; `nil` for an address.
     var serverName: String? { isAddress ? nil : name }
 
     private var isAddress: Bool {
@@ -94,7 +94,7 @@ import Glibc
 
     private static func words(of code: Int32) -> String { unsafe String(cString: strerror(code)) }
 
-    /// The last error of OpenSSL, in its words.
+    /// OpenSSL's last error, in its words.
     private static func lastError() -> String {
         defer { ERR_clear_error() }
         let words = unsafe ERR_reason_error_string(ERR_peek_last_error())
@@ -102,7 +102,7 @@ import Glibc
     }
 }
 
-/// What OpenSSL tells while it shakes hands.
+/// OpenSSL's callbacks during a handshake.
 extension TLSContext {
     private func observe() {
         let pointer = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -112,7 +112,7 @@ extension TLSContext {
             raw,
             { store, pointer in
                 let isGood = unsafe X509_verify_cert(store)
-                if isGood != 1, let store = unsafe store { unsafe TLSContext.at(pointer)?.note(store) }
+                if isGood != 1, let store = unsafe store { unsafe TLSContext.at(pointer)?.record(store) }
                 return isGood
             },
             pointer
@@ -120,35 +120,35 @@ extension TLSContext {
         unsafe SSL_CTX_set_info_callback(raw) { connection, what, value in
             guard let connection = unsafe connection else { return }
             let pointer = unsafe SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0)
-            unsafe TLSContext.at(pointer)?.note(what, value)
+            unsafe TLSContext.at(pointer)?.record(what, value)
         }
     }
 
-    /// Borrows the context; it outlives the connections that are made with it.
+    /// Borrows the context, which outlives its connections.
     private static func at(_ pointer: UnsafeMutableRawPointer?) -> TLSContext? {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
 
-    private func note(_ what: Int32, _ value: Int32) {
+    private func record(_ what: Int32, _ value: Int32) {
         switch what {
-        case SSL_CB_READ_ALERT: note(TLSAlert(value))
-        case SSL_CB_CONNECT_EXIT where value <= 0: noteError()
+        case SSL_CB_READ_ALERT: record(TLSAlert(value))
+        case SSL_CB_CONNECT_EXIT where value <= 0: recordError()
         default: break
         }
     }
 
-    private func note(_ store: OpaquePointer) {
+    private func record(_ store: OpaquePointer) {
         let verdict = unsafe CertificateProblem(store)
         complaint = complaint ?? verdict.words(expecting: name)
     }
 
-    private func note(_ alert: TLSAlert) {
+    private func record(_ alert: TLSAlert) {
         guard alert.isError else { return }
         complaint = complaint ?? alert.words(hasCertificate: settings.certificate != nil)
     }
 
-    /// An exit without an error only waits for the socket.
-    private func noteError() {
+    /// Records an alert or error; a callback without an error only waits for the socket.
+    private func recordError() {
         complaint = complaint ?? TLSFailure(ERR_peek_last_error())?.words
     }
 }

@@ -1,18 +1,18 @@
-/// How the connection to the broker is secured.
+/// The TLS settings of the connection to the broker.
 public struct TLSSettings: Hashable, Sendable {
-    /// A version of TLS; older ones than these are not safe.
+    /// The minimum version of TLS; older versions are insecure.
     public enum Version: Hashable, Sendable {
         case v12
         case v13
     }
 
-    /// A PEM file with the authorities that may have signed the broker's certificate; `nil`: the system's.
+    /// A PEM file with the authorities for the broker's certificate; `nil` for the system's.
     public var ca: String?
-    /// A PEM file with our certificate, and those of the authorities between, for a broker that demands one.
+    /// A PEM file with the client's certificate and its intermediates, for a broker that demands one.
     public var certificate: String?
     /// A PEM file with the key of ``certificate``, without a pass phrase.
     public var key: String?
-    /// The name or address that the broker's certificate must be for; `nil`: the broker's host.
+    /// The name or address that the broker's certificate must have; `nil` for the broker's host.
     public var serverName: String?
     public var minimumVersion = Version.v12
 
@@ -20,13 +20,13 @@ public struct TLSSettings: Hashable, Sendable {
 
     /// Reads the files as a connection would.
     ///
-    /// - Throws: ``TLSFileError`` for the first that cannot be used.
+    /// - Throws: ``TLSFileError`` for the first file that cannot be used.
     public func check() throws(TLSFileError) {
         _ = try TLSContext(self, host: "localhost")
     }
 }
 
-/// A file that TLS needs cannot be used.
+/// A TLS file that cannot be used.
 public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Role: Hashable, Sendable {
         case ca
@@ -34,8 +34,8 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
         case key
     }
 
-    /// `nil` when it is none of our files.
+    /// The file's role; `nil` if it is none of the configured files.
     public let role: Role?
-    /// What is wrong and what to do.
+    /// The problem and its remedy.
     public let description: String
 }
