@@ -6,23 +6,24 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Brokers that misbehave", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct BrokerFaultTests {
-    /// What a scripted broker acknowledged, and how many sessions it took.
+    /// The acknowledgements of a scripted broker, and the number of its sessions.
     private struct Book: Sendable {
         var seqs: [Int64] = []
         var sessions = 0
         var mostInFlight = 0
-        /// Topics as they were written, and the properties behind them.
+        /// The topics as written, and the properties after them.
         var topics: [String] = []
         var aliases: [[UInt8]] = []
     }
 
     @Test(
-        "A broker that closes at each publish gets every reading in order, once it takes some",
         arguments: [0, 1]
     )
-    func closing(taken: Int) async throws {
+    func `a broker that closes at each publish receives every reading in order once it accepts some`(
+        taken: Int
+    ) async throws {
         let book = Locked(Book())
         let broker = try FakeBroker { client, number in
             book.withLock { $0.sessions += 1 }
@@ -47,8 +48,7 @@ struct BrokerFaultTests {
         #expect(sessions == 11)
     }
 
-    @Test("No more is in flight than a broker takes, and topics become numbers where it knows some")
-    func limits() async throws {
+    @Test func `the broker's receive maximum and topic alias maximum are kept`() async throws {
         let book = Locked(Book())
         // Receive maximum 3, topic alias maximum 1.
         let broker = try FakeBroker { client, _ in
@@ -93,10 +93,13 @@ struct BrokerFaultTests {
     ]
 
     @Test(
-        "Each refusal is said in words, and what somebody has to mend is tried again more slowly",
         arguments: refusals
     )
-    func refused(reason: UInt8, kind: BrokerFault.Kind, words: String) async throws {
+    func `each refusal has its message, and configuration errors are retried more slowly`(
+        reason: UInt8,
+        kind: BrokerFault.Kind,
+        words: String
+    ) async throws {
         let broker = try FakeBroker { client, _ in
             client.accept(reason: reason)
             _ = client.next()
@@ -109,8 +112,7 @@ struct BrokerFaultTests {
         }
     }
 
-    @Test("A broker's farewell is said in words")
-    func farewell() async throws {
+    @Test func `a DISCONNECT with a reason is reported in words`() async throws {
         let broker = try FakeBroker { client, _ in
             client.accept()
             _ = client.next()
@@ -124,8 +126,7 @@ struct BrokerFaultTests {
         }
     }
 
-    @Test("A broker that ends the session without a fault is left as well")
-    func plainFarewell() async throws {
+    @Test func `a DISCONNECT without a failure also ends the session`() async throws {
         let broker = try FakeBroker { client, number in
             client.accept()
             _ = client.next()
@@ -140,8 +141,7 @@ struct BrokerFaultTests {
         #expect(fixture.losses.first?.contains("a gateway of the same name") == true)
     }
 
-    @Test("A message that is longer than the broker takes is counted as dropped")
-    func tooLong() async throws {
+    @Test func `a message longer than the broker's maximum is counted as dropped`() async throws {
         let broker = try FakeBroker { client, _ in
             // Maximum packet size 100.
             client.accept(properties: [0x27, 0, 0, 0, 100])
@@ -158,10 +158,9 @@ struct BrokerFaultTests {
     }
 
     @Test(
-        "What is no MQTT is no session",
         arguments: [Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [0x20, 0xFF, 0xFF, 0xFF, 0xFF], []]
     )
-    func garbage(answer: [UInt8]) async throws {
+    func `an answer that is not MQTT starts no session`(answer: [UInt8]) async throws {
         let broker = try FakeBroker { client, _ in
             _ = client.next()
             client.send(answer)
@@ -173,8 +172,7 @@ struct BrokerFaultTests {
         }
     }
 
-    @Test("A reading that the broker has no room for is published again, in its turn")
-    func quota() async throws {
+    @Test func `a reading that exceeds the broker's quota is published again in its turn`() async throws {
         let book = Locked(Book())
         let broker = try FakeBroker { client, _ in
             client.accept()

@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `A visit leaves no trace`(version: DeliverySettings.Version) async throws {
+    func `a probe leaves no trace`(version: DeliverySettings.Version) async throws {
         let broker = try Broker()
         try await broker.start()
         let subscriber = try await Subscriber(broker)
@@ -32,7 +32,7 @@ import Testing
         #expect(messages.map(\.topic) == ["last"])
     }
 
-    @Test func `A daemon that is connected stays so`() async throws {
+    @Test func `a probe does not disconnect a running daemon`() async throws {
         let fixture = DeliveryFixture(try Broker())
         try await fixture.broker.start()
         let delivery = fixture.delivery(.v5)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `What a daemon would be refused for, a visitor is`() async throws {
+    @Test func `a probe is refused for the same reasons as a daemon`() async throws {
         let broker = try Broker(users: [("gateway", "secret")])
         #expect(await fault(settings(broker))?.kind == .unreachable)
         try await broker.start()
@@ -56,13 +56,13 @@ import Testing
         #expect(await fault(right)?.kind == .unreachable)
     }
 
-    @Test func `A broker of QoS 0 is refused`() async throws {
+    @Test func `a broker with QoS 0 only is refused`() async throws {
         let broker = try Broker(settings: ["max_qos 0"])
         try await broker.start()
         #expect(await fault(settings(broker))?.kind == .session)
     }
 
-    @Test func `A broker that does not answer is given up`() async throws {
+    @Test func `a broker that does not answer times out`() async throws {
         let broker = try Broker()
         try await broker.start()
         broker.freeze()
@@ -70,7 +70,7 @@ import Testing
         #expect(await fault(settings(broker), within: .milliseconds(200))?.detail.contains("no answer in time") == true)
     }
 
-    @Test func `Its certificate is looked at`() async throws {
+    @Test func `the broker's certificate is verified`() async throws {
         let authority = try await Authority()
         let identity = try await authority.identity(for: "DNS:localhost")
         let files = ["certfile \(identity.certificate)", "keyfile \(identity.key)"]

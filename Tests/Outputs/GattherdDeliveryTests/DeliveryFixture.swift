@@ -5,12 +5,12 @@ import GattherdModel
 import GattherdSync
 import TestKit
 
-/// A broker, a log and a delivery between them.
+/// A broker, a journal and a delivery between them.
 struct DeliveryFixture: Sendable {
     let broker: Broker
     let log: TestLog
     let requests = Locked<[ControlRequest]>([])
-    /// What was told of the session with the broker, as JSON.
+    /// The recorded events of the broker connection, as JSON.
     let events = Locked<[String]>([])
 
     init(_ broker: Broker, log: TestLog = TestLog()) {
@@ -18,14 +18,14 @@ struct DeliveryFixture: Sendable {
         self.log = log
     }
 
-    /// A fixture whose broker listens.
+    /// Returns a fixture with a listening broker.
     static func started(settings: [String] = []) async throws -> DeliveryFixture {
         let fixture = DeliveryFixture(try Broker(settings: settings))
         try await fixture.broker.start()
         return fixture
     }
 
-    /// Retries fast and waits for nobody, so that a test is short.
+    /// Options with fast retries and no waiting for subscribers, so that tests are short.
     static var options: DeliveryMachine.Options {
         var options = DeliveryMachine.Options()
         options.backoff = Backoff(minimum: .milliseconds(20), maximum: .milliseconds(200))
@@ -38,7 +38,7 @@ struct DeliveryFixture: Sendable {
         return options
     }
 
-    /// A delivery that answers every control with what was asked.
+    /// Returns a delivery that answers every control with the requested value.
     func delivery(
         _ version: DeliverySettings.Version = .v5,
         _ change: (inout DeliverySettings) -> Void = { _ in },
@@ -71,12 +71,12 @@ struct DeliveryFixture: Sendable {
         )
     }
 
-    /// What was told of sessions that ended, as JSON.
+    /// The recorded events of ended sessions, as JSON.
     var losses: [String] {
         events.withLock { events in events.filter { !$0.hasPrefix(#"{"state":"connected""#) } }
     }
 
-    /// Five thousand samples, a second apart.
+    /// Returns five thousand samples, a second apart.
     static func history(_ request: HistoryRequest) -> HistoryResponse {
         var answer = HistoryResponse(limit: request.limit)
         for second in 0..<5000 as Range<Int64> {
@@ -97,7 +97,7 @@ struct DeliveryFixture: Sendable {
 }
 
 extension DeliverySettings {
-    /// As long as in earnest, for brokers that go down and subscribers who lose them as well.
+    /// Uses realistic waiting times, for brokers that restart and the subscribers that lose them.
     mutating func waitInEarnest() {
         options.settle = DeliveryMachine.Options().settle
         options.replay = DeliveryMachine.Options().replay
@@ -109,7 +109,7 @@ extension FakeBroker {
         delivery(DeliveryFixture(try Broker(), log: log))
     }
 
-    /// A delivery to it that comes back at once and publishes nothing twice.
+    /// Returns a delivery to the broker that reconnects at once and publishes nothing twice.
     func delivery(
         _ fixture: DeliveryFixture,
         _ version: DeliverySettings.Version = .v5,
@@ -126,7 +126,7 @@ extension FakeBroker {
 }
 
 extension MQTTDelivery {
-    /// Runs it while `body` does something, then stops it cleanly.
+    /// Runs the delivery during `body`, then stops it cleanly.
     nonisolated func running(_ body: () async throws -> Void) async rethrows {
         async let running: Void = run()
         try await body()
@@ -147,7 +147,7 @@ extension MQTTDelivery {
 }
 
 extension [ReceivedMessage] {
-    /// The readings' numbers, in the order in which they came.
+    /// The readings' sequence numbers, in the order of arrival.
     var seqs: [Int64] {
         compactMap { message in
             guard message.payload.hasPrefix("{\"seq\":"), message.topic.hasSuffix("/heart_rate") else { return nil }
@@ -155,7 +155,7 @@ extension [ReceivedMessage] {
         }
     }
 
-    /// The numbers without repetitions.
+    /// The sequence numbers without repetitions.
     var firstSeqs: [Int64] {
         var seen: Set<Int64> = []
         return seqs.filter { seen.insert($0).inserted }

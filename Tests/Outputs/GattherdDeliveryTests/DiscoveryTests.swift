@@ -4,7 +4,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-@Suite("Discovery by Home Assistant, and what earlier runs left", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct DiscoveryTests {
     private static let addresses = ["strap": "C0:FF:EE:00:00:01", "lamp": "C0:FF:EE:00:00:02"]
 
@@ -19,7 +19,7 @@ struct DiscoveryTests {
 
     private func topic(of device: String) -> String { topic(Self.addresses[device] ?? "") }
 
-    /// A run with both devices, which leaves everything that is retained of them behind.
+    /// Runs a delivery with both devices, which leaves their retained messages behind.
     private func leaveBehind(_ fixture: DeliveryFixture) async throws {
         let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
         delivery.enrol(Self.addresses)
@@ -33,8 +33,7 @@ struct DiscoveryTests {
         }
     }
 
-    @Test("A device is described when it is known, retained, and again when Home Assistant starts")
-    func birth() async throws {
+    @Test func `a description is retained, and published again when Home Assistant starts`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -54,8 +53,7 @@ struct DiscoveryTests {
         await late.messages { $0.contains { $0.topic == topic(of: "strap") && $0.isRetained } }
     }
 
-    @Test("A broker that forgot everything is told again")
-    func forgetfulBroker() async throws {
+    @Test func `a broker that lost its retained messages receives the descriptions again`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery()
         delivery.describe(description("strap"))
@@ -69,8 +67,7 @@ struct DiscoveryTests {
         }
     }
 
-    @Test("Everything of a device that left the configuration is cleared by the next run, and nothing else")
-    func leftovers() async throws {
+    @Test func `the next run clears all messages of a device that left the configuration`() async throws {
         let fixture = try await DeliveryFixture.started()
         try await leaveBehind(fixture)
         let foreign = [
@@ -94,8 +91,7 @@ struct DiscoveryTests {
         #expect(Set(kept).isSuperset(of: foreign + [topic(of: "strap")]))
     }
 
-    @Test("A device with another address is described anew, and its old description goes")
-    func otherAddress() async throws {
+    @Test func `a device with a new address is described again, and its old description is cleared`() async throws {
         let fixture = try await DeliveryFixture.started()
         try await leaveBehind(fixture)
         let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
@@ -111,8 +107,7 @@ struct DiscoveryTests {
         }
     }
 
-    @Test("When discovery is switched off, the descriptions go and none is published")
-    func switchedOff() async throws {
+    @Test func `without discovery, existing descriptions are cleared and none is published`() async throws {
         let fixture = try await DeliveryFixture.started()
         try await leaveBehind(fixture)
         let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
@@ -128,8 +123,7 @@ struct DiscoveryTests {
         }
     }
 
-    @Test("A device that is removed while the gateway runs disappears from Home Assistant")
-    func removal() async throws {
+    @Test func `a device removed at run time disappears from Home Assistant`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()

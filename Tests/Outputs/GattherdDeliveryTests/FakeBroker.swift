@@ -4,17 +4,17 @@ import GattherdSync
 import Glibc
 import TestKit
 
-/// A broker that does what a script says, for what no real one can be made to do.
+/// A scripted broker, for behaviour that no real broker shows on request.
 final class FakeBroker: Sendable {
     let port: Int
     private let listener: Int32
 
-    /// Listens, and runs `script` for one connection after another, each on a thread of the broker's.
+    /// Listens, and runs `script` for one connection after another, each on a thread of its own.
     ///
     /// - Parameters:
-    ///   - isNarrow: The kernel holds little of what is sent and not read.
-    ///   - identity: The broker speaks TLS with it; `nil` for none.
-    ///   - script: Speaks with a client; the connection is closed when it returns. It is told how many came before.
+    /// - isNarrow: True if the kernel buffers little unread data.
+    /// - identity: The identity for TLS; `nil` for a broker without TLS.
+    /// - script: Talks to a client, given the number of earlier connections; its return closes the connection.
     /// - Throws: ``Broker/NotListening`` without a free port.
     init(
         isNarrow: Bool = false,
@@ -31,7 +31,7 @@ final class FakeBroker: Sendable {
                 }
                 close(descriptor)
             }
-            // Not before: its number may be another test's as soon as it is closed.
+            // Not earlier: another test may receive the same descriptor as soon as it is closed.
             close(listener)
         }
     }
@@ -56,7 +56,7 @@ final class FakeBroker: Sendable {
         var flag: Int32 = 1
         unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &flag, length)
         if isNarrow {
-            // The other end's buffer grows with the size of its segments.
+            // The peer's buffer grows with the size of its segments.
             var (room, segment): (Int32, Int32) = (8192, 1000)
             unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, length)
             unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, length)
@@ -81,46 +81,46 @@ extension FakeBroker {
 
         let kind: Kind?
         let flags: UInt8
-        /// What follows the length.
+        /// The octets after the length.
         let body: [UInt8]
         var version = DeliverySettings.Version.v5
 
-        /// Of a PUBLISH; empty when an alias stands for it.
+        /// The topic of a PUBLISH; empty if an alias replaces it.
         var topic: String { String(decoding: body.dropFirst(2).prefix(word(0)), as: UTF8.self) }
-        /// Of a PUBLISH with QoS 1.
+        /// The packet identifier of a PUBLISH with QoS 1.
         var identifier: [UInt8] { Array(body.dropFirst(2 + word(0)).prefix(2)) }
-        /// Of a PUBLISH of MQTT 5 with few properties.
+        /// The properties of a PUBLISH of MQTT 5 with few of them.
         var properties: [UInt8] {
             version == .v5 ? Array(body.dropFirst(afterIdentifier + 1).prefix(Int(body[afterIdentifier]))) : []
         }
-        /// Of a PUBLISH with few properties.
+        /// The payload of a PUBLISH with few properties.
         var payload: String {
             let start = afterIdentifier + (version == .v5 ? 1 + properties.count : 0)
             return String(decoding: body.dropFirst(start), as: UTF8.self)
         }
-        /// Of a PUBLISH.
+        /// The offset after the packet identifier of a PUBLISH.
         private var afterIdentifier: Int { 2 + word(0) + (isAcknowledged ? 2 : 0) }
-        /// A PUBLISH with QoS 1.
+        /// True for a PUBLISH with QoS 1.
         var isAcknowledged: Bool { kind == .publish && flags & 6 == 2 }
 
         private func word(_ index: Int) -> Int { Int(body[index]) << 8 | Int(body[index + 1]) }
     }
 
-    /// The other end of a connection; everything waits.
+    /// The broker's end of a connection, with blocking calls.
     struct Client: Sendable {
         private let descriptor: Int32
         private let tls: TLSPeer?
-        /// What it is taken to speak.
+        /// The MQTT version that the client is assumed to use.
         var version = DeliverySettings.Version.v5
 
-        /// `nil` when a handshake fails.
+        /// Accepts a client; `nil` if the TLS handshake fails.
         init?(_ descriptor: Int32, _ identity: Authority.Identity?) {
             self.descriptor = descriptor
             tls = identity.flatMap { TLSPeer(descriptor, $0) }
             guard identity == nil || tls != nil else { return nil }
         }
 
-        /// The next packet; `nil` when the client has gone.
+        /// The next packet; `nil` if the client has disconnected.
         func next() -> Packet? {
             guard let first = octet(), let length = length() else { return nil }
             guard let body = receive(length) else { return nil }
@@ -154,19 +154,19 @@ extension FakeBroker {
             send(Array(octets.dropFirst(cut)))
         }
 
-        /// Says that nothing more comes, and takes what comes until the client has gone as well.
+        /// Ends sending, and reads until the client has disconnected as well.
         func end() {
             shutdown(descriptor, Int32(SHUT_WR))
             while octet() != nil {}
         }
 
-        /// Whether there is something to read, at the latest after so many milliseconds.
+        /// True if data arrives within this number of milliseconds.
         func hasMore(within milliseconds: Int32) -> Bool {
             var socket = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return unsafe poll(&socket, 1, milliseconds) > 0
         }
 
-        /// Waits until so much is unread.
+        /// Waits until this number of octets is unread.
         func waitForUnread(_ count: Int32) {
             set(SO_RCVLOWAT, count)
             _ = hasMore(within: -1)
@@ -178,14 +178,14 @@ extension FakeBroker {
             unsafe setsockopt(descriptor, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size))
         }
 
-        /// Takes CONNECT and answers it.
+        /// Reads CONNECT and answers it.
         func accept(reason: UInt8 = 0, properties: [UInt8] = []) {
             guard next()?.kind == .connect else { return }
             let rest = version == .v5 ? [UInt8(properties.count)] + properties : []
             send([0x20, UInt8(2 + rest.count), 0, reason] + rest)
         }
 
-        /// Answers a PUBLISH with QoS 1, a SUBSCRIBE or UNSUBSCRIBE of one filter, a PING.
+        /// Answers a PUBLISH with QoS 1, a SUBSCRIBE or UNSUBSCRIBE of one filter, or a PINGREQ.
         func answer(_ packet: Packet, reason: UInt8 = 0) {
             if packet.isAcknowledged { send(acknowledgement(of: packet, reason)) }
             switch packet.kind {
@@ -198,7 +198,7 @@ extension FakeBroker {
             }
         }
 
-        /// MQTT 3.1.1 knows no reasons.
+        /// The acknowledgement of a packet; MQTT 3.1.1 has no reasons.
         func acknowledgement(of packet: Packet, _ reason: UInt8 = 0) -> [UInt8] {
             version == .v5 ? [0x40, 3] + packet.identifier + [reason] : [0x40, 2] + packet.identifier
         }
@@ -222,13 +222,13 @@ extension FakeBroker {
             return [identifier == 0 ? 0x30 : 0x32] + length + body
         }
 
-        /// A PUBLISH of MQTT 5 with QoS 0 that the broker has retained.
+        /// A retained PUBLISH of MQTT 5 with QoS 0.
         func retained(_ topic: String, _ payload: [UInt8]) -> [UInt8] {
             let body = [0, UInt8(topic.utf8.count)] + Array(topic.utf8) + [0] + payload
             return [0x31, UInt8(body.count)] + body
         }
 
-        /// So many readings; everything else is answered meanwhile.
+        /// Receives this number of readings and answers all other packets meanwhile.
         func readings(_ count: Int) -> [Packet] {
             var readings: [Packet] = []
             while readings.count < count, let packet = next() {
@@ -237,7 +237,7 @@ extension FakeBroker {
             return readings
         }
 
-        /// Answers whatever comes until the client has gone, after `look` has seen it.
+        /// Answers all packets until the client has disconnected, after `look` has seen them.
         func serve(_ look: (Packet) -> Void = { _ in }) {
             while let packet = next() {
                 look(packet)
@@ -260,7 +260,7 @@ extension FakeBroker {
 }
 
 extension FakeBroker.Packet {
-    /// A reading of ``TestLog``.
+    /// True for a reading of ``TestLog``.
     var isReading: Bool { kind == .publish && payload.hasPrefix("{\"seq\":") }
     var seq: Int64? { isReading ? Int64(payload.dropFirst(7).prefix { $0.isNumber }) : nil }
 }

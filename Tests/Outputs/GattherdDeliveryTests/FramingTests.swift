@@ -6,17 +6,17 @@ import Glibc
 import TestKit
 import Testing
 
-/// Packets of a broker, cut anywhere.
+/// Packets of a broker, split at any octet.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct FramingTests {
-    /// What a scripted broker got.
+    /// The packets that a scripted broker received.
     private struct Book: Sendable {
         var sessions = 0
         var seqs: [Int64] = []
         var results: [String] = []
         var acknowledged: [[UInt8]] = []
 
-        mutating func note(_ packet: FakeBroker.Packet) {
+        mutating func record(_ packet: FakeBroker.Packet) {
             if let seq = packet.seq { seqs.append(seq) }
             if packet.kind == .acknowledgement { acknowledged.append(packet.body) }
             if packet.kind == .publish, packet.topic.hasSuffix("lamp/number/result") { results.append(packet.payload) }
@@ -25,7 +25,7 @@ struct FramingTests {
 
     private static let set = "gattherd/lab/lamp/number/set"
 
-    /// A broker that takes the first reading, which comes alone; then `script` has the client.
+    /// A broker that acknowledges the first reading, which comes alone, and then runs `script` with the client.
     private func broker(
         _ version: DeliverySettings.Version = .v5,
         _ book: Locked<Book>,
@@ -38,17 +38,17 @@ struct FramingTests {
             client.accept()
             if number == 0 {
                 for packet in client.readings(1) {
-                    book.withLock { $0.note(packet) }
+                    book.withLock { $0.record(packet) }
                     client.answer(packet)
                 }
                 script(client)
             }
-            client.serve { packet in book.withLock { $0.note(packet) } }
+            client.serve { packet in book.withLock { $0.record(packet) } }
         }
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `Acknowledgements may be cut anywhere`(version: DeliverySettings.Version) async throws {
+    func `acknowledgements may be split anywhere`(version: DeliverySettings.Version) async throws {
         let book = Locked(Book())
         let broker = try broker(version, book) { client in
             let readings = client.readings(30)
@@ -65,7 +65,7 @@ struct FramingTests {
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `Between acknowledgements in one segment there may be anything else`(
+    func `other packets may come between acknowledgements in one segment`(
         version: DeliverySettings.Version
     ) async throws {
         let book = Locked(Book())
@@ -89,7 +89,7 @@ struct FramingTests {
     }
 
     @Test(arguments: [0, 9], [0, 16_384, 40_000])
-    func `A message that is longer than what is looked at comes in pieces`(identifier: UInt8, size: Int) async throws {
+    func `a message longer than the kept maximum may come in pieces`(identifier: UInt8, size: Int) async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in
             let acknowledgements = client.readings(6).map { client.acknowledgement(of: $0) }
@@ -112,13 +112,17 @@ struct FramingTests {
         #expect(book.withLock { $0.acknowledged } == (identifier == 0 ? [] : [[0, identifier]]))
     }
 
-    /// The reason, how often the reading is published then, and how many are given up.
+    /// The reason, the number of times the reading is published, and the number of refused readings.
     @Test(arguments: [(0x10, 1, 0), (0x87, 1, 1), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
-    func `The reason of an acknowledgement counts`(reason: UInt8, times: Int, refused: UInt64) async throws {
+    func `the reason of an acknowledgement decides whether a reading is published again`(
+        reason: UInt8,
+        times: Int,
+        refused: UInt64
+    ) async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in
             for packet in client.readings(4) {
-                book.withLock { $0.note(packet) }
+                book.withLock { $0.record(packet) }
                 client.answer(packet, reason: packet.seq == 3 ? reason : 0)
             }
         }
@@ -131,11 +135,11 @@ struct FramingTests {
         #expect(delivery.counters.refused.value == refused)
     }
 
-    @Test func `A second acknowledgement changes nothing`() async throws {
+    @Test func `a second acknowledgement changes nothing`() async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in
             for packet in client.readings(9) {
-                book.withLock { $0.note(packet) }
+                book.withLock { $0.record(packet) }
                 client.answer(packet)
                 client.send(client.acknowledgement(of: packet, 0x87) + client.acknowledgement(of: packet, 0x97))
             }
@@ -159,7 +163,10 @@ struct FramingTests {
     ]
 
     @Test(arguments: nonsense)
-    func `What is no packet ends the session, and the next one goes on`(octets: [UInt8], words: String) async throws {
+    func `octets that are no packet end the session, and the next session continues`(
+        octets: [UInt8],
+        words: String
+    ) async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in
             let readings = client.readings(4)
@@ -175,9 +182,9 @@ struct FramingTests {
         #expect(book.withLock { $0.seqs } == [1, 3, 4, 5])
     }
 
-    /// Nothing, parts of an acknowledgement, of a message and of another packet.
+    /// Nothing, and parts of an acknowledgement, of a message and of another packet.
     @Test(arguments: [[], [0x40], [0x40, 3, 0], [0x30, 20, 0, 3, 0x61], [0x90, 4, 0]])
-    func `What was acknowledged before the end of a connection is not published again`(rest: [UInt8]) async throws {
+    func `readings acknowledged before the end of a connection are not published again`(rest: [UInt8]) async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in
             let acknowledgements = client.readings(20).prefix(12).map { client.acknowledgement(of: $0) }

@@ -4,7 +4,7 @@ import Testing
 @testable import GattherdDelivery
 
 @Suite struct HistoryRowsTests {
-    /// So many rows at each second, and the page of them that begins with `since`.
+    /// A page with these numbers of rows at each second, starting at `since`.
     private func page(_ rows: [Int], limit: Int, since: Int = 0) -> HistoryRows {
         var page = HistoryRows(limit: limit)
         for second in since..<rows.count {
@@ -20,13 +20,16 @@ import Testing
     }
 
     @Test(
-        "Pages end between two instants; only one instant that is too much for any page goes beyond the limit",
         arguments: [
             ([1, 1, 1], 3, [3]), ([1, 1, 1], 2, [2, 1]), ([3, 3, 3], 4, [3, 3, 3]), ([3, 3, 3], 6, [6, 3]),
             ([5, 2, 5], 3, [5, 2, 5]), ([1, 5, 1, 1], 3, [1, 5, 2]), ([5], 5, [5]), ([], 5, [0]),
         ]
     )
-    func pages(rows: [Int], limit: Int, expected: [Int]) throws {
+    func `pages end between two instants, and only an instant too large for any page exceeds the limit`(
+        rows: [Int],
+        limit: Int,
+        expected: [Int]
+    ) throws {
         var counts: [Int] = []
         var all: [[UInt8]] = []
         var since: Int? = 0
@@ -40,7 +43,7 @@ import Testing
         #expect(all == page(rows, limit: .max).objects)
     }
 
-    /// The page of so many rows at each second, each row with a text of so many bytes.
+    /// A page with these numbers of rows at each second, each row with a text of this many bytes.
     private func page(texts: [Int], bytes: Int, since: Int = 0) -> HistoryRows {
         var page = HistoryRows(limit: 10_000)
         let text = String(repeating: "x", count: bytes)
@@ -76,8 +79,7 @@ import Testing
         #expect(page.next == Timestamp(microseconds: 1_000_000))
     }
 
-    @Test("An answer without a row is one piece; a long one has its `next` in the last piece")
-    func answers() throws {
+    @Test func `an empty response is one piece, and a long one has "next" in its last piece`() throws {
         let empty = HistoryResponse(limit: 5).finish().map { String(decoding: $0, as: UTF8.self) }
         #expect(empty == [#"{"chunk":0,"last":true,"rows":[]}"#])
         var answer = HistoryResponse(limit: 900)

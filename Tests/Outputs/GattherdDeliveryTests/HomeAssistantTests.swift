@@ -4,8 +4,7 @@ import Testing
 
 @testable import GattherdDelivery
 
-@Suite("Home Assistant's discovery")
-struct HomeAssistantTests {
+@Suite struct HomeAssistantTests {
     private let home = HomeAssistant(topics: Topics(gateway: "lab-1"), prefix: "homeassistant", version: "1.2.3")
 
     private func device(
@@ -28,15 +27,13 @@ struct HomeAssistantTests {
         ControlDescriptor(name: name, kind: kind, characteristic: .init(0x2A39), unit: unit, echo: echo)
     }
 
-    @Test("The topic and the identifiers come from the gateway and the address, so that a new name changes nothing")
-    func identity() {
+    @Test func `topic and identifiers depend on gateway and address, so a rename changes nothing`() {
         let topic = home.topic(of: "C0:FF:EE:00:00:01")
         #expect(topic == "homeassistant/device/gattherd_lab-1_c0ffee000001/config")
         #expect(home.status == "homeassistant/status")
     }
 
-    @Test("A device is one payload, word for word")
-    func golden() {
+    @Test func `a device's payload is word for word as expected`() {
         let metrics = [
             MetricDescriptor(name: "heart_rate", unit: "bpm"),
             MetricDescriptor(name: "sensor_contact", kind: .state),
@@ -108,8 +105,7 @@ struct HomeAssistantTests {
         "enabled_by_default":false}}}
         """#
 
-    @Test("Each kind of control becomes what people can operate it with")
-    func controls() {
+    @Test func `each kind of control becomes the matching entity`() {
         let streams = [DeviceDescription.Stream(name: "level", metrics: [MetricDescriptor(name: "now")])]
         let text = payload(
             device(
@@ -159,14 +155,20 @@ struct HomeAssistantTests {
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
     ]
 
-    @Test("A metric has the class that its unit allows", arguments: meanings)
-    func meaning(name: String, unit: String?, kind: MetricKind, deviceClass: String?, stateClass: String) {
+    @Test(arguments: meanings)
+    func `a metric has the class that its unit allows`(
+        name: String,
+        unit: String?,
+        kind: MetricKind,
+        deviceClass: String?,
+        stateClass: String
+    ) {
         let meaning = HomeAssistantMeaning(of: MetricDescriptor(name: name, unit: unit, kind: kind))
         #expect(meaning.deviceClass == deviceClass)
         #expect(meaning.stateClass == stateClass)
     }
 
-    /// What Home Assistant 2025 takes for each class that we use; of long lists the part that we could use.
+    /// The units that Home Assistant 2025 accepts for each class in use; long lists are shortened to the relevant part.
     static let units: [String: Set<String>] = [
         "battery": ["%"], "humidity": ["%"], "moisture": ["%"], "carbon_dioxide": ["ppm"], "carbon_monoxide": ["ppm"],
         "volatile_organic_compounds_parts": ["ppb", "ppm"], "volatile_organic_compounds": ["µg/m³"], "pm1": ["µg/m³"],
@@ -182,8 +184,7 @@ struct HomeAssistantTests {
         "weight": ["kg", "g", "mg", "µg", "oz", "lb", "st"], "duration": ["d", "h", "min", "s", "ms", "µs"],
     ]
 
-    @Test("No class goes with a unit that Home Assistant does not take for it, whatever the metric's name")
-    func classes() {
+    @Test func `no class has a unit that Home Assistant rejects, for any metric name`() {
         let all = Self.units.values.reduce(into: Set<String>()) { $0.formUnion($1) }
         let names = [
             "battery", "humidity", "moisture", "co2", "co", "voc", "pm1", "pm25", "pm10", "wind", "rain", "noise",
@@ -198,8 +199,7 @@ struct HomeAssistantTests {
         }
     }
 
-    @Test("Metrics of one name get the name of their stream as well, and no two entities are the same")
-    func names() {
+    @Test func `metrics of the same name include their stream's name, and all entities are unique`() {
         let metric = MetricDescriptor(name: "type", kind: .state)
         let text = payload(
             device([.init(name: "one", metrics: [metric]), .init(name: "two", metrics: [metric, metric])])
@@ -209,8 +209,7 @@ struct HomeAssistantTests {
         #expect(text.split(separator: #""two-type":"#).count == 2)
     }
 
-    @Test("A payload is known by its start as one of this gateway's")
-    func ownership() {
+    @Test func `the start of a payload identifies its gateway`() {
         let own = home.payload(for: device())
         #expect(home.device(in: Array(own.prefix(120))) == "chest-strap")
         let other = HomeAssistant(topics: Topics(gateway: "lab"), prefix: "homeassistant", version: "")

@@ -6,7 +6,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// Brokers that attack, plain and with TLS.
+/// Malicious brokers, with and without TLS.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct HostileBrokerTests {
     enum Wire: CaseIterable, Sendable {
@@ -52,7 +52,7 @@ struct HostileBrokerTests {
         return settings
     }
 
-    /// An unknown property, in each packet that a broker sends; libmosquitto 2.0.11 is aborted by them.
+    /// An unknown property in each kind of packet from a broker; these abort libmosquitto 2.0.11.
     static let assassins: [[UInt8]] = [
         [0x20, 5, 0, 0, 2, 0x7F, 0], [0x90, 6, 0, 1, 2, 0x7F, 0, 0], [0x30, 6, 0, 1, 0x61, 2, 0x7F, 0],
         [0xE0, 4, 0, 2, 0x7F, 0], [0xF0, 4, 0x18, 2, 0x7F, 0], [0x40, 6, 0, 1, 0, 2, 0x7F, 0],
@@ -60,7 +60,7 @@ struct HostileBrokerTests {
     ]
 
     @Test(arguments: assassins.indices, Wire.allCases)
-    func `No packet of a broker ends the process, and a better broker gets everything`(
+    func `no packet of a broker ends the process, and a better broker receives everything`(
         index: Int,
         wire: Wire
     ) async throws {
@@ -82,7 +82,7 @@ struct HostileBrokerTests {
     }
 
     @Test(arguments: assassins.indices, Wire.allCases)
-    func `A visit survives them as well, and says what it met`(index: Int, wire: Wire) async throws {
+    func `a probe survives malicious packets and reports them`(index: Int, wire: Wire) async throws {
         let broker = try broker(wire) { client, _ in
             _ = client.next()
             client.send(Self.assassins[index])
@@ -97,7 +97,7 @@ struct HostileBrokerTests {
     }
 
     @Test(arguments: Wire.allCases)
-    func `A violation is answered with its reason`(wire: Wire) async throws {
+    func `a violation is answered with its reason`(wire: Wire) async throws {
         let book = Locked(Book())
         let broker = try broker(wire) { client, number in
             client.accept()
@@ -113,7 +113,7 @@ struct HostileBrokerTests {
     }
 
     @Test(arguments: Wire.allCases, [DeliverySettings.Version.v5, .v311])
-    func `A huge message is refused, and the session goes on`(
+    func `a huge message is refused, and the session continues`(
         wire: Wire,
         version: DeliverySettings.Version
     ) async throws {
@@ -143,9 +143,9 @@ struct HostileBrokerTests {
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
-    /// With a window that is closed by what nobody reads, nothing would ever move again.
+    /// A full receive window that nobody reads would block both sides forever.
     @Test(arguments: Wire.allCases)
-    func `Tens of thousands of retained messages do not stop a start`(wire: Wire) async throws {
+    func `tens of thousands of retained messages do not block a start`(wire: Wire) async throws {
         let book = Locked(Book())
         let broker = try broker(wire) { client, _ in
             book.withLock { $0.sessions += 1 }
@@ -170,7 +170,7 @@ struct HostileBrokerTests {
     }
 
     @Test(arguments: Wire.allCases)
-    func `A broker that answers no ping is left`(wire: Wire) async throws {
+    func `a broker that answers no ping is disconnected`(wire: Wire) async throws {
         let broker = try broker(wire) { client, _ in
             // A keepalive of one second.
             client.accept(properties: [0x13, 0, 1])
@@ -183,7 +183,7 @@ struct HostileBrokerTests {
         }
     }
 
-    @Test func `A broker that speaks and takes nothing is left`() async throws {
+    @Test func `a broker that sends but reads nothing is disconnected`() async throws {
         let broker = try FakeBroker(isNarrow: true) { client, _ in
             // A keepalive of one second.
             client.accept(properties: [0x13, 0, 1])

@@ -4,8 +4,7 @@ import Testing
 
 @testable import GattherdDelivery
 
-@Suite("JSONReader")
-struct JSONReaderTests {
+@Suite struct JSONReaderTests {
     static let good: [(String, JSONValue)] = [
         ("null", .null), ("true", .boolean(true)), (" false\n", .boolean(false)), ("0", .integer(0)),
         ("-12", .integer(-12)), ("9223372036854775807", .integer(.max)), ("9223372036854775808", .real(0x1p63)),
@@ -26,8 +25,8 @@ struct JSONReaderTests {
         ),
     ]
 
-    @Test("Reads values", arguments: good)
-    func reads(text: String, value: JSONValue) throws {
+    @Test(arguments: good)
+    func `valid JSON is read`(text: String, value: JSONValue) throws {
         #expect(try JSONReader.value(of: Array(text.utf8)) == value)
     }
 
@@ -38,18 +37,17 @@ struct JSONReaderTests {
         String(repeating: "[", count: 100_000),
     ]
 
-    @Test("Refuses what is not JSON", arguments: bad)
-    func refuses(text: String) {
+    @Test(arguments: bad)
+    func `invalid JSON is refused`(text: String) {
         #expect(throws: JSONError.self) { try JSONReader.value(of: Array(text.utf8)) }
     }
 
-    @Test("Refuses a string that is not UTF-8")
-    func encoding() {
+    @Test func `a string that is not UTF-8 is refused`() {
         #expect(throws: JSONError.self) { try JSONReader.value(of: [0x22, 0xFF, 0x22]) }
     }
 
-    @Test("No octets whatever trap it", arguments: 1...20 as ClosedRange<UInt64>)
-    func fuzz(seed: UInt64) {
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func `no octets trap the reader`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let alphabet = Array(#"{}[]",:\u0dD8e+-. 19tfn"#.utf8) + [0xC3, 0x00]
         for _ in 0..<500 {

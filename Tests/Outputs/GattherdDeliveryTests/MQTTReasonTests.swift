@@ -4,10 +4,8 @@ import Testing
 
 @testable import GattherdDelivery
 
-@Suite("MQTTReason")
-struct MQTTReasonTests {
+@Suite struct MQTTReasonTests {
     @Test(
-        "A refused CONNECT is told by who can mend it",
         arguments: [
             (0x86, .credentials), (0x87, .credentials), (0x8A, .credentials), (4, .credentials), (5, .credentials),
             (0x84, .session), (0x85, .session), (1, .session), (2, .session), (0x9D, .session), (0x9B, .session),
@@ -15,12 +13,11 @@ struct MQTTReasonTests {
             (0x89, .busy), (0x97, .busy), (3, .busy), (0xFF, .busy),
         ] as [(UInt8, BrokerFault.Kind)]
     )
-    func refusal(code: UInt8, kind: BrokerFault.Kind) {
+    func `a refused CONNECT maps to the fault that says who can repair it`(code: UInt8, kind: BrokerFault.Kind) {
         #expect(MQTTReason(returnCode: code).refusal().kind == kind)
     }
 
-    @Test("A PUBACK is told by what is to be done")
-    func verdicts() {
+    @Test func `a PUBACK maps to the verdict on its reading`() {
         #expect(MQTTReason(rawValue: 0).verdict == .accepted)
         #expect(MQTTReason(rawValue: 0x10).verdict == .noSubscribers)
         #expect(MQTTReason(rawValue: 0x97).verdict == .busy("quota exceeded"))
@@ -47,8 +44,7 @@ struct MQTTReasonTests {
         #expect(topics.verdict(busy, on: "a", at: .seconds(602)) == .topicRefused(busy.words))
     }
 
-    @Test("A client id that another client took is said as such")
-    func takenOver() {
+    @Test func `a client id taken over by another client is reported as such`() {
         #expect(MQTTReason(rawValue: 0x8E).loss()?.detail.contains("mqtt.client_id") == true)
         #expect(MQTTReason(rawValue: 7).loss() == nil)
     }

@@ -7,7 +7,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// Brokers that take little, or late.
+/// Brokers that read little, or late.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct PressureTests {
     private struct Book: Sendable {
@@ -16,7 +16,7 @@ struct PressureTests {
         var acknowledged: [[UInt8]] = []
         var mostInFlight = 0
 
-        mutating func note(_ packet: FakeBroker.Packet) {
+        mutating func record(_ packet: FakeBroker.Packet) {
             if let seq = packet.seq { seqs.append(seq) }
             if packet.kind == .acknowledgement { acknowledged.append(packet.body) }
             if packet.kind == .publish, packet.topic.hasSuffix("lamp/number/result") { results.append(packet.payload) }
@@ -26,7 +26,7 @@ struct PressureTests {
     private static let set = "gattherd/lab/lamp/number/set"
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `What comes while a packet is half written is answered after it`(
+    func `a packet received during a half-written packet is answered after it`(
         version: DeliverySettings.Version
     ) async throws {
         let book = Locked(Book())
@@ -36,9 +36,9 @@ struct PressureTests {
             client.accept()
             client.readings(1).forEach { client.answer($0) }
             client.waitForUnread(4000)
-            // Both writers have something to say now.
+            // Both sides have something to write now.
             client.send(client.message(Self.set, [0x31], identifier: 9) + [0xD0, 0])
-            client.serve { packet in book.withLock { $0.note(packet) } }
+            client.serve { packet in book.withLock { $0.record(packet) } }
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.commitLong(5, octets: 200_000)
@@ -53,7 +53,7 @@ struct PressureTests {
     }
 
     @Test(arguments: [1, 2, 5])
-    func `No more is unacknowledged than the broker takes, whatever it is`(maximum: UInt8) async throws {
+    func `unacknowledged readings never exceed the broker's receive maximum`(maximum: UInt8) async throws {
         let book = Locked(Book())
         let broker = try FakeBroker { client, _ in
             client.accept(properties: [0x21, 0, maximum])
@@ -66,7 +66,7 @@ struct PressureTests {
                 guard let packet = client.next() else { return }
                 if packet.isAcknowledged { waiting.append(packet) } else { client.answer(packet) }
                 book.withLock { book in
-                    book.note(packet)
+                    book.record(packet)
                     book.mostInFlight = max(book.mostInFlight, waiting.count)
                 }
             } while true
@@ -99,7 +99,7 @@ struct PressureTests {
                 }
                 return
             }
-            client.serve { packet in book.withLock { $0.note(packet) } }
+            client.serve { packet in book.withLock { $0.record(packet) } }
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(1)
@@ -117,7 +117,7 @@ struct PressureTests {
             client.readings(1).forEach { client.answer($0) }
             client.send(client.message(Self.set, [0x31], identifier: 1))
             while let packet = client.next() {
-                book.withLock { $0.note(packet) }
+                book.withLock { $0.record(packet) }
                 let isBusy =
                     packet.kind == .publish && packet.topic.hasSuffix("/result")
                     && book.withLock { $0.results.count } == 1
@@ -140,7 +140,7 @@ struct PressureTests {
                 client.send(client.message(Self.set, [0x31], identifier: value + 1))
             }
             client.serve { packet in
-                book.withLock { $0.note(packet) }
+                book.withLock { $0.record(packet) }
                 if packet.kind == .publish { usleep(1000) }
             }
         }
@@ -158,7 +158,7 @@ struct PressureTests {
         let broker = try FakeBroker { client, _ in
             client.accept()
             while let packet = client.next() {
-                book.withLock { $0.note(packet) }
+                book.withLock { $0.record(packet) }
                 guard packet.kind == .subscribe, packet.body.contains("availability".utf8) else { continue }
                 for hundred in 0..<1000 {
                     client.send(
@@ -177,7 +177,7 @@ struct PressureTests {
         #expect(fixture.losses.isEmpty)
     }
 
-    @Test func `A broker that takes slowly and says nothing is alive`() async throws {
+    @Test func `a broker that reads slowly and sends nothing is alive`() async throws {
         let seqs = Locked<[Int64]>([])
         let broker = try FakeBroker(isNarrow: true) { client, _ in
             // A keepalive of one second.
@@ -198,7 +198,7 @@ struct PressureTests {
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `Commands are answered while readings are published as fast as they go`(
+    func `commands are answered while readings are published at full speed`(
         version: DeliverySettings.Version
     ) async throws {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 0"])
@@ -224,7 +224,7 @@ struct PressureTests {
 }
 
 extension DeliveryFixture {
-    /// Commits readings that a narrow broker's kernel does not hold.
+    /// Commits more octets of readings than a narrow broker's kernel holds.
     fileprivate func commitLong(_ count: Int, octets: Int) {
         let text = String(repeating: "x", count: octets)
         for _ in 0..<count { log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }

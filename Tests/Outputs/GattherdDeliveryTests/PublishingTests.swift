@@ -4,9 +4,9 @@ import GattherdMachines
 import TestKit
 import Testing
 
-@Suite("What is published of a stream", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct PublishingTests {
-    /// A reading a second, each of one temperature.
+    /// Commits one reading each second, each with one temperature.
     private func commit(_ values: [String], to fixture: DeliveryFixture, stream: String = "air") {
         for value in values { fixture.log.commit(payload: value, device: "room", stream: stream) }
     }
@@ -29,8 +29,7 @@ struct PublishingTests {
         messages.filter { $0.topic == "gattherd/lab/room/" + topic }.map(\.payload)
     }
 
-    @Test("A policy holds readings back, the cursor passes them, and other streams are not touched")
-    func policy() async throws {
+    @Test func `a policy suppresses readings of its stream only, and the cursor passes them`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture) { rule in
@@ -49,8 +48,7 @@ struct PublishingTests {
         }
     }
 
-    @Test("When nothing is wanted the cursor moves on all the same")
-    func nothing() async throws {
+    @Test func `the cursor moves on when all readings are suppressed`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture) { $0.policy.minimumInterval = .seconds(86_400) }
@@ -64,10 +62,9 @@ struct PublishingTests {
     }
 
     @Test(
-        "With QoS 0 readings arrive as well, in order, and the cursor follows",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func unacknowledged(version: DeliverySettings.Version) async throws {
+    func `readings with QoS 0 arrive in order, and the cursor follows`(version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture, version) { $0.isAcknowledged = false }
@@ -79,8 +76,7 @@ struct PublishingTests {
         }
     }
 
-    @Test("Each metric has a topic of its own if so configured, of a list the last value")
-    func scalars() async throws {
+    @Test func `each metric has its own topic if configured, with the last value of a list`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture) { $0.hasScalars = true }
@@ -100,8 +96,7 @@ struct PublishingTests {
         await late.messages { values($0, "air/t") == ["20.5"] }
     }
 
-    @Test("A stream may be not retained, and a reading may expire")
-    func expiry() async throws {
+    @Test func `a stream may be published without retain and with an expiry`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture) { rule in

@@ -5,13 +5,12 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Readings", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct ReadingDeliveryTests {
     @Test(
-        "Every reading arrives once, in order, octet for octet",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func order(version: DeliverySettings.Version) async throws {
+    func `every reading arrives once, in order, byte for byte`(version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         await fixture.delivery(version).running {
@@ -23,8 +22,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("A backlog reaches a subscriber completely, although the broker drops what a queue cannot hold")
-    func backlog() async throws {
+    @Test func `a backlog arrives completely although the broker drops messages beyond its queue`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(4000)
@@ -34,8 +32,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("At a rate that it can bear, a broker that queues next to nothing passes everything on")
-    func tinyQueue() async throws {
+    @Test func `a broker with a tiny queue passes everything on at a moderate rate`() async throws {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 50", "max_inflight_messages 1"])
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(150)
@@ -45,8 +42,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("MQTT 5 says that a reading is JSON")
-    func contentType() async throws {
+    @Test func `the content type of a reading is JSON with MQTT 5`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         await fixture.delivery().running {
@@ -56,8 +52,8 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("Readings are retained if so configured", arguments: [true, false])
-    func retained(isRetained: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `readings are retained if configured`(isRetained: Bool) async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery { settings in
             settings.publishing.all.isRetained = isRetained
@@ -75,8 +71,7 @@ struct ReadingDeliveryTests {
         #expect(messages.last(on: "bridge/state") == "offline")
     }
 
-    @Test("A broker that is away at the start gets everything when it comes")
-    func absent() async throws {
+    @Test func `a broker absent at the start receives everything when it comes`() async throws {
         let fixture = DeliveryFixture(try Broker())
         let delivery = fixture.delivery { $0.waitInEarnest() }
         try await delivery.running {
@@ -97,11 +92,10 @@ struct ReadingDeliveryTests {
     }
 
     @Test(
-        "An outage in the middle loses nothing and keeps the order",
         arguments: Outage.allCases,
         [DeliverySettings.Version.v5, .v311]
     )
-    func outage(kind: Outage, version: DeliverySettings.Version) async throws {
+    func `an outage loses nothing and keeps the order`(kind: Outage, version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery(version, { $0.waitInEarnest() })
@@ -121,8 +115,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("The cursor stands still while the broker is frozen, and nothing is lost")
-    func frozen() async throws {
+    @Test func `the cursor stands still while the broker is frozen, and nothing is lost`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -141,8 +134,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("A broker that is frozen for longer than the keepalive is left, and found again")
-    func frozenForLong() async throws {
+    @Test func `a broker frozen for longer than the keepalive is disconnected and connected again`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery { settings in
@@ -161,8 +153,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("A subscriber that leaves holds nothing up")
-    func subscriberLeaves() async throws {
+    @Test func `a subscriber that leaves delays nothing`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery(.v5, { $0.publishing.all.isRetained = false })
         try await delivery.running {
@@ -174,7 +165,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    /// A subscriber that gets the first reading and leaves.
+    /// Runs a subscriber that receives the first reading and leaves.
     private func withFirstSubscriber(_ fixture: DeliveryFixture) async throws {
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(1)
@@ -183,8 +174,7 @@ struct ReadingDeliveryTests {
         try await subscriber.leave()
     }
 
-    @Test("What the broker does not authorise is counted and skipped, the rest goes on")
-    func refused() async throws {
+    @Test func `unauthorised readings are counted and skipped, and the others continue`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write("topic readwrite gattherd/#\ntopic deny gattherd/lab/secret/#\n", to: "acl")
         let fixture = try await DeliveryFixture.started(settings: ["acl_file \(rules)"])
@@ -201,8 +191,7 @@ struct ReadingDeliveryTests {
         }
     }
 
-    @Test("A stop that may drain publishes what is left")
-    func drain() async throws {
+    @Test func `a stop with time to drain publishes the remaining readings`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()

@@ -7,7 +7,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Requests", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct RequestTests {
     struct Case: Sendable {
         let payload: String
@@ -29,8 +29,8 @@ struct RequestTests {
         ),
     ]
 
-    @Test("A set is answered with its result", arguments: cases, [DeliverySettings.Version.v5, .v311])
-    func set(sample: Case, version: DeliverySettings.Version) async throws {
+    @Test(arguments: cases, [DeliverySettings.Version.v5, .v311])
+    func `a set is answered with its result`(sample: Case, version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         try await fixture.delivery(version).running {
@@ -44,8 +44,7 @@ struct RequestTests {
         #expect(request?.device == "lamp" && request?.control == "number" && request?.value == sample.value)
     }
 
-    @Test("A control that cannot be set is answered with the reason")
-    func failure() async throws {
+    @Test func `a control that cannot be set is answered with the reason`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery(control: { .failure(.notReady(device: $0.device)) })
@@ -55,13 +54,13 @@ struct RequestTests {
             let messages = await subscriber.messages { $0.last(on: "lamp/number/result") != nil }
             #expect(
                 messages.last(on: "lamp/number/result")
-                    == #"{"status":"error","error":"device 'lamp' is not ready","reason":"not_ready","transaction":"t"}"#
+                    == #"{"status":"error","error":"device 'lamp' is not ready","reason":"not_ready","#
+                    + #""transaction":"t"}"#
             )
         }
     }
 
-    @Test("What may not be set is not even asked for, and not offered to Home Assistant")
-    func permissions() async throws {
+    @Test func `a forbidden control is neither set nor offered to Home Assistant`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery { $0.permissions.devices["lamp"] = ["number"] }
@@ -94,8 +93,8 @@ struct RequestTests {
         Array(repeating: 0, count: 3_000_000),
     ]
 
-    @Test("Garbage is answered with an error, and delivery goes on", arguments: garbage.indices)
-    func hostile(index: Int) async throws {
+    @Test(arguments: garbage.indices)
+    func `garbage is answered with an error, and delivery continues`(index: Int) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/+/result")
         let readings = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/+")
@@ -118,15 +117,15 @@ struct RequestTests {
         "lamp/Ünder ground/set", "lamp//set", "bridge/request/\(String(repeating: "z", count: 30_000))",
     ]
 
-    @Test("A request to a name that nothing can have is refused, and nobody is asked", arguments: [true, false])
-    func misnamed(isAllowed: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a request with an invalid name is refused without a handler`(isAllowed: Bool) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery { $0.permissions.isEverythingAllowed = isAllowed }
         try await delivery.running {
             await subscriber.messages { $0.last(on: "bridge/state") == "online" }
             for topic in Self.impossible { try await fixture.broker.publish("1", to: "gattherd/lab/\(topic)") }
-            // Topics of unreasonable length are refused before their names are looked at.
+            // Topics of excessive length are refused before their names are checked.
             try await eventually {
                 delivery.counters.misnamedRequests.value + delivery.counters.messagesRefused.value
                     == UInt64(Self.impossible.count)
@@ -141,10 +140,11 @@ struct RequestTests {
     }
 
     @Test(
-        "A retained set is ignored and counted, whenever it was retained",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func retained(version: DeliverySettings.Version) async throws {
+    func `a retained set is ignored and counted, before and after the start`(
+        version: DeliverySettings.Version
+    ) async throws {
         let fixture = try await DeliveryFixture.started()
         try await fixture.broker.publish("1", to: "gattherd/lab/lamp/number/set", retained: true)
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/+/result")
@@ -157,8 +157,7 @@ struct RequestTests {
         #expect(fixture.requests.withLock { $0.map(\.value) } == [.integer(2)])
     }
 
-    @Test("With MQTT 5 a set that is published with retain is ignored at once")
-    func retainedLive() async throws {
+    @Test func `a live set with the retain flag is ignored at once with MQTT 5`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -170,8 +169,7 @@ struct RequestTests {
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
-    @Test("MQTT 5's response topic and correlation data are used")
-    func responseTopic() async throws {
+    @Test func `the response topic and correlation data of MQTT 5 are used`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         try await fixture.delivery().running {
@@ -196,8 +194,7 @@ struct RequestTests {
         }
     }
 
-    @Test("A response topic that is a filter is not used")
-    func badResponseTopic() async throws {
+    @Test func `a response topic that is a filter is not used`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         try await fixture.delivery().running {
@@ -214,8 +211,7 @@ struct RequestTests {
         }
     }
 
-    @Test("A slow control holds up neither readings nor other controls")
-    func slow() async throws {
+    @Test func `a slow control delays neither readings nor other controls`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let gate = LatestValue(false)
@@ -236,8 +232,7 @@ struct RequestTests {
         }
     }
 
-    @Test("Sets of one control are heard in the order in which they came")
-    func order() async throws {
+    @Test func `sets of one control are processed in the order of arrival`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/lamp/number/result")
         let delivery = fixture.delivery()
@@ -256,13 +251,14 @@ struct RequestTests {
     }
 
     @Test(
-        "Each request of a burst is answered, and the value that counts is the last one",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func burst(version: DeliverySettings.Version) async throws {
+    func `each request of a burst is answered, and the last value wins`(
+        version: DeliverySettings.Version
+    ) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/lamp/number/result")
-        // The machine of the daemon's controls, with a device that takes its time for each write.
+        // The machine of the daemon's controls, with a device that is slow at each write.
         let throttled = Locked(ThrottledControl())
         let delivery = fixture.delivery(version, control: { request in await throttled.set(request.value) })
         try await delivery.running {
@@ -298,8 +294,8 @@ struct RequestTests {
         ("history", #"{"since":5}"#, #"{"status":"error","error":"'since' must be text"}"#),
         (
             "history", #"{"from":"1h","transaction":1}"#,
-            #"{"status":"error","error":"unknown key 'from'; use 'device', 'metric', 'since', 'until', 'every', 'limit' "#
-                + #"and 'transaction'","transaction":1}"#
+            #"{"status":"error","error":"unknown key 'from'; use 'device', 'metric', 'since', 'until', 'every', "#
+                + #"'limit' and 'transaction'","transaction":1}"#
         ),
         (
             "history", #"{"limit":1,"device":"strap","transaction":2}"#,
@@ -312,8 +308,8 @@ struct RequestTests {
         ),
     ]
 
-    @Test("The gateway as a whole can be asked", arguments: bridgeCases)
-    func bridge(verb: String, payload: String, response: String) async throws {
+    @Test(arguments: bridgeCases)
+    func `the gateway answers requests to itself`(verb: String, payload: String, response: String) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         try await fixture.delivery().running {
@@ -324,8 +320,7 @@ struct RequestTests {
         }
     }
 
-    @Test("History comes in pieces of a bounded size, in order, and shorter answers do not wait for their end")
-    func history() async throws {
+    @Test func `history comes in bounded pieces in order, and short responses do not wait for it`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         try await fixture.delivery().running {
@@ -350,7 +345,7 @@ struct RequestTests {
     }
 }
 
-/// A control whose one write ends with ``Locked/finish()``; of the values set before, the newest counts.
+/// A control whose one write ends with ``Locked/finish()``; of the values set before, the newest wins.
 private struct ThrottledControl: Sendable {
     fileprivate(set) var newest: ControlValue?
     fileprivate var waiting: CheckedContinuation<Result<ControlValue, ControlError>, Never>?

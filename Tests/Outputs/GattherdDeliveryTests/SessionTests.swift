@@ -7,13 +7,12 @@ import Testing
 
 @testable import GattherdDelivery
 
-@Suite("Session", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct SessionTests {
     @Test(
-        "Wrong credentials are told from a broker that is away",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func credentials(version: DeliverySettings.Version) async throws {
+    func `wrong credentials and an absent broker are different faults`(version: DeliverySettings.Version) async throws {
         let fixture = DeliveryFixture(try Broker(users: [("gateway", "secret")]))
         try await fixture.broker.start()
         let wrong = fixture.delivery(version) { settings in
@@ -32,8 +31,7 @@ struct SessionTests {
         await right.running { await right.wait(for: .connected) }
     }
 
-    @Test("What is wrong is an event once, however often it is tried again, and so is its end")
-    func brokerEvents() async throws {
+    @Test func `a fault and its end are one event each, however often the connection is retried`() async throws {
         let fixture = DeliveryFixture(try Broker())
         let delivery = fixture.delivery()
         try await delivery.running {
@@ -50,8 +48,7 @@ struct SessionTests {
         #expect(events.last == #"{"state":"connected","at":"localhost:\#(fixture.broker.port)"}"#)
     }
 
-    @Test("A broker that acknowledges nothing is told as one that has to be set up")
-    func withoutQoS1() async throws {
+    @Test func `a broker that acknowledges nothing is reported as a configuration error`() async throws {
         let fixture = try await DeliveryFixture.started(settings: ["max_qos 0"])
         let delivery = fixture.delivery()
         await delivery.running {
@@ -61,8 +58,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A broker that says in CONNACK that it takes QoS 0 only is one that has to be set up")
-    func maximumQoS() async throws {
+    @Test func `a broker that announces maximum QoS 0 is reported as a configuration error`() async throws {
         let broker = try FakeBroker { client, _ in
             client.accept(properties: [0x24, 0])
             _ = client.next()
@@ -73,8 +69,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A broker that retains nothing gets every reading, and a will")
-    func withoutRetaining() async throws {
+    @Test func `a broker without retained messages receives every reading and a will`() async throws {
         let fixture = try await DeliveryFixture.started(settings: ["retain_available false"])
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
         fixture.log.commit(3)
@@ -83,8 +78,7 @@ struct SessionTests {
         #expect(messages.seqs == [1, 2, 3])
     }
 
-    @Test("A secret does not print")
-    func secret() {
+    @Test func `a secret does not print`() {
         var settings = DeliverySettings(gateway: "lab", host: "localhost")
         settings.password = Secret("hunter2")
         var dumped = "\(settings)"
@@ -93,8 +87,7 @@ struct SessionTests {
         #expect(dumped.contains("***"))
     }
 
-    @Test("An unknown host is said in words")
-    func unknownHost() async throws {
+    @Test func `an unknown host is reported in words`() async throws {
         let fixture = DeliveryFixture(try Broker())
         let delivery = fixture.delivery(.v5, { $0.host = "no-such-host.invalid" })
         await delivery.running {
@@ -104,8 +97,7 @@ struct SessionTests {
         }
     }
 
-    @Test("State is retained before the gateway says that it is online")
-    func opening() async throws {
+    @Test func `state is retained before the gateway is online`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
         let delivery = fixture.delivery()
@@ -126,8 +118,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A broker that forgot everything gets the state again")
-    func stateAfterRestart() async throws {
+    @Test func `a broker that lost its retained messages receives the state again`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery()
         delivery.update(DeliveryFixture.status("strap", .ready))
@@ -144,8 +135,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A change of state goes out at once, availability only when it changes")
-    func updates() async throws {
+    @Test func `a state change is published at once, and availability only when it changes`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -161,8 +151,7 @@ struct SessionTests {
         }
     }
 
-    @Test("When the gateway vanishes the broker says so, and when it is back it says so itself")
-    func will() async throws {
+    @Test func `the broker publishes the will of a lost gateway, which is online after its return`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -175,8 +164,8 @@ struct SessionTests {
         }
     }
 
-    @Test("A clean stop says that everything is offline", arguments: [DeliverySettings.Version.v5, .v311])
-    func farewell(version: DeliverySettings.Version) async throws {
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `a clean stop publishes everything as offline`(version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery(version)
@@ -189,8 +178,7 @@ struct SessionTests {
         #expect(all.count(on: "bridge/state") == 2, "no will after a farewell")
     }
 
-    @Test("A cancelled task says goodbye as well")
-    func cancellation() async throws {
+    @Test func `a cancelled task disconnects cleanly as well`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
@@ -203,8 +191,7 @@ struct SessionTests {
         await subscriber.messages { $0.last(on: "bridge/state") == "offline" }
     }
 
-    @Test("A stop is bounded although the broker is frozen")
-    func frozenStop() async throws {
+    @Test func `a stop is bounded although the broker is frozen`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery(.v5, { $0.options.farewell = .milliseconds(100) })
         await delivery.running {
@@ -214,8 +201,7 @@ struct SessionTests {
         #expect(delivery.session.state == .stopped)
     }
 
-    @Test("What is retained of a removed device is cleared, its readings included")
-    func removal() async throws {
+    @Test func `retained messages of a removed device are cleared, including readings`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
         delivery.update(DeliveryFixture.status("strap", .ready))
@@ -234,8 +220,7 @@ struct SessionTests {
         }
     }
 
-    @Test("Readings of a device that was replaced under its name are cleared, in this session or the next")
-    func replacement() async throws {
+    @Test func `readings of a replaced device of the same name are cleared in this session or the next`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
         delivery.update(DeliveryFixture.status("strap", .ready))
@@ -261,8 +246,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A reading of a device that is none any more is published, and not retained")
-    func lateReading() async throws {
+    @Test func `a late reading of a removed device is published without retain`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/heart_rate")
         let delivery = fixture.delivery()
@@ -279,8 +263,7 @@ struct SessionTests {
         }
     }
 
-    @Test("State that a busy broker refuses is told again")
-    func refusedState() async throws {
+    @Test func `state that a busy broker refuses is published again`() async throws {
         let told = LatestValue(0)
         let broker = try FakeBroker { client, _ in
             client.accept()
@@ -297,8 +280,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A device that was removed and is back was removed nevertheless")
-    func removedAndBack() {
+    @Test func `a device removed and added again counts as removed in between`() {
         var inbox = DeliveryInbox()
         inbox.note(removed: "a")
         inbox.note(DeliveryFixture.status("a", .ready))
@@ -306,16 +288,14 @@ struct SessionTests {
         #expect(inbox.devices["a"]?.status?.state == .ready)
     }
 
-    @Test("Of devices that were removed only so many are kept in mind")
-    func boundedRemovals() async throws {
+    @Test func `the number of remembered removed devices is bounded`() async throws {
         let delivery = DeliveryFixture(try Broker()).delivery()
         for number in 0..<2 * MQTTDelivery.maximumRemoved { delivery.remove(device: "device-\(number)") }
         await delivery.pulse()
         #expect(await delivery.removed.count == MQTTDelivery.maximumRemoved)
     }
 
-    @Test("Lifecycle events are told, those that do not fit are counted")
-    func events() async throws {
+    @Test func `lifecycle events are published, and those beyond the bound are counted`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()

@@ -1,14 +1,14 @@
 import COpenSSL
 import TestKit
 
-/// The broker's end of TLS on a socket; everything waits.
+/// The broker's end of TLS on a socket, with blocking calls.
 ///
-/// `@unchecked Sendable` is safe: the thread of the scripted broker uses it alone.
+/// `@unchecked Sendable` is safe: only the thread of the scripted broker uses it.
 @safe final class TLSPeer: @unchecked Sendable {
     private let context: OpaquePointer
     private let connection: OpaquePointer
 
-    /// Shakes hands; `nil` when that fails.
+    /// Performs the handshake; `nil` if it fails.
     init?(_ descriptor: Int32, _ identity: Authority.Identity) {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { return nil }
         unsafe SSL_CTX_use_certificate_chain_file(context, identity.certificate)
@@ -28,7 +28,7 @@ import TestKit
         unsafe SSL_CTX_free(context)
     }
 
-    /// Waits until so many octets are here; `nil` when the client has gone.
+    /// Waits for this number of octets; `nil` if the client has disconnected.
     func receive(_ count: Int) -> [UInt8]? {
         var octets: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: count)

@@ -6,7 +6,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("TLS", .serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(3)))
 struct TLSTests {
     private let authority: Authority
 
@@ -14,7 +14,7 @@ struct TLSTests {
         authority = try await Authority()
     }
 
-    /// A broker that speaks TLS as well.
+    /// A broker with an additional TLS listener.
     private func broker(_ identity: Authority.Identity, _ more: String...) throws -> Broker {
         let files = ["certfile \(identity.certificate)", "keyfile \(identity.key)", "cafile \(authority.certificate)"]
         return try Broker(secure: files + more)
@@ -27,7 +27,7 @@ struct TLSTests {
         return tls
     }
 
-    /// A delivery to the listener that speaks TLS.
+    /// A delivery to the TLS listener.
     private func secure(
         _ fixture: DeliveryFixture,
         _ version: DeliverySettings.Version = .v5,
@@ -42,7 +42,7 @@ struct TLSTests {
         }
     }
 
-    /// What becomes of an attempt to connect.
+    /// The fault of an attempt to connect; `nil` if it succeeds.
     private func fault(_ port: Int, _ tls: TLSSettings, host: String = "localhost") async throws -> BrokerFault? {
         let delivery = DeliveryFixture(try Broker()).delivery(.v5) { settings in
             settings.host = host
@@ -56,10 +56,11 @@ struct TLSTests {
     }
 
     @Test(
-        "Readings arrive over TLS, in order, also after the broker was away",
         arguments: [DeliverySettings.Version.v5, .v311]
     )
-    func readings(version: DeliverySettings.Version) async throws {
+    func `readings arrive over TLS in order, also after an outage of the broker`(
+        version: DeliverySettings.Version
+    ) async throws {
         let fixture = DeliveryFixture(try broker(try await authority.identity(for: "DNS:localhost", "IP:127.0.0.1")))
         try await fixture.broker.start()
         let subscriber = try await Subscriber(fixture.broker)
@@ -76,8 +77,7 @@ struct TLSTests {
         }
     }
 
-    @Test("Requests that come in one piece are all answered")
-    func requests() async throws {
+    @Test func `all requests in one segment are answered`() async throws {
         let fixture = DeliveryFixture(try broker(try await authority.identity(for: "DNS:localhost", "IP:127.0.0.1")))
         try await fixture.broker.start()
         let subscriber = try await Subscriber(fixture.broker)
@@ -113,8 +113,8 @@ struct TLSTests {
         },
     ]
 
-    @Test("A broker whose certificate is wrong is not trusted, and the words say why", arguments: flaws)
-    func untrusted(flaw: Flaw) async throws {
+    @Test(arguments: flaws)
+    func `a broker with a wrong certificate is not trusted, and the fault says why`(flaw: Flaw) async throws {
         let identity = try await flaw.identity(authority)
         let broker = try broker(identity)
         try await broker.start()
@@ -123,8 +123,7 @@ struct TLSTests {
         for words in flaw.words { #expect(fault.detail.contains(words), "\(fault.detail)") }
     }
 
-    @Test("Without an authority of our own the system's are asked, which do not know the laboratory's")
-    func systemStore() async throws {
+    @Test func `without a configured authority, the system's authorities reject the test certificate`() async throws {
         let broker = try broker(try await authority.identity(for: "DNS:localhost"))
         try await broker.start()
         let fault = try #require(try await fault(broker.securePort, TLSSettings()))
@@ -132,8 +131,7 @@ struct TLSTests {
         #expect(fault.detail.contains("signed by '/CN=laboratory'"))
     }
 
-    @Test("A certificate that signs itself is trusted when it is named")
-    func pinned() async throws {
+    @Test func `a self-signed certificate is trusted if it is configured`() async throws {
         let identity = try await authority.selfSigned()
         let fixture = DeliveryFixture(try broker(identity))
         try await fixture.broker.start()
@@ -141,8 +139,7 @@ struct TLSTests {
         await delivery.running { await delivery.wait(for: .connected) }
     }
 
-    @Test("The name to verify may be another one than the host's, and addresses are verified as such")
-    func serverName() async throws {
+    @Test func `the verified name may differ from the host, and addresses are verified as addresses`() async throws {
         let fixture = DeliveryFixture(try broker(try await authority.identity(for: "DNS:broker.lab", "IP:127.0.0.1")))
         try await fixture.broker.start()
         let named = secure(fixture) { $0.serverName = "broker.lab" }
@@ -151,8 +148,7 @@ struct TLSTests {
         await addressed.running { await addressed.wait(for: .connected) }
     }
 
-    @Test("A broker of many names is told which one is meant, an address is no name")
-    func serverNameIndication() async throws {
+    @Test func `the server name is sent to the broker, but never an address`() async throws {
         let identity = try await authority.identity(for: "DNS:localhost", "IP:127.0.0.1")
         let names = ["-servername", "other", "-cert2", identity.certificate, "-key2", identity.key]
         let named = try await TLSServer(identity, names)
@@ -163,8 +159,7 @@ struct TLSTests {
         #expect(fault?.detail.contains("in time") == true, "an address would be refused as a wrong name")
     }
 
-    @Test("A broker that demands a certificate gets it, and one without it is told what is missing")
-    func clientCertificate() async throws {
+    @Test func `a demanded client certificate is sent, and a missing one is reported`() async throws {
         let identity = try await authority.identity(for: "DNS:localhost")
         let fixture = DeliveryFixture(try broker(identity, "require_certificate true"))
         try await fixture.broker.start()
@@ -183,8 +178,7 @@ struct TLSTests {
         #expect(refused.detail.contains("mqtt.tls.certificate"), "\(refused.detail)")
     }
 
-    @Test("A broker of TLS 1.2 that demands a certificate is understood as well")
-    func clientCertificateOfOldBroker() async throws {
+    @Test func `a demanded client certificate works with TLS 1.2 as well`() async throws {
         let identity = try await authority.identity(for: "DNS:localhost")
         let server = try await TLSServer(identity, ["-tls1_2", "-Verify", "1"])
         let fault = try #require(try await fault(server.port, settings()))
@@ -205,8 +199,7 @@ struct TLSTests {
         #expect(refused.detail.contains("does not accept our certificate"), "\(refused.detail)")
     }
 
-    @Test("A broker whose TLS is older than allowed is not used")
-    func minimumVersion() async throws {
+    @Test func `a broker below the minimum TLS version is not used`() async throws {
         let identity = try await authority.identity(for: "DNS:localhost")
         let server = try await TLSServer(identity, ["-tls1_2"])
         let fault = try #require(try await fault(server.port, settings { $0.minimumVersion = .v13 }))
@@ -214,8 +207,7 @@ struct TLSTests {
         #expect(fault.detail.contains("min_version"), "\(fault.detail)")
     }
 
-    @Test("TLS to a port without it, and the reverse, are said as such")
-    func mixedUp() async throws {
+    @Test func `TLS to a plain port, and plain MQTT to a TLS port, are reported as such`() async throws {
         let plain = try Broker()
         try await plain.start()
         let fault = try #require(try await fault(plain.port, settings()))
@@ -228,8 +220,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A file that is mended is used without a restart")
-    func mended() async throws {
+    @Test func `a repaired file is used without a restart`() async throws {
         let fixture = DeliveryFixture(try broker(try await authority.identity(for: "DNS:localhost")))
         try await fixture.broker.start()
         let folder = try TemporaryFolder()
@@ -244,8 +235,7 @@ struct TLSTests {
         }
     }
 
-    @Test("Files that cannot be used are told from one another")
-    func files() async throws {
+    @Test func `each unusable file is reported by its role`() async throws {
         let (one, other) = (try await authority.identity(for: "DNS:a"), try await authority.identity(for: "DNS:b"))
         try settings { ($0.certificate, $0.key) = (one.certificate, one.key) }.check()
         let wrong: [(TLSFileError.Role, TLSSettings)] = [
@@ -260,8 +250,7 @@ struct TLSTests {
         }
     }
 
-    @Test("Nobody is asked for the pass phrase of a key")
-    func passPhrase() async throws {
+    @Test func `a key with a pass phrase is refused without a prompt`() async throws {
         let identity = try await authority.identity(for: "DNS:a")
         let locked = identity.key + ".locked"
         try await Authority.openssl(["ec", "-in", identity.key, "-aes256", "-passout", "pass:x", "-out", locked])

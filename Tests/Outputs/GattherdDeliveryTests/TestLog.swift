@@ -1,12 +1,12 @@
 import GattherdModel
 import GattherdSync
 
-/// A log in memory.
+/// A journal in memory.
 ///
-/// Of what it is asked for it has every other thing at once.
+/// Every other call of ``recent(after:limit:)`` finds nothing in memory.
 final class TestLog: ReadingJournal {
     private struct State: Sendable {
-        var questions = 0
+        var requests = 0
         var readings: [JournalReading] = []
         var cursor: Int64 = 0
     }
@@ -28,7 +28,7 @@ final class TestLog: ReadingJournal {
         head.set(last)
     }
 
-    /// Commits a reading a second after the one before, with these metrics.
+    /// Commits a reading with these metrics, a second after the one before.
     func commit(payload metrics: String, device: String, stream: String) {
         let last = state.withLock { state in
             let seq = Int64(state.readings.count + 1)
@@ -49,8 +49,8 @@ final class TestLog: ReadingJournal {
 
     func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
         state.withLock { state in
-            state.questions += 1
-            guard state.questions.isMultiple(of: 2) else { return nil }
+            state.requests += 1
+            guard state.requests.isMultiple(of: 2) else { return nil }
             return Array(state.readings.dropFirst(Int(seq)).prefix(limit))
         }
     }
@@ -62,7 +62,7 @@ final class TestLog: ReadingJournal {
         cursor.set(seq)
     }
 
-    /// Waits until the cursor stands at `seq`.
+    /// Waits until the cursor is at `seq`.
     func waitForCursor(_ seq: Int64) async {
         for await cursor in cursor.watch() where cursor >= seq { return }
     }

@@ -6,7 +6,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-/// Topics that a broker does not let us use.
+/// Topics that a broker refuses.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct TopicRefusalTests {
     /// The ways in which brokers refuse a topic.
@@ -55,7 +55,7 @@ struct TopicRefusalTests {
     }
 
     @Test(arguments: Refusal.allCases)
-    func `A topic that is denied is set aside, and the others go on`(refusal: Refusal) async throws {
+    func `a denied topic is set aside, and the others continue`(refusal: Refusal) async throws {
         let book = Locked(Book())
         let broker = try broker(refusal, book) { $0 == "gattherd/lab/lamp/heart_rate" }
         let fixture = DeliveryFixture(try Broker())
@@ -81,7 +81,7 @@ struct TopicRefusalTests {
     }
 
     @Test(arguments: Refusal.allCases)
-    func `State and events that are denied stop nothing either`(refusal: Refusal) async throws {
+    func `denied state and events stop nothing else`(refusal: Refusal) async throws {
         let book = Locked(Book())
         let broker = try broker(refusal, book) { $0.hasSuffix("/lamp/connection") || $0.hasSuffix("bridge/info") }
         let fixture = DeliveryFixture(try Broker())
@@ -96,9 +96,9 @@ struct TopicRefusalTests {
         }
     }
 
-    /// MQTT has no word for a message of QoS 0 that is refused, other than the end of the session.
+    /// MQTT can refuse a message of QoS 0 only by ending the session.
     @Test(arguments: [Refusal.close, .closeInMQTT311, .disconnect])
-    func `With QoS 0, and with bare values, the topic is found as well`(refusal: Refusal) async throws {
+    func `a denied topic is found with QoS 0 and with bare values`(refusal: Refusal) async throws {
         let book = Locked(Book())
         let broker = try broker(refusal, book) { $0 == "gattherd/lab/lamp/air/t" }
         let fixture = DeliveryFixture(try Broker())
@@ -119,7 +119,7 @@ struct TopicRefusalTests {
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `An access list of mosquitto stops one topic only`(version: DeliverySettings.Version) async throws {
+    func `an access list of mosquitto stops one topic only`(version: DeliverySettings.Version) async throws {
         let folder = try TemporaryFolder()
         let list = try folder.write("topic read #\ntopic deny gattherd/lab/lamp/heart_rate\ntopic write #\n", to: "acl")
         let fixture = try await DeliveryFixture.started(settings: ["acl_file \(list)"])
@@ -131,7 +131,7 @@ struct TopicRefusalTests {
             let messages = await subscriber.messages { $0.count(on: "strap/heart_rate") == 10 }
             #expect(messages.count(on: "lamp/heart_rate") == 0)
         }
-        // MQTT 3.1.1 has no word for it, and mosquitto acknowledges.
+        // MQTT 3.1.1 has no reason codes, and mosquitto acknowledges the message.
         #expect(delivery.counters.topicsSetAside.value == (version == .v5 ? 1 : 0))
         #expect(delivery.counters.connects.value == 1)
     }
@@ -146,7 +146,7 @@ struct TopicRefusalTests {
     ]
 
     @Test(arguments: responses)
-    func `An answer goes where it can do no harm`(response: (topic: String, isUsed: Bool)) async throws {
+    func `a response goes only to topics where it does no harm`(response: (topic: String, isUsed: Bool)) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: response.isUsed ? response.topic : "gattherd/lab/#")
         let delivery = fixture.delivery()
@@ -192,9 +192,9 @@ struct TopicRefusalTests {
         #expect(book.withLock { $0.topics.count { $0.hasSuffix("/heart_rate") } } == 10)
     }
 
-    /// 0x80 gives no reason; 0x97 says "quota exceeded".
+    /// 0x80 gives no reason; 0x97 is "quota exceeded".
     @Test(arguments: [0x80, 0x97] as [UInt8])
-    func `one topic that stays busy is set aside, and the others go on`(reason: UInt8) async throws {
+    func `one topic that stays busy is set aside, and the others continue`(reason: UInt8) async throws {
         let denied = "gattherd/lab/lamp/heart_rate"
         let broker = try FakeBroker { client, _ in
             client.accept()
@@ -299,7 +299,7 @@ struct TopicRefusalTests {
         #expect(delivery.counters.answersDropped.value == 0)
     }
 
-    @Test func `A topic of 65,533 octets is refused, and the session goes on`() async throws {
+    @Test func `a topic of 65,533 octets is refused, and the session continues`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery()
         let name = String(repeating: "x", count: 65_533 - "gattherd/lab//number/set".utf8.count)

@@ -2,8 +2,7 @@ import Testing
 
 @testable import GattherdDelivery
 
-@Suite("Topics")
-struct TopicsTests {
+@Suite struct TopicsTests {
     private let topics = Topics(gateway: "lab")
 
     static let requests: [(String, Topics.Request?)] = [
@@ -15,13 +14,12 @@ struct TopicsTests {
         ("gattherd/lab/a/b/c/set", nil), ("gattherd/lab", nil), ("", nil), ("///", nil),
     ]
 
-    @Test("Requests are told from everything else", arguments: requests)
-    func request(topic: String, request: Topics.Request?) {
+    @Test(arguments: requests)
+    func `requests are recognised by their topics`(topic: String, request: Topics.Request?) {
         #expect(topics.request(topic) == request)
     }
 
-    @Test("A topic of a device is told by its device")
-    func device() {
+    @Test func `the device of a topic is recognised`() {
         #expect(topics.device("gattherd/lab/lamp/number") == "lamp")
         #expect(topics.device("gattherd/lab/lamp/number/value") == "lamp")
         #expect(topics.device("gattherd/lab/bridge/state") == nil)

@@ -16,7 +16,7 @@ struct DecoderBoundsTests {
     private static func word(_ word: Int) -> [UInt8] { [UInt8(word >> 8), UInt8(word & 0xFF)] }
 
     @Test(arguments: [MQTTVersion.v5, .v311], [10_000_000, 200_000_000])
-    func `A huge message is counted and skipped, and takes little memory`(version: MQTTVersion, size: Int) throws {
+    func `a huge message is counted and skipped, and uses little memory`(version: MQTTVersion, size: Int) throws {
         let head: [UInt8] = [0, 1, 0x61, 0, 5] + (version == .v5 ? [0] : [])
         var decoder = PacketDecoder(version)
         var packets: [InboundPacket] = []
@@ -38,7 +38,7 @@ struct DecoderBoundsTests {
         #expect(packets == [.message(message, identifier: 5), .pong])
     }
 
-    @Test func `A message with huge properties is skipped and can be acknowledged`() throws {
+    @Test func `a message with huge properties is skipped and can be acknowledged`() throws {
         let count = PacketDecoder.headLimit + 1
         let body = [0, 1, 0x61, 0, 5] + Self.length(count) + Array(repeating: 0x26, count: count) + [1, 2, 3]
         let octets = [0x32] + Self.length(body.count) + body + [0xD0, 0]
@@ -49,7 +49,7 @@ struct DecoderBoundsTests {
         }
     }
 
-    @Test func `The longest topics are understood`() throws {
+    @Test func `the longest topics are decoded`() throws {
         let topic = String(repeating: "a/", count: 32_766) + "a"
         let head = Self.word(topic.utf8.count) + topic.utf8
         let octets = [0x30] + Self.length(head.count + 1) + head + [9]
@@ -61,8 +61,8 @@ struct DecoderBoundsTests {
         )
     }
 
-    /// Every good packet with changed, inserted and removed bytes, and bytes of no meaning.
-    @Test func `Any octets are packets or a violation, the same however they are cut`() {
+    /// All valid packets with changed, inserted and removed bytes, and random bytes.
+    @Test func `any octets are packets or a violation, the same however they are split`() {
         var random = SplitMix64(seed: 23)
         for round in 0..<40_000 {
             var octets = PacketDecoderTests.good.randomElement(using: &random)?.octets ?? []

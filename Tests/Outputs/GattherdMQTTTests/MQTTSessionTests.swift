@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdMQTT
 
-/// The rules of a session, without any connection.
+/// The rules of an MQTT session, without a connection.
 @Suite(.timeLimit(.minutes(1)))
 struct MQTTSessionTests {
     private static func session(
@@ -32,14 +32,14 @@ struct MQTTSessionTests {
     @Test(
         arguments: [[0x40, 2, 0, 1], [0xD0, 0], [0x30, 4, 0, 1, 0x61, 0], [0x90, 4, 0, 1, 0, 0], [0xE0, 0]] as [[UInt8]]
     )
-    func `CONNACK comes first`(octets: [UInt8]) throws {
+    func `a packet before CONNACK is a violation`(octets: [UInt8]) throws {
         var session = try MQTTSession(MQTTOptions(.v5, clientID: "c"))
         #expect(throws: MQTTViolation.protocolError("a packet before CONNACK")) {
             _ = try receive(&session, octets)
         }
     }
 
-    @Test func `A violation ends the session with its reason, and what was before it counts`() throws {
+    @Test func `a violation ends the session with its reason, and earlier events are valid`() throws {
         var session = try Self.session()
         let identifier = try session.publish(Self.message(), qos: 1)
         session.outbound.remove(session.outbound.unsent.count)
@@ -53,7 +53,7 @@ struct MQTTSessionTests {
         #expect(try receive(&session, [1, 2, 3]).isEmpty)
     }
 
-    @Test func `A refused session ends, and nothing can be sent in it`() throws {
+    @Test func `a refused session ends, and nothing can be sent in it`() throws {
         var session = try MQTTSession(MQTTOptions(.v5, clientID: "c"))
         #expect(
             try receive(&session, [0x20, 3, 0, 0x87, 0]) == [.connected(.notAuthorized, text: nil, BrokerLimits())]
@@ -62,7 +62,7 @@ struct MQTTSessionTests {
         #expect(throws: MQTTRefusal.notConnected) { _ = try session.subscribe(to: "a", SubscriptionOptions()) }
     }
 
-    @Test func `Messages of QoS 1 are acknowledged when they are here as a whole`() throws {
+    @Test func `messages of QoS 1 are acknowledged when they are complete`() throws {
         var session = try Self.session()
         #expect(try receive(&session, [0x32, 7, 0, 1, 0x61, 1, 2, 0]).isEmpty)
         #expect(session.outbound.isEmpty)
@@ -72,7 +72,7 @@ struct MQTTSessionTests {
         #expect(Array(session.outbound.unsent) == [0x40, 2, 1, 2])
     }
 
-    @Test func `No more messages go out than the broker takes, in order`() throws {
+    @Test func `messages in flight never exceed the broker's receive maximum, and keep their order`() throws {
         var session = try Self.session(properties: [0x21, 0, 2])
         let identifiers = try (1...5).map { try session.publish(Self.message([UInt8($0)]), qos: 1) }
         #expect(identifiers == [1, 2, 3, 4, 5])
@@ -110,7 +110,7 @@ struct MQTTSessionTests {
         #expect(session.takeSentCount() == 0)
     }
 
-    @Test func `What is too long for the broker is refused and leaves nothing behind`() throws {
+    @Test func `a message too long for the broker is refused and leaves nothing behind`() throws {
         var session = try Self.session(properties: [0x27, 0, 0, 0, 20])
         let long = Self.message(Array(repeating: 0, count: 30))
         for qos in [0, 1] {
@@ -121,7 +121,7 @@ struct MQTTSessionTests {
         #expect(try session.publish(Self.message([1]), qos: 1) == 2)
     }
 
-    @Test func `A broker that does not read its acknowledgements is not read from`() throws {
+    @Test func `a broker that leaves acknowledgements unread is not read from`() throws {
         var session = try Self.session()
         let message: [UInt8] = [0x32, 6, 0, 1, 0x61, 0, 1, 0]
         for _ in 0..<100_000 where !session.isCongested { _ = try receive(&session, message) }
@@ -133,7 +133,7 @@ struct MQTTSessionTests {
         #expect(!session.isCongested)
     }
 
-    @Test func `After a random life the octets on their way are whole packets`() throws {
+    @Test func `the waiting octets are whole packets after random operations`() throws {
         var random = SplitMix64(seed: 5)
         for _ in 0..<200 {
             var session = try Self.session(properties: [0x21, 0, 3])
@@ -168,7 +168,7 @@ struct MQTTSessionTests {
         return rest.isEmpty
     }
 
-    @Test func `A silence is pinged, an unanswered ping and a broker that takes nothing are noticed`() {
+    @Test func `a silence is pinged, and a missing PINGRESP and a stalled broker are detected`() {
         var keepalive = Keepalive(interval: .seconds(10), patience: .seconds(10), at: .zero)
         #expect(keepalive.deadline(isClear: true) == .seconds(10))
         keepalive.received(at: .seconds(5))
@@ -186,7 +186,7 @@ struct MQTTSessionTests {
         #expect(keepalive.deadline(isClear: false) == .seconds(30))
     }
 
-    @Test func `a broker that wants a ping each second has ten seconds to answer it`() {
+    @Test func `a broker with a keepalive of one second has ten seconds to answer a ping`() {
         var keepalive = Keepalive(interval: .seconds(1), patience: .seconds(10), at: .zero)
         #expect(keepalive.verdict(isClear: true, at: .seconds(1)) == .ping)
         keepalive.sent(at: .seconds(1))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GattherdMQTT
 
-/// Packets of a broker, well formed and otherwise.
+/// Packets of a broker, well formed and malformed.
 @Suite(.timeLimit(.minutes(1)))
 struct PacketDecoderTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -18,7 +18,7 @@ struct PacketDecoderTests {
         let packet: InboundPacket
     }
 
-    /// The packets of the octets, fed in pieces of `size`.
+    /// The packets of the octets, passed in pieces of `size`.
     static func decode(_ octets: [UInt8], _ version: MQTTVersion, by size: Int) throws(MQTTViolation) -> [InboundPacket]
     {
         var decoder = PacketDecoder(version)
@@ -159,7 +159,7 @@ struct PacketDecoderTests {
     ]
 
     @Test(arguments: good)
-    func `A packet is understood, however it is cut`(row: Good) throws {
+    func `a packet is decoded however it is split`(row: Good) throws {
         for size in 1...row.octets.count {
             let octets = row.octets + row.octets
             #expect(try Self.decode(octets, row.version, by: size) == [row.packet, row.packet])
@@ -167,13 +167,13 @@ struct PacketDecoderTests {
     }
 
     @Test(arguments: good)
-    func `A packet that is cut off is nothing yet`(row: Good) throws {
+    func `a truncated packet is incomplete`(row: Good) throws {
         for count in 0..<row.octets.count {
             #expect(try Self.decode(Array(row.octets.prefix(count)), row.version, by: 3) == [])
         }
     }
 
-    /// Bytes that abort libmosquitto 2.0.11 are among them.
+    /// Malformed packets, including bytes that abort libmosquitto 2.0.11.
     static let malformed: [Row] = [
         Row(testDescription: "CONNACK with an unknown property", octets: [0x20, 5, 0, 0, 2, 0x7F, 0]),
         Row(testDescription: "PUBACK with an unknown property", octets: [0x40, 6, 0, 1, 0, 2, 0x7F, 0]),
@@ -259,12 +259,12 @@ struct PacketDecoderTests {
     ]
 
     @Test(arguments: malformed)
-    func `A malformed packet is told as such, however it is cut`(row: Row) {
+    func `a malformed packet is reported as such, however it is split`(row: Row) {
         expect(.malformedPacket, row.octets, row.version)
     }
 
     @Test(arguments: protocolErrors)
-    func `A packet that may not come is told as such, however it is cut`(row: Row) {
+    func `a packet that may not come is a protocol error, however it is split`(row: Row) {
         expect(.protocolError, row.octets, row.version)
     }
 
@@ -284,7 +284,7 @@ struct PacketDecoderTests {
         }
     }
 
-    @Test func `Packets before a violation are told`() {
+    @Test func `packets before a violation are decoded`() {
         var decoder = PacketDecoder(.v5)
         var packets: [InboundPacket] = []
         #expect(throws: MQTTViolation.self) {

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: packets.indices)
-    func `A message becomes the octets of the specification`(index: Int) {
+    func `a message is encoded as the specification says`(index: Int) {
         let (packet, identifier, version, expected) = Self.packets[index]
         var octets: [UInt8] = []
         var buffer: [UInt8] = [1, 2, 3]
@@ -48,7 +48,7 @@ import Testing
         arguments: [(121, [125]), (124, [0x80, 1]), (16_379, [0xFF, 0x7F]), (16_380, [0x80, 0x80, 1])]
             as [(Int, [UInt8])]
     )
-    func `A length takes as many octets as it needs`(payload: Int, length: [UInt8]) {
+    func `a length has as many octets as it needs`(payload: Int, length: [UInt8]) {
         var octets: [UInt8] = []
         let packet = Self.packet("ab", Array(repeating: 0, count: payload), isRetained: false)
         var buffer: [UInt8] = []
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// MQTT 5.0, 3.1 and 3.8; written by hand from the specification's tables.
-    @Test func `CONNECT, SUBSCRIBE, UNSUBSCRIBE and DISCONNECT become the octets of the specification`() throws {
+    @Test func `CONNECT, SUBSCRIBE, UNSUBSCRIBE and DISCONNECT are encoded as the specification says`() throws {
         var options = MQTTOptions(.v5, clientID: "c")
         options.keepalive = .seconds(30)
         let limits: [UInt8] = [8, 0x21, 0, 100, 0x27, 0, 0x80, 0, 0]
@@ -85,7 +85,7 @@ import Testing
         #expect(MQTTWriter.disconnect(.malformedPacket, .v311) == [0xE0, 0])
     }
 
-    @Test func `What no packet can hold is refused`() {
+    @Test func `fields too long for a packet are refused`() {
         let long = String(repeating: "x", count: 65_536)
         for topic in ["", "a/+", "#", "a\0", long] {
             #expect(throws: MQTTRefusal.invalidTopic) { try Self.packet(topic, [], isRetained: false).check() }
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `Identifiers in use are never given twice, and they run out`() throws {
+    @Test func `identifiers in use are never assigned twice, and they run out`() throws {
         var identifiers = PacketIdentifiers()
         var underWay: [UInt16] = []
         for _ in 0..<200_000 {
@@ -118,7 +118,7 @@ import Testing
         #expect(identifiers.publishCount == underWay.count)
     }
 
-    @Test func `Only what was sent can be acknowledged, once, and as what it was`() throws {
+    @Test func `only a sent packet can be acknowledged, once, and as its own kind`() throws {
         var identifiers = PacketIdentifiers()
         let (first, second) = (identifiers.reserve(.publish) ?? 0, identifiers.reserve(.subscribe) ?? 0)
         #expect([first, second] == [1, 2])
