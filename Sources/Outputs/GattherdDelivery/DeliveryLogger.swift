@@ -69,14 +69,14 @@ extension MQTTDelivery {
         case .busy(let detail):
             guard narrator.mayTell(of: .busy, at: now) else { return }
             record(["state": .text("busy"), "error": .text(detail)])
-            log(.warning, "the broker does not take readings now", [.init("mqtt.reason", detail)])
+            log(.warning, "the broker does not accept readings for now", [.init("mqtt.reason", detail)])
         case .awaitingSubscribers(let reading):
             let topic = topics.reading(reading.device, reading.stream)
             record(["state": .text("awaiting_subscribers"), "topic": .text(topic)])
-            log(.notice, "waiting for subscribers to come back", [.init("mqtt.topic", topic)])
+            log(.notice, "waiting for subscribers to return", [.init("mqtt.topic", topic)])
         case .goingOnWithoutSubscribers:
             record(["state": .text("going_on_without_subscribers")])
-            log(.notice, "going on without the missing subscribers")
+            log(.notice, "continuing without the missing subscribers")
         }
     }
 
@@ -85,7 +85,7 @@ extension MQTTDelivery {
         guard narrator.mayTell(of: .refusedState, at: now) else { return }
         log(
             .error,
-            "the broker refuses what is not a reading; our user needs all of the gateway's topics",
+            "the broker refuses messages other than readings; allow the MQTT user all of the gateway's topics",
             [.init("mqtt.topic", "\(topics.base)/#"), .init("mqtt.reason", reason.words)]
         )
     }
@@ -96,13 +96,13 @@ extension MQTTDelivery {
         if filter == topics.sets || filter == topics.requests {
             log(
                 .error,
-                "the broker refuses a subscription: requests cannot be heard",
+                "the broker refuses a subscription; requests cannot be received",
                 [.init("mqtt.topic", filter)]
             )
         } else {
             log(
                 .warning,
-                "the broker refuses a subscription: what earlier runs left there is not cleared",
+                "the broker refuses a subscription; retained messages of earlier runs are not cleared",
                 [.init("mqtt.topic", filter)]
             )
         }

@@ -50,7 +50,7 @@ extension MQTTDelivery {
         if narrator.mayTell(of: .log, at: now) {
             log(
                 .warning,
-                "delivery cannot use the log",
+                "delivery cannot use the journal",
                 [.init("log.operation", operation.rawValue), .init("log.error", fault.detail)]
             )
         }

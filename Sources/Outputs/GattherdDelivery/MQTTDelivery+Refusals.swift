@@ -64,7 +64,7 @@ extension MQTTDelivery {
         ])
         log(
             .error,
-            "the broker refuses a topic, which is set aside; allow our user to use it in the broker's access list",
+            "the broker refuses a topic, which is set aside; allow the MQTT user to use it in the broker's access list",
             [
                 .init("mqtt.topic", topic), .init("mqtt.reason", refusal.reason),
                 .init("retry.after", refusal.retryAt - now),

@@ -197,7 +197,7 @@ struct HostileBrokerTests {
         for _ in 0..<40 { fixture.log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
         let delivery = broker.delivery(fixture) { $0.options.answerPatience = .seconds(1) }
         await delivery.running {
-            #expect(await delivery.waitForFault()?.detail.contains("has taken nothing") == true)
+            #expect(await delivery.waitForFault()?.detail.contains("has read nothing") == true)
         }
     }
 }

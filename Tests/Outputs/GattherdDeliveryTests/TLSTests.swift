@@ -196,7 +196,7 @@ struct TLSTests {
             )
         )
         #expect(refused.kind == .security)
-        #expect(refused.detail.contains("does not accept our certificate"), "\(refused.detail)")
+        #expect(refused.detail.contains("does not accept the client certificate"), "\(refused.detail)")
     }
 
     @Test func `a broker below the minimum TLS version is not used`() async throws {
@@ -211,7 +211,10 @@ struct TLSTests {
         let plain = try Broker()
         try await plain.start()
         let fault = try #require(try await fault(plain.port, settings()))
-        #expect(fault.detail.contains("without an answer") || fault.detail.contains("no TLS"), "\(fault.detail)")
+        #expect(
+            fault.detail.contains("without an answer") || fault.detail.contains("does not speak TLS"),
+            "\(fault.detail)"
+        )
         let fixture = DeliveryFixture(try broker(try await authority.identity(for: "DNS:localhost")))
         try await fixture.broker.start()
         let delivery = fixture.delivery { $0.port = UInt16(fixture.broker.securePort) }

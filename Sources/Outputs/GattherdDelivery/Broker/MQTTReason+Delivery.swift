@@ -10,31 +10,34 @@ extension MQTTReason {
         case .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
             return BrokerFault(
                 .credentials,
-                "the broker refuses our user name or password (\(words)); check mqtt.username"
+                "the broker refuses the user name or password (\(words)); check mqtt.username"
             )
         case .unsupportedProtocolVersion:
             return BrokerFault(
                 .session,
-                "the broker does not speak this version of MQTT; set mqtt.version to another one"
+                "the broker does not support this version of MQTT; change mqtt.version"
             )
         case .clientIdentifierNotValid:
-            return BrokerFault(.session, "the broker does not accept our client id; set mqtt.client_id")
+            return BrokerFault(.session, "the broker does not accept the client id; set mqtt.client_id")
         case .useAnotherServer, .serverMoved:
-            return BrokerFault(.session, "the broker sends us elsewhere (\(words)); set mqtt.url")
+            return BrokerFault(.session, "the broker redirects to another server (\(words)); set mqtt.url")
         case .qosNotSupported: return .withoutQoS1
         case .retainNotSupported:
             return BrokerFault(
                 .busy,
-                "the broker retains nothing, not even a will; the next attempt asks for one that is not"
+                "the broker does not support retained messages; the next attempt uses a will without retain"
             )
-        default: return BrokerFault(.busy, "the broker does not take us now (\(words))")
+        default: return BrokerFault(.busy, "the broker refuses the session for now (\(words))")
         }
     }
 
     /// The fault for a DISCONNECT of MQTT 5 that ends the session; `nil` if it names no failure.
     func loss(_ text: String? = nil) -> BrokerFault? {
         if self == .sessionTakenOver {
-            return BrokerFault(.lost, "another client took our client id; each gateway needs its own mqtt.client_id")
+            return BrokerFault(
+                .lost,
+                "another client connected with the same client id; each gateway needs its own mqtt.client_id"
+            )
         }
         return isFailure ? BrokerFault(.lost, "the broker ended the session (\(words(text)))") : nil
     }
@@ -91,6 +94,6 @@ extension BrokerFault {
     /// The fault for a broker without QoS 1, which cannot confirm the arrival of readings.
     static let withoutQoS1 = BrokerFault(
         .session,
-        "the broker takes messages of QoS 0 only, and readings need QoS 1; allow it there (mosquitto: max_qos)"
+        "the broker accepts QoS 0 only, but readings need QoS 1; allow it there (mosquitto: max_qos)"
     )
 }

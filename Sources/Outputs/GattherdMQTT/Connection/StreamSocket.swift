@@ -141,11 +141,11 @@ public enum MQTTConnectionError: Error, Hashable, Sendable, CustomStringConverti
         switch self {
         case .ended: "the broker closed it"
         case .system(let code): unsafe String(cString: strerror(code))
-        case .violation(let violation): "the broker broke the protocol: \(violation)"
+        case .violation(let violation): "the broker violated the protocol: \(violation)"
         case .security: "TLS failed"
         case .refusal(let refusal): "\(refusal)"
         case .pingUnanswered: "a ping was not answered in time"
-        case .stalled(let time): "the broker has taken nothing for \(time)"
+        case .stalled(let time): "the broker has read nothing for \(time)"
         }
     }
 }

@@ -30,16 +30,16 @@ struct CertificateProblem: Hashable {
         case X509_V_ERR_CERT_HAS_EXPIRED:
             "the certificate \(subject) expired at \(end); renew it, or set this host's clock"
         case X509_V_ERR_CERT_NOT_YET_VALID:
-            "the certificate \(subject) is valid from \(begin) on only; set this host's clock"
+            "the certificate \(subject) is not valid before \(begin); set this host's clock"
         case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
             "the broker's certificate \(subject) is not for '\(name)'; "
-                + "write the name that it is for into mqtt.url or mqtt.tls.server_name"
+                + "set the certificate's name in mqtt.url or mqtt.tls.server_name"
         case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-            "the broker's certificate \(subject) is signed by itself and not known; "
+            "the broker's certificate \(subject) is signed by itself and unknown; "
                 + "if it is the right one, write its file into mqtt.tls.ca"
         case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT,
             X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-            "the broker's certificate \(subject) is signed by \(issuer), which is not known; "
+            "the broker's certificate \(subject) is signed by \(issuer), which is unknown; "
                 + "write the file of that authority's certificate into mqtt.tls.ca"
         default:
             "the certificate \(subject) cannot be trusted: \(reason)"

@@ -25,9 +25,9 @@ struct TLSAlert: Hashable {
         case SSL3_AD_BAD_CERTIFICATE, SSL3_AD_UNSUPPORTED_CERTIFICATE, SSL3_AD_CERTIFICATE_REVOKED,
             SSL3_AD_CERTIFICATE_EXPIRED, SSL3_AD_CERTIFICATE_UNKNOWN, TLS1_AD_UNKNOWN_CA, TLS1_AD_ACCESS_DENIED,
             TLS1_AD_DECRYPT_ERROR:
-            return "the broker does not accept our certificate (\(said)); check mqtt.tls.certificate"
+            return "the broker does not accept the client certificate (\(said)); check mqtt.tls.certificate"
         case TLS1_AD_PROTOCOL_VERSION:
-            return "the broker speaks no version of TLS that mqtt.tls.min_version allows"
+            return "the broker supports no version of TLS that mqtt.tls.min_version allows"
         default: return "the broker refuses the TLS connection (\(said))"
         }
     }
@@ -49,14 +49,14 @@ struct TLSFailure: Hashable {
     var words: String {
         switch copenssl_protocol_error(error) {
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_PACKET_LENGTH_TOO_LONG:
-            "no TLS is spoken there; use the broker's port for TLS, or mqtt:// in a network that you trust"
+            "the port does not speak TLS; use the broker's port for TLS, or mqtt:// in a network that you trust"
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-            "the broker speaks no version of TLS that mqtt.tls.min_version allows"
+            "the broker supports no version of TLS that mqtt.tls.min_version allows"
         default: "the TLS handshake failed: \(reason)"
         }
     }
 
     private var reason: String {
-        unsafe ERR_reason_error_string(error).map { unsafe String(cString: $0) } ?? "no reason is known"
+        unsafe ERR_reason_error_string(error).map { unsafe String(cString: $0) } ?? "unknown reason"
     }
 }

@@ -56,7 +56,7 @@ import Glibc
     /// Loads the client's certificate and key.
     private func identify() throws(TLSFileError) {
         if let file = settings.certificate, unsafe SSL_CTX_use_certificate_chain_file(raw, file) != 1 {
-            throw unusable(.certificate, file, "it must have our certificate in PEM form")
+            throw unusable(.certificate, file, "it must have the client's certificate in PEM form")
         }
         guard let file = settings.key else { return }
         // An empty pass phrase replaces the prompt on the terminal.
@@ -98,7 +98,7 @@ import Glibc
     private static func lastError() -> String {
         defer { ERR_clear_error() }
         let words = unsafe ERR_reason_error_string(ERR_peek_last_error())
-        return unsafe words.map { unsafe String(cString: $0) } ?? "no reason is known"
+        return unsafe words.map { unsafe String(cString: $0) } ?? "unknown reason"
     }
 }
 
