@@ -22,13 +22,13 @@ struct DeliveryLogger {
 
     /// The current fault of the broker connection.
     private(set) var lastFault: BrokerFault?
-    private var toldAt: [Subject: Duration] = [:]
+    private var loggedAt: [Subject: Duration] = [:]
 
     /// True at most once a minute for each subject.
     mutating func mayTell(of subject: Subject, at now: Duration) -> Bool {
-        toldAt = toldAt.filter { now < $0.value + Self.pause }
-        guard toldAt[subject] == nil else { return false }
-        toldAt[subject] = now
+        loggedAt = loggedAt.filter { now < $0.value + Self.pause }
+        guard loggedAt[subject] == nil else { return false }
+        loggedAt[subject] = now
         return true
     }
 

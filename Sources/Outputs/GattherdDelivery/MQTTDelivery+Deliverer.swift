@@ -5,31 +5,31 @@ import GattherdSync
 /// The entry points for the rest of the daemon, callable from any thread.
 extension MQTTDelivery: Deliverer {
     public nonisolated func update(_ status: LinkStatus) {
-        tell { $0.note(status) }
+        writeInbox { $0.note(status) }
     }
 
     public nonisolated func remove(device: String) {
-        tell { $0.note(removed: device) }
+        writeInbox { $0.note(removed: device) }
     }
 
     public nonisolated func describe(_ device: DeviceDescription) {
-        tell { $0.note(device) }
+        writeInbox { $0.note(device) }
     }
 
     public nonisolated func announce(_ event: LifecycleEvent) {
-        tell { if !$0.note(event) { counters.eventsDropped.add() } }
+        writeInbox { if !$0.note(event) { counters.eventsDropped.add() } }
     }
 
     /// Sets the devices of the gateway and clears retained messages of all others.
     ///
     /// - Parameter addresses: The peripherals' addresses by the devices' names.
     public nonisolated func enrol(_ addresses: [String: String]) {
-        tell { $0.note(enrolled: addresses) }
+        writeInbox { $0.note(enrolled: addresses) }
     }
 
     /// Sets the payload of `bridge/info`, a JSON object.
     public nonisolated func setInfo(_ json: [UInt8]) {
-        tell { $0.note(info: json) }
+        writeInbox { $0.note(info: json) }
     }
 
     /// Applies new publishing rules and permissions; readings and sets in progress may still follow the old ones.
@@ -41,7 +41,7 @@ extension MQTTDelivery: Deliverer {
         loop.execute { self.assumeIsolated { $0.adopt(publishing, tellsAnew: arePermissionsNew) } }
     }
 
-    private nonisolated func tell(_ change: (inout DeliveryInbox) -> Void) {
+    private nonisolated func writeInbox(_ change: (inout DeliveryInbox) -> Void) {
         let isFirst = inbox.withLock { inbox in
             change(&inbox)
             return inbox.takeTurn()

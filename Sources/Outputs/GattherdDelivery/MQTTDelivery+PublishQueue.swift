@@ -15,36 +15,36 @@ extension MQTTDelivery {
     /// The number of removed devices whose late messages are cleared as well.
     static let maximumRemoved = 500
 
-    func take(_ news: DeliveryInbox) {
-        if let json = news.info {
+    func take(_ changes: DeliveryInbox) {
+        if let json = changes.info {
             info = json
             tell(.info)
         }
-        if let addresses = news.enrolled {
+        if let addresses = changes.enrolled {
             // If devices were only added, the broker retains nothing out of date.
             let isSweepDue = enrolled.map { $0.contains { addresses[$0.key] != $0.value } } ?? true
             enrolled = addresses
             if isSweepDue { tell(.sweep) }
         }
-        for (device, change) in news.devices {
+        for (device, change) in changes.devices {
             if change.isRemoved { forget(device) }
             if let status = change.status { note(status) }
         }
-        for description in news.descriptions.values { note(description) }
-        for event in news.events where !outbox.append(event: event.json) { counters.eventsDropped.add() }
+        for description in changes.descriptions.values { note(description) }
+        for event in changes.events where !outbox.append(event: event.json) { counters.eventsDropped.add() }
         pumpOutbox()
     }
 
     private func note(_ status: LinkStatus) {
         let device = status.device
         devices[device] = status
-        if removed.contains(device) { succeed(device) }
+        if removed.contains(device) { recordSuccessor(device) }
         tell(.connection(device: device))
         if link?.availabilities[device] != status.isOnline { tell(.availability(device: device)) }
     }
 
     /// Handles a new device with a removed device's name: the broker may still send messages of the old one.
-    private func succeed(_ device: String) {
+    private func recordSuccessor(_ device: String) {
         stopSeeking(device)
         guard let link, link.isConnected else { return _ = successors.insert(device) }
         link.successors.insert(device)
@@ -136,11 +136,11 @@ extension MQTTDelivery {
         if let topic = topics(of: state).first, refusals[topic] != nil { return hold(state, on: topic) }
         guard let session = link?.session, case .busy = reason.verdict else { return }
         loop.schedule(after: settings.options.retryPause) { [weak self] in
-            self?.assumeIsolated { $0.tellAgain(state, session) }
+            self?.assumeIsolated { $0.publishAgain(state, session) }
         }
     }
 
-    private func tellAgain(_ state: PublishQueue.State, _ session: Int) {
+    private func publishAgain(_ state: PublishQueue.State, _ session: Int) {
         guard link?.session == session, link?.isLeaving == false else { return }
         switch state {
         case .availability(let device): link?.availabilities[device] = nil
@@ -196,7 +196,7 @@ extension MQTTDelivery {
             do throws(MQTTRefusal) {
                 try publish(item)
             } catch {
-                lose(item, error)
+                dropUnpublished(item, error)
             }
             flushLink()
         }
@@ -255,7 +255,7 @@ extension MQTTDelivery {
     }
 
     /// Drops a message that could not be written, and logs it if the next session does not repair it.
-    private func lose(_ item: PublishQueue.Item, _ error: MQTTRefusal) {
+    private func dropUnpublished(_ item: PublishQueue.Item, _ error: MQTTRefusal) {
         let name: String
         switch item {
         case .state(let state): name = "\(state)"

@@ -16,7 +16,7 @@ extension MQTTDelivery {
     /// Resolves the host and connects on a thread of its own, as both block.
     func dial(_ session: Int) async {
         guard dials < Self.mostDials else {
-            return step(.failed(session: session, .unreachable(settings, "earlier attempts to look it up still go on")))
+            return step(.failed(session: session, .unreachable(settings, "earlier attempts are still running")))
         }
         dials += 1
         defer { dials -= 1 }
@@ -157,7 +157,7 @@ extension MQTTDelivery {
     private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
         guard let start = link?.connectedAt, now - start < .seconds(10) else { return words }
-        return words + "; if that goes on, look for another client with the same client_id: a gateway of the same name"
+        return words + "; if this repeats, look for another client with the same client_id: a gateway of the same name"
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {

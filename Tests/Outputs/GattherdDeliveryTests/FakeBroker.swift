@@ -237,10 +237,10 @@ extension FakeBroker {
             return readings
         }
 
-        /// Answers all packets until the client has disconnected, after `look` has seen them.
-        func serve(_ look: (Packet) -> Void = { _ in }) {
+        /// Answers all packets until the client has disconnected, after `observe` has seen them.
+        func serve(_ observe: (Packet) -> Void = { _ in }) {
             while let packet = next() {
-                look(packet)
+                observe(packet)
                 answer(packet)
             }
         }

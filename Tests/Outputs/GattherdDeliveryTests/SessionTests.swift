@@ -264,19 +264,19 @@ struct SessionTests {
     }
 
     @Test func `state that a busy broker refuses is published again`() async throws {
-        let told = LatestValue(0)
+        let attempts = LatestValue(0)
         let broker = try FakeBroker { client, _ in
             client.accept()
             while let packet = client.next() {
                 let isAsked = packet.kind == .publish && packet.topic == "gattherd/lab/strap/availability"
-                if isAsked { told.update { $0 += 1 } }
-                client.answer(packet, reason: isAsked && told.state < 3 ? 0x97 : 0)
+                if isAsked { attempts.update { $0 += 1 } }
+                client.answer(packet, reason: isAsked && attempts.state < 3 ? 0x97 : 0)
             }
         }
         let delivery = try broker.delivery(TestLog())
         delivery.update(DeliveryFixture.status("strap", .ready))
         await delivery.running {
-            for await count in told.watch() where count == 3 { break }
+            for await count in attempts.watch() where count == 3 { break }
         }
     }
 

@@ -61,29 +61,29 @@ struct JSONReader {
     private mutating func object(depth: Int) throws(JSONError) -> [JSONMember] {
         var members: [JSONMember] = []
         position += 1
-        guard !take("}") else { return members }
+        guard !accept("}") else { return members }
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw error("a member's name must be a string") }
             let name = try string()
-            guard take(":") else { throw error("a colon is missing") }
+            guard accept(":") else { throw error("a colon is missing") }
             skipSpace()
             let start = position
             let value = try value(depth: depth + 1)
             guard !members.contains(where: { $0.name == name }) else { throw error("'\(name)' is there twice") }
             let source = String(decoding: octets[start..<position], as: UTF8.self)
             members.append(JSONMember(name: name, value: value, source: source))
-        } while take(",")
-        guard take("}") else { throw error("an object is not closed") }
+        } while accept(",")
+        guard accept("}") else { throw error("an object is not closed") }
         return members
     }
 
     private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
         position += 1
-        guard !take("]") else { return .array([]) }
+        guard !accept("]") else { return .array([]) }
         var elements: [JSONValue] = []
-        repeat { elements.append(try value(depth: depth + 1)) } while take(",")
-        guard take("]") else { throw error("an array is not closed") }
+        repeat { elements.append(try value(depth: depth + 1)) } while accept(",")
+        guard accept("]") else { throw error("an array is not closed") }
         return .array(elements)
     }
 
@@ -188,7 +188,7 @@ struct JSONReader {
     }
 
     /// Skips white space and then `scalar`, if it is next.
-    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+    private mutating func accept(_ scalar: Unicode.Scalar) -> Bool {
         skipSpace()
         return skip(scalar)
     }

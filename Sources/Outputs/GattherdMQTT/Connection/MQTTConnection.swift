@@ -95,27 +95,27 @@ public final class MQTTConnection {
         let pongs = session.pongs
         if let secured {
             try secured.receive(inbound[..<count], by: &plain) { octets, count throws(MQTTConnectionError) in
-                try take(octets[..<count])
+                try process(octets[..<count])
             }
         } else {
-            try take(inbound[..<count])
+            try process(inbound[..<count])
         }
         if session.pongs > pongs { keepalive.answered() }
         return count
     }
 
-    private func take(_ octets: ArraySlice<UInt8>) throws(MQTTConnectionError) {
+    private func process(_ octets: ArraySlice<UInt8>) throws(MQTTConnectionError) {
         let wasConnected = session.isConnected
         do throws(MQTTViolation) {
             try session.receive(octets, &events)
         } catch {
             throw .violation(error)
         }
-        if !wasConnected, session.isConnected { adoptKeepalive() }
+        if !wasConnected, session.isConnected { shortenKeepalive() }
     }
 
     /// Shortens the keepalive to the broker's wish; never lengthens it.
-    private func adoptKeepalive() {
+    private func shortenKeepalive() {
         guard case .connected(_, _, let limits) = events.last(where: { $0.isConnected }) else { return }
         guard let seconds = limits.keepalive, seconds > 0 else { return }
         keepalive.interval = min(options.keepalive, .seconds(Int64(seconds)))

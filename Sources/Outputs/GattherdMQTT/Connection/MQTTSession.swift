@@ -75,7 +75,7 @@ public struct MQTTSession: Sendable {
         var decoder = decoder
         self.decoder = PacketDecoder(version)
         do throws(MQTTViolation) {
-            try decoder.decode(octets) { packet throws(MQTTViolation) in try take(packet, &events) }
+            try decoder.decode(octets) { packet throws(MQTTViolation) in try process(packet, &events) }
             self.decoder = decoder
         } catch {
             disconnect(error.reason)
@@ -83,7 +83,7 @@ public struct MQTTSession: Sendable {
         }
     }
 
-    private mutating func take(_ packet: InboundPacket, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
+    private mutating func process(_ packet: InboundPacket, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
         switch (phase, packet) {
         case (.ended, _): break
         case (.awaitingAnswer, .connectAnswer(let reason, let text, let limits)):

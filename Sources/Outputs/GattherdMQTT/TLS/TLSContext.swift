@@ -32,8 +32,8 @@ import Glibc
         unsafe copenssl_set_minimum_version(raw, version)
         // Without this, a write might have to wait for the broker's octets.
         unsafe copenssl_refuse_renegotiation(raw)
-        try trust()
-        try identify()
+        try loadAuthorities()
+        try loadCertificate()
         expectName()
         observe()
     }
@@ -43,7 +43,7 @@ import Glibc
     }
 
     /// Loads the authorities that may sign the broker's certificate.
-    private func trust() throws(TLSFileError) {
+    private func loadAuthorities() throws(TLSFileError) {
         guard let file = settings.ca else {
             unsafe SSL_CTX_set_default_verify_paths(raw)
             return
@@ -54,7 +54,7 @@ import Glibc
     }
 
     /// Loads the client's certificate and key.
-    private func identify() throws(TLSFileError) {
+    private func loadCertificate() throws(TLSFileError) {
         if let file = settings.certificate, unsafe SSL_CTX_use_certificate_chain_file(raw, file) != 1 {
             throw unusable(.certificate, file, "it must have the client's certificate in PEM form")
         }
@@ -138,8 +138,8 @@ extension TLSContext {
     }
 
     private func record(_ store: OpaquePointer) {
-        let verdict = unsafe CertificateProblem(store)
-        complaint = complaint ?? verdict.words(expecting: name)
+        let problem = unsafe CertificateProblem(store)
+        complaint = complaint ?? problem.words(expecting: name)
     }
 
     private func record(_ alert: TLSAlert) {
