@@ -41,7 +41,7 @@ extension HomeAssistant {
         }
     }
 
-    /// The step of a number: about a thousand steps in the range, and at least the 0.001 of Home Assistant.
+    /// The step of a number: at least about a thousand steps in the range, but no step below Home Assistant's 0.001.
     private static func step(in range: ClosedRange<Double>) -> Double {
         var step = 1.0
         while step > 0.001, (range.upperBound - range.lowerBound) / step < 1000 { step /= 10 }

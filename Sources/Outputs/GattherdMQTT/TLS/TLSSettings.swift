@@ -1,6 +1,6 @@
 /// The TLS settings of the connection to the broker.
 public struct TLSSettings: Hashable, Sendable {
-    /// The minimum version of TLS; older versions are insecure.
+    /// A version of TLS; older versions are insecure.
     public enum Version: Hashable, Sendable {
         case v12
         case v13
