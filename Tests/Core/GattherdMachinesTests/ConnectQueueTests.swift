@@ -26,7 +26,7 @@ import Testing
         queue.remove("b")
         #expect(next(&queue, now: .seconds(1)) == "c")
         #expect(queue.connecting == ["a", "c"])
-        #expect(queue.deadline(after: .seconds(1)) == nil, "nobody waits")
+        #expect(queue.deadline(after: .seconds(1)) == nil, "no device waits")
     }
 
     @Test func `the number of attempts past the patience is bounded`() {

@@ -28,11 +28,11 @@ private struct WatchedLink {
     /// Advances time until `end`, or until the link is replaced.
     mutating func run(until end: Duration) {
         while now < end, !isRecycled {
-            let look = watch.deadline(now: now)
-            send(until: min(look, end))
-            now = max(now, min(look, end))
+            let deadline = watch.deadline(now: now)
+            send(until: min(deadline, end))
+            now = max(now, min(deadline, end))
             watch.count(counts, now: now)
-            guard look <= end, let step = watch.next(now: now) else { continue }
+            guard deadline <= end, let step = watch.next(now: now) else { continue }
             perform(step)
         }
     }
