@@ -79,16 +79,16 @@ enum Gattherd {
 
             \(lines.joined(separator: "\n"))
 
-            gattherd COMMAND --help says more. Results go to standard output, everything else to standard error.
+            gattherd COMMAND --help shows details. Results go to standard output, everything else to standard error.
 
             Options:
               --help     print this and end
               --version  print the version and end
 
             Environment:
-              RUNTIME_DIRECTORY        where the daemon's socket is (default: beside history)
-              STATE_DIRECTORY          where history is, unless history.path says so
-              DBUS_SYSTEM_BUS_ADDRESS  the bus, where bluetooth.bus is 'system'
+              RUNTIME_DIRECTORY        the folder of the daemon's socket (default: beside history)
+              STATE_DIRECTORY          the folder of history, unless history.path is set
+              DBUS_SYSTEM_BUS_ADDRESS  the bus, if bluetooth.bus is 'system'
               NO_COLOR                 no colour on a terminal
 
             Exit codes, as in sysexits.h:

@@ -17,7 +17,7 @@ extension CommandSpec {
         json: """
             [{"address", "device"?, "name"?, "adapter", "bonded", "trusted", "connected"}]
 
-            "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
+            "device" is the name in the configuration, "name" the peripheral's own name, "adapter" an address.
             """,
         exits: [.unavailable: "bluetoothd does not answer"],
         run: { (arguments) async throws(CommandFailure) in

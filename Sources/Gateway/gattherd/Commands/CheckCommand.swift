@@ -10,15 +10,15 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "FILE", isOptional: true)],
         options: [.flag("json", "print a JSON array of what is wrong")],
         details: """
-            FILE is \(ConfigurationFile.standardPath) by default. Prints each mistake with its line and column; a
-            warning alone is no failure. A profile that cannot be used is a mistake here, while
-            the daemon says so and goes on without it.
+            FILE is \(ConfigurationFile.standardPath) by default. Prints each error with its line and column; warnings
+            do not change the exit code. An unusable profile is an error here; the daemon logs it
+            and runs without it.
             """,
         json: """
             [{"file", "line", "column", "severity", "kind", "message"}]
 
-            "severity" is error or warning; "line" and "column" count from 1, and are null for a file as a whole; "kind"
-            is a word for programs, "message" is for people.
+            "severity" is error or warning. "line" and "column" start at 1 and are null for a whole file. "kind" is a stable
+            word for programs; "message" is text for people.
             """,
         exits: [.configuration: "the configuration, or a profile, is wrong"],
         examples: ["gattherd check gattherd.yaml", "gattherd check gattherd.yaml --json"],

@@ -11,15 +11,15 @@ extension CommandSpec {
             .flag("repair", "recompute summaries that differ from the samples; stop the daemon first"),
         ],
         details: """
-            Reads the whole file: its pages, its rows, and whether the summaries of minutes and hours are what the samples
-            and the minutes say, as far as those are still kept. Changes nothing without --repair.
+            Reads the whole file: its pages and its rows. Compares the summaries of hours and minutes with the minutes and
+            samples that are still stored. Changes nothing without --repair.
             """,
         json: """
             {"path", "findings": [text], "size", "free", "samples", "minutes", "hours", "events", "rejects", "log",
             "seq", "oldest", "newest"}
 
-            "findings" is empty when all is good; sizes are octets, times RFC 3339 or null. What could not be counted is
-            left out.
+            "findings" is empty if the file is good. Sizes are in bytes, times are RFC 3339 or null. Values that could not be
+            counted are left out.
             """,
         exits: [
             .data: "the file is damaged", .inputOutput: "the disk fails", .unavailable: "there is no such history",
@@ -37,8 +37,8 @@ extension CommandSpec {
         summary: "shrink the history's file; also while the daemon runs",
         options: DatabaseFile.options,
         details: """
-            While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
-            room again on the disk for the time being.
+            While the daemon runs, free space is released step by step. Otherwise the file is rewritten, which temporarily
+            needs the same space again.
             """,
         exits: [
             .data: "the file is damaged", .inputOutput: "the disk is full or fails",
@@ -72,9 +72,9 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "FILE")],
         options: DatabaseFile.options,
         details: """
-            FILE is checked and copied; it stays as it is. The replaced history is kept beside the new one, as
-            gattherd.db.replaced-DATE. Owner and permissions become those that the daemon needs, and no number is
-            given to a reading again. Readings that waited for delivery when the backup was made are delivered again.
+            FILE is checked and copied, not changed. The replaced history stays beside the new one, as
+            gattherd.db.replaced-DATE. The file gets the owner and permissions that the daemon needs. Sequence numbers
+            are not reused. Readings that waited for delivery at the time of the backup are delivered again.
             """,
         exits: [
             .data: "FILE is damaged, or no history", .unavailable: "the daemon uses the history; stop it first",

@@ -9,8 +9,8 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option],
         details: """
-            One that waits for its next attempt is tried at once. Ends as soon as the daemon knows; gattherd status
-            shows what comes of it.
+            A device that waits for its next attempt is tried at once. The command does not wait for the link; gattherd
+            status shows the result.
             """,
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd connect strap"],
@@ -21,10 +21,10 @@ extension CommandSpec {
 
     static let disconnect = CommandSpec(
         name: "disconnect",
-        summary: "disconnect a device; it stays so until it is connected by hand, also over a restart",
+        summary: "disconnect a device until it is connected by hand, also after a restart",
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option],
-        details: "Its state is then 'held'. Ends as soon as the daemon knows.",
+        details: "Its state is then 'held'. The command does not wait for the end of the link.",
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd disconnect strap"],
         run: { (arguments) throws(CommandFailure) in
@@ -37,12 +37,12 @@ extension CommandSpec {
         summary: "make the daemon read its configuration and profiles again",
         options: [ConfigurationFile.option],
         details: """
-            Devices, profiles, how readings are published and the log's level change at once; links that this does not
-            concern stay. Other changes wait for a restart, and are named. A wrong configuration changes nothing. Does
-            the same as systemctl reload gattherd, which says nothing.
+            Devices, profiles, publishing rules and the log level change at once; unaffected links stay. Other changes
+            need a restart and are named. An invalid configuration changes nothing. systemctl reload gattherd does the
+            same without output.
             """,
         exits: [
-            .configuration: "the configuration is wrong; the one from before goes on",
+            .configuration: "the configuration is wrong; the last valid one stays in use",
             .unavailable: "no daemon runs with this configuration",
         ],
         run: { (arguments) throws(CommandFailure) in try DaemonClient(arguments).reload() }
@@ -57,8 +57,8 @@ extension CommandSpec {
         ],
         options: [ConfigurationFile.option],
         details: """
-            VALUE is a number, true or false, or text, as the control wants it; a control that only does something takes
-            none. Ends when the device has taken it. gattherd profile show PROFILE says which controls there are.
+            VALUE is a number, true, false or text, depending on the control; an action needs no value. The command ends
+            when the device has accepted the value. gattherd profile show PROFILE lists the controls.
             """,
         exits: [
             .data: "no such device or control, not in its range, or the device did not take it",

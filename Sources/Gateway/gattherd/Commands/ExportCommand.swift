@@ -16,9 +16,9 @@ extension CommandSpec {
             ),
         ],
         details: """
-            JSON lines keep all that history knows of a sample; 'gattherd import' reads them again. In line protocol, the measurement
-            is the metric, the field is 'value', and device, profile, stream, source and unit are tags; it has no way to write
-            a value that the device did not know. Without --format, the end of FILE (.jsonl, .lp) chooses one.
+            JSON lines contain all columns of a sample; 'gattherd import' reads them. In line protocol, the measurement is the
+            metric, the field is 'value', and device, profile, stream, source and unit are tags; unknown values (null) are
+            left out. Without --format, the extension of FILE (.jsonl, .lp) decides.
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",

@@ -18,13 +18,13 @@ extension CommandSpec {
         ],
         details: """
             All times are UTC. A plot draws the range and the mean of each metric; without --every it chooses a step. Without
-            --format, the end of FILE (.csv, .json) chooses one.
+            --format, the extension of FILE (.csv, .json) decides.
             """,
         json: """
             {"time", "seq", "device", "metric", "value", "unit", "source"}, one object a line; with --every
             {"time", "device", "metric", "n", "min", "mean", "max", "unit"}
 
-            Times are RFC 3339 in UTC. A metric that repeats has a line for each element.
+            Times are RFC 3339 in UTC. A metric with several values has a line for each.
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",

@@ -23,14 +23,13 @@ extension CommandSpec {
             ),
         ] + DatabaseFile.options,
         details: """
-            Refused while the daemon runs: stop it first. A history that is not there is made. FILE may be - for standard
-            input. What is there already (the same time, device, stream, metric and value) is not stored again, so that
-            an import may be repeated after it was interrupted or a line was corrected. Imported samples are summed up as others,
-            kept as long as others, never published, and have a negative seq.
+            Stop the daemon first. A missing history is created. FILE may be - for standard input. Existing samples (same
+            time, device, stream, metric and value) are skipped, so an import can be repeated after an interruption or a
+            correction. Imported samples are summarised and kept like others, never published, and have a negative seq.
 
             A JSON line needs "device", "metric", "value", and "time" (RFC 3339) or "ts" (µs since 1970); it may have "profile",
-            "stream", "unit", "source", "kind" and "repeated". A point of line protocol needs the tag device and a time; a field
-            'value' is of the metric that its measurement names, others name their metric themselves.
+            "stream", "unit", "source", "kind" and "repeated". A point of line protocol needs the tag device and a time. The
+            measurement names the metric of the field 'value'; other fields are metrics of their own name.
             """,
         exits: [
             .data: "a line is wrong", .noInput: "FILE cannot be read", .unavailable: "a daemon has the history open",

@@ -13,7 +13,7 @@ extension CommandSpec {
         json: """
             {"time", "device", "characteristic", "bytes", "reason"}, one object a line
 
-            "time" is RFC 3339 in UTC, "characteristic" a UUID, "bytes" are hexadecimal.
+            "time" is RFC 3339 in UTC, "characteristic" is a UUID, and "bytes" are hexadecimal.
             """,
         exits: [
             .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",

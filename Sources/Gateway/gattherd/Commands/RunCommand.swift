@@ -13,16 +13,16 @@ extension CommandSpec {
         summary: "the daemon: runs in the foreground until SIGTERM",
         options: [ConfigurationFile.option],
         details: """
-            Connects the devices of the configuration and keeps them so, until SIGTERM or SIGINT: then what is left is
-            committed and published, for some seconds at most; a second signal ends at once. What the world lacks (an
-            adapter, bluetoothd, a broker, room on the disk) is waited for.
+            Connects the devices of the configuration and keeps them connected until SIGTERM or SIGINT. Then it commits
+            and publishes pending readings for a few seconds; a second signal ends it at once. It waits for a missing
+            adapter, bluetoothd, broker or disk space.
 
-            SIGHUP reads the configuration and the profiles again: devices, profiles, how readings are published and the
-            log's level change at once, and links that this does not concern stay; what changes only at a restart is said. A wrong
-            configuration changes nothing.
+            SIGHUP reads the configuration and the profiles again. Devices, profiles, publishing rules and the log level
+            change at once; unaffected links stay. Changes that need a restart are logged. An invalid configuration
+            changes nothing.
 
-            Logs go to standard error: to journald with their fields under systemd, as text on a terminal, as JSON
-            lines elsewhere; see log in the configuration.
+            Logs go to journald with their fields under systemd; otherwise to standard error, as text on a terminal and as
+            JSON lines elsewhere; see log in the configuration.
             """,
         exits: [
             .cannotCreate: "history or the socket cannot be made; another daemon may have them",

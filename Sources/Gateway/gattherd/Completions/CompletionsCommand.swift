@@ -7,13 +7,13 @@ extension CommandSpec {
         summary: "print the script that completes commands, options, devices and files",
         positionals: [PositionalSpec(name: "SHELL", choices: CompletionScript.allCases.map(\.rawValue))],
         details: """
-            The Debian package and make install have put them where the shells look already. Otherwise:
+            The Debian package and make install have installed the scripts already. Otherwise:
 
               bash  source <(gattherd completions bash), in ~/.bashrc
               zsh   gattherd completions zsh >~/.zfunc/_gattherd, with fpath+=~/.zfunc before compinit in ~/.zshrc
               fish  gattherd completions fish >~/.config/fish/completions/gattherd.fish
 
-            The shell asks gattherd itself, so that devices and profiles are those of the configuration.
+            The scripts call gattherd, so devices and profiles are those of the configuration.
             """,
         run: { (arguments) throws(CommandFailure) in
             let name = arguments.positional(0) ?? ""

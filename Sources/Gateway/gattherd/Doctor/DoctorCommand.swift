@@ -7,18 +7,17 @@ extension CommandSpec {
         summary: "check this host for problems, and name the remedies",
         options: [ConfigurationFile.option, .flag("json", "print a JSON array")],
         details: """
-            Looks at the configuration and the permissions of the files that it names, the version of BlueZ, the
-            radio's switches (rfkill), the bus and its policy, bluetoothd and its adapters, its service, the clock, the
-            disk and its kind of file system, the profiles and who may write to them, the broker with its TLS, and the
-            daemon. It changes nothing; the broker is visited with a client id of its own. Each finding that is not
-            good comes with a remedy. Run it as the daemon's user to see what that may do.
+            Checks the configuration and the permissions of its files, the version of BlueZ, rfkill, the bus and its
+            policy, bluetoothd and its adapters, its service, the clock, the disk and its file system, the profiles and
+            their permissions, the broker with TLS, and the daemon. It changes nothing; it connects to the broker with a
+            separate client id. Each problem comes with a remedy. Run it as the daemon's user to check that user's rights.
             """,
         json: """
             [{"check", "severity", "finding", "remedy"}]
 
             "check" is config, container, user, bluez, rfkill, bus, policy, bluetoothd, adapter, service, clock,
             history, filesystem, disk, profiles, broker or daemon; "severity" is good, note, warning or error; "remedy"
-            is null where there is nothing to do. The texts are for people, and change.
+            is null if none is needed. The texts are for people and may change.
             """,
         exits: [.unavailable: "there is an error, not in the configuration"],
         examples: [

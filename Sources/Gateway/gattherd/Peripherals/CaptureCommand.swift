@@ -17,13 +17,13 @@ extension CommandSpec {
             .value("count", "N", "end after N values"),
         ],
         details: """
-            Reads every value that can be read, then listens to everything that notifies or indicates.
-            FILE is JSON, one object to a line (- for standard output):
+            Reads all readable characteristics, then subscribes to all notifications and indications.
+            FILE is JSON, one object a line (- for standard output):
 
               {"capture":1,"address":…,"name":…,"services":[{"uuid":…,"characteristics":[{"uuid":…,"properties":[…]}]}]}
               {"ts":"2026-11-21T03:20:05.123456Z","service":"180d","characteristic":"2a37","source":"notify","hex":"1648"}
 
-            'gattherd replay' decodes it, and a scenario's peripheral with 'replay: FILE' says it again.
+            'gattherd replay' decodes the file, and a simulated peripheral with 'replay: FILE' sends its values.
             """ + "\n" + PeripheralClient.daemonHelp,
         exits: PeripheralClient.exits.merging([
             .cannotCreate: "FILE cannot be made", .inputOutput: "the disk is full or fails",

@@ -7,16 +7,16 @@ import GattherdProfiles
 extension CommandSpec {
     static let inspect = CommandSpec(
         name: "inspect",
-        summary: "connect to a peripheral and show all that it has",
+        summary: "connect to a peripheral and show its GATT table",
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: profileSources + [.adapter, .flag("json", "print JSON")],
         details: """
-            Shows services, characteristics and descriptors by the names that the Bluetooth SIG gives them, reads what can be read,
-            says what it means by the profiles that would serve the device, and leaves the link as it was found.
+            Shows services, characteristics and descriptors with their Bluetooth SIG names. Reads all readable values and decodes
+            them by the profiles that would serve the device. The link stays as it was.
             """ + "\n" + PeripheralClient.daemonHelp,
         json: """
             One object: address, name, profiles, and services: [{"uuid", "name", "characteristics": [{"uuid", "name",
-            "properties", "hex" and "meaning" where it was read, "error" where that failed, "descriptors": [{"uuid",
+            "properties", "hex" and "meaning" if it was read, "error" if that failed, "descriptors": [{"uuid",
             "name", "hex"}]}]}].
             """,
         exits: PeripheralClient.exits,

@@ -11,7 +11,7 @@ import GattherdGateway
 struct PeripheralClient {
     /// The part of the commands' help about the daemon.
     static let daemonHelp = """
-        If the daemon has the device, it does this over its own link: nothing is subscribed twice and no reading is stored for it.
+        If the daemon has the device, the command uses the daemon's link: nothing is subscribed twice, and no reading is stored.
         Otherwise the command connects by itself.
         """
 
@@ -150,8 +150,8 @@ extension PeripheralClient {
         return CommandFailure(
             .unavailable,
             """
-            gattherd: \(address) was not heard\(place) within \(time): see that it is on, in reach and advertising, and \
-            that nothing else, such as a phone, is connected to it; 'gattherd scan' shows what is heard, and --adapter \
+            gattherd: \(address) was not heard\(place) within \(time): check that it is on, in range and advertising, and \
+            that no other device, such as a phone, is connected to it; 'gattherd scan' lists peripherals, and --adapter \
             chooses another adapter
             """
         )

@@ -7,21 +7,21 @@ import GattherdProfiles
 extension CommandSpec {
     static let replay = CommandSpec(
         name: "replay",
-        summary: "decode what 'gattherd capture' wrote down",
+        summary: "decode a file of 'gattherd capture'",
         positionals: [PositionalSpec(name: "FILE")],
         options: profileSources + [
             .value("profile", "NAME", "by this profile (default: each characteristic by the first that fits)"),
             .flag("json", "print readings as JSON, one to a line"),
         ],
         details: """
-            FILE may be - for standard input. What no profile decodes is shown as octets.
+            FILE may be - for standard input. Values without a profile are shown as bytes.
             \(profileWhence)
             """,
         json: """
             {"ts", "source", "profile", "stream", METRIC: …}, one object a line
 
-            "ts" is RFC 3339 in UTC, "source" is read, notify or indicate, and each metric of the stream has its name. A payload
-            that is rejected has "rejected", the reason, and "hex" instead of metrics; one that no profile decodes has
+            "ts" is RFC 3339 in UTC, "source" is read, notify or indicate, and each metric of the stream has its name. A rejected
+            payload has "rejected", the reason, and "hex" instead of metrics. A payload without a profile has
             "characteristic", a UUID, and "hex".
             """,
         exits: [.data: "a payload is rejected, or a line is no capture's", .noInput: "FILE cannot be read"],

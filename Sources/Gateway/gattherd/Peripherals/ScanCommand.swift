@@ -10,21 +10,21 @@ import Glibc
 extension CommandSpec {
     static let scan = CommandSpec(
         name: "scan",
-        summary: "list the peripherals that can be heard",
+        summary: "list the peripherals in range",
         options: [
             ConfigurationFile.option, .adapter,
             .value("service", "UUID", "only those that advertise it, for example 180d"),
-            .value("seconds", "N", "listen for so long (default: 5; Ctrl-C ends it sooner)"),
+            .value("seconds", "N", "listen for N seconds (default: 5; Ctrl-C ends it sooner)"),
             .flag("json", "print JSON"),
         ],
         details:
             """
-            The daemon may run meanwhile. The loudest is printed first; DEVICE is what the configuration calls it. What has a link does
-            not advertise, and is shown as connected. One adapter listens.
+            The daemon may run meanwhile. The strongest signal is printed first; DEVICE is the name in the configuration. Connected
+            peripherals do not advertise and are shown as connected. One adapter listens.
             """,
         json: """
-            One array of objects: address, connected, services; and what was heard of rssi in dBm, name, device, tx_power in dBm,
-            manufacturer_data (octets in hexadecimal by company identifier) and service_data (by service).
+            One array of objects: address, connected, services; and, if known, rssi in dBm, name, device, tx_power in dBm,
+            manufacturer_data (hexadecimal, by company identifier) and service_data (by service).
             """,
         exits: [.unavailable: "bluetoothd cannot be reached, or the adapter is off"],
         examples: ["gattherd scan", "gattherd scan --service 180d --seconds 20 --json"],

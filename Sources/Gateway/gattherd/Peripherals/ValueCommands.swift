@@ -9,8 +9,8 @@ import Glibc
 extension CommandSpec {
     private static let place = [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "CHARACTERISTIC")]
     private static let whereabouts = """
-        CHARACTERISTIC is a UUID, for example 2a19, or the service's and its own where there are several: 180f/2a19. The link is
-        left as it was found.
+        CHARACTERISTIC is a UUID, for example 2a19, or SERVICE/UUID if there are several: 180f/2a19. The link stays as it
+        was.
         """ + "\n" + PeripheralClient.daemonHelp
 
     static let read = CommandSpec(
@@ -27,10 +27,10 @@ extension CommandSpec {
 
     static let write = CommandSpec(
         name: "write",
-        summary: "write octets to a characteristic of a peripheral",
+        summary: "write bytes to a characteristic of a peripheral",
         positionals: place + [PositionalSpec(name: "HEX")],
         options: [
-            ConfigurationFile.option, .adapter, .flag("without-response", "do not wait until the peripheral has it"),
+            ConfigurationFile.option, .adapter, .flag("without-response", "do not wait for the peripheral's response"),
         ],
         details: whereabouts + "\nFor what a profile declares as a control, use 'gattherd set'.",
         exits: PeripheralClient.exits,
@@ -40,7 +40,7 @@ extension CommandSpec {
 
     static let watch = CommandSpec(
         name: "watch",
-        summary: "print what a characteristic of a peripheral notifies or indicates",
+        summary: "print the notifications or indications of a characteristic",
         positionals: place,
         options: profileSources + [
             .adapter, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),

@@ -7,9 +7,9 @@ extension CommandSpec {
         name: "profile check",
         summary: "check a profile, or a folder of profiles",
         positionals: [PositionalSpec(name: "PATH")],
-        options: [.flag("json", "print a JSON array of what is wrong")],
+        options: [.flag("json", "print a JSON array of errors")],
         details: """
-            Prints each mistake with its line and column, what was expected, and what may have been meant. Its tests are run by 'gattherd profile test'.
+            Prints each error with its line and column, the expected value and a suggestion. 'gattherd profile test' runs the tests.
             """,
         json: "As 'gattherd check --json' prints it.",
         exits: [.data: "something is wrong", .inputOutput: "PATH cannot be read"],

@@ -6,15 +6,15 @@ import GattherdProfiles
 
 extension CommandSpec {
     static let profileSources = [
-        OptionSpec.value("config", "FILE", "take the profiles of this configuration"),
-        .value("path", "PATH", "take the profiles of this folder or file"),
+        OptionSpec.value("config", "FILE", "use the profiles of this configuration"),
+        .value("path", "PATH", "use the profiles of this folder or file"),
     ]
     static let profileWhence =
         "Without an option: the profiles of \(ConfigurationFile.standardPath), else the installed ones."
 
     static let profileList = CommandSpec(
         name: "profile list",
-        summary: "list the profiles, and those that were refused",
+        summary: "list the profiles, including refused ones",
         options: profileSources,
         details: profileWhence,
         run: { (arguments) throws(CommandFailure) in try ProfileCommands(arguments).list() }
@@ -59,8 +59,8 @@ extension CommandSpec {
         ],
         details: """
             CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one
-            connection, with commas between: the last one is decoded, and what is computed from the others is right. Of an
-            advertisement it is what comes after the UUID or the company.
+            connection, separated by commas: the last one is printed, with the state of those before it. For an advertisement,
+            HEX is the data after the UUID or the company.
             \(profileWhence)
             """,
         json: "One object: a member for each metric.",

@@ -11,8 +11,8 @@ extension CommandSpec {
         summary: "create a profile, empty or from a device",
         positionals: [PositionalSpec(name: "NAME")],
         options: [
-            .value("from-device", "DEVICE|ADDRESS", "connect to it, and write down its characteristics and values"),
-            .value("listen", "SECONDS", "how long to wait for notifications (default: 5)"),
+            .value("from-device", "DEVICE|ADDRESS", "connect to it, and use its characteristics and values"),
+            .value("listen", "SECONDS", "the time to wait for notifications (default: 5)"),
             .flag("swift", "write a Swift package of a native profile"),
             .value("gattherd", "FOLDER", "where the package finds gattherd's sources (default: where this was built)"),
             .value(
@@ -23,8 +23,8 @@ extension CommandSpec {
             .value("config", "FILE", "the configuration: devices, bus, profiles"), .adapter,
         ],
         details: """
-            What is written is right as it is ('profile check', 'profile test'): each value that the device said is a test. What a
-            profile decodes already is left out, unless nothing remains. The device may be in use by the daemon.
+            The file passes 'profile check' and 'profile test': each value of the device becomes a test. Characteristics with a
+            profile are left out, unless nothing else remains. The daemon may use the device meanwhile.
             """,
         exits: PeripheralClient.exits.merging([
             .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file is there already",

@@ -6,15 +6,15 @@ extension CommandSpec {
         name: "simulate",
         summary: "run everything without hardware: simulated peripherals, a broker, the daemon",
         positionals: [PositionalSpec(name: "SCENARIO", isOptional: true)],
-        options: [.value("keep", "DIR", "work in DIR and leave it there (default: a folder that goes at the end)")],
+        options: [.value("keep", "DIR", "work in DIR and keep it (default: a temporary folder)")],
         details: """
             SCENARIO is a YAML file of peripherals (default: the scenario 'lab' that comes with gattherd). Starts
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
-            configuration that names all peripherals. Ctrl-C ends all of it.
+            configuration that names all peripherals. Ctrl-C ends everything.
 
-            With --keep, the files of an earlier simulation in DIR are replaced, except for its history, which goes on. A
-            gattherd.yaml, mosquitto.conf, http-token or history.db that is not a simulation's is never touched: nothing is
-            started then, and neither while another simulation works in DIR.
+            With --keep, the files of an earlier simulation in DIR are replaced, except for its history, which continues. The
+            command refuses to start if DIR has a gattherd.yaml, mosquitto.conf, http-token or history.db of another origin, or
+            while another simulation uses DIR.
             """,
         exits: [
             .data: "the scenario is wrong", .unavailable: "a part of it cannot be started, or ended by itself",

@@ -14,12 +14,12 @@ extension CommandSpec {
             .flag("watch", "refresh every second until Ctrl-C"),
         ],
         details: """
-            Asks the daemon that runs with this configuration; only its user and root may. Times are counted from
-            now: how long a link has been in its state, how long ago its last reading came, when it is tried next.
+            Asks the daemon that runs with this configuration; run it as root or as the daemon's user. Times are relative
+            to now: the age of a link's state and of its last reading, and the time to the next attempt.
 
-            On a terminal --watch draws one table again and again, as wide and as high as the terminal; elsewhere it
-            prints one table after the other, and with --json one object a line. It goes on while the daemon is
-            restarted. PER S is the number of readings in the last second.
+            On a terminal, --watch redraws one table that fits the terminal; elsewhere it prints one table after the other,
+            and with --json one object a line. It continues while the daemon restarts. PER S is the number of readings in
+            the last second.
             """,
         json: """
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
@@ -28,10 +28,10 @@ extension CommandSpec {
             "undecodable"?: [text], "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
             "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 
-            Times are RFC 3339 in UTC, sizes octets, rssi dBm; what has a ? is left out where there is nothing to say.
+            Times are RFC 3339 in UTC, sizes bytes, rssi dBm; keys with a ? may be left out.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,
-            held or failed. "configuration" is there when the last reload failed, or changed sections that wait for a
-            restart. Keys are only ever added.
+            held or failed. "configuration" is present if the last reload failed or changed sections that need a
+            restart. New keys may be added.
             """,
         exits: [.unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],

@@ -13,16 +13,16 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option, .flag("json", "print one JSON object")],
         details: """
-            Tells in the order of time what happened to the device and to Bluetooth, from the events in history; what
-            repeats is told once, with a count. Where the daemon runs, it also says when the device was last heard,
-            how its link is now, what happens next and when, and what may help. Without a daemon the events are all.
+            Prints the events of the device and of Bluetooth from history, oldest first; repeated events are one line with
+            a count. If the daemon runs, it also prints the last advertisement, the state of the link, the next step and
+            its time, and advice. Without a daemon it prints only the events.
             """,
         json: """
             {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
             "story": [{"time", "first", "count", "text"}]}
 
-            Times are RFC 3339 in UTC; "state", "since" and "next_retry" are null where they are not known. Keys are
-            only ever added; the texts are for people, and change.
+            Times are RFC 3339 in UTC; "state", "since" and "next_retry" are null if unknown. New keys may be
+            added; the texts are for people and may change.
             """,
         exits: [
             .data: "the configuration has no such device", .unavailable: "the daemon runs, but may not be asked",
