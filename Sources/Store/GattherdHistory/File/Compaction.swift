@@ -2,19 +2,18 @@ import CSQLite
 public import GattherdModel
 import Glibc
 
-/// Makes a history's file as small as it can be.
+/// Shrinks a history's file as far as possible.
 ///
-/// Without a daemon it is written anew. While one runs, its free pages are cut off, a few at a time so that
-/// no commit waits for long.
+/// Without a daemon the file is rewritten. While a daemon runs, free pages are truncated, a few at a time so that no
+/// commit waits for long.
 public struct Compaction {
-    /// Octets of the database before and after.
+    /// The size of the database in bytes, before and after.
     public private(set) var before: Int64 = 0
     public private(set) var after: Int64 = 0
     /// True when a daemon kept the file in use.
     public let isOnline: Bool
 
-    /// - Throws: ``StoreFault`` when the file is not ours, or the disk has no room for the second copy that writing it
-    ///   anew takes.
+    /// - Throws: ``StoreFault`` if the file is not ours, or the disk has no room for a second copy during the rewrite.
     public init(path: String) throws(StoreFault) {
         let path = DatabaseName.resolved(path)
         try Schema.expectFile(path)
@@ -60,7 +59,7 @@ public struct Compaction {
         }
     }
 
-    /// SQLite's locks are not fair: whoever waits needs some time to notice that it is its turn.
+    /// SQLite's locks are not fair: a waiting process needs some time to get its turn.
     private static func rest(atLeast time: Duration) {
         let nanoseconds = max(Duration.milliseconds(20), time) / .nanoseconds(1)
         var pause = timespec(tv_sec: 0, tv_nsec: Int(min(nanoseconds, 999_999_999)))

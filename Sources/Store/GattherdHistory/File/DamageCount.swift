@@ -1,6 +1,6 @@
-/// Counts how often damage was found, because the check at opening does not see all of it.
+/// Counts findings of damage, because the check at opening does not detect all damage.
 struct DamageCount {
-    /// Whoever finds no damage for so long begins anew.
+    /// The time without damage after which the count restarts.
     private static let memory = Duration.seconds(3600)
 
     private var count = 0
@@ -12,6 +12,6 @@ struct DamageCount {
         last = now
     }
 
-    /// Another opening would not help.
+    /// True if reopening the file would not help.
     var isRepeated: Bool { count > 1 }
 }

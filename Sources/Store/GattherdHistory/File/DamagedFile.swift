@@ -1,28 +1,28 @@
 import GattherdModel
 import Glibc
 
-/// A database that cannot be used any more, or was replaced; it is kept under another name and never deleted.
+/// A damaged or replaced database, which is kept under another name and never deleted.
 struct DamagedFile {
     let path: String
 
-    /// Renames the database and what belongs to it.
+    /// Renames the database and the files that belong to it.
     ///
-    /// - Parameter time: Becomes part of the name.
+    /// - Parameter time: A part of the new name.
     /// - Returns: The database's new path.
     /// - Throws: ``StoreFault`` when the directory cannot be written.
     func moveAside(at time: Timestamp) throws(StoreFault) -> String {
         let target = freePath("corrupt", stamped: time)
-        // The WAL first: without its database it is nobody's, but the next one would take it for its own.
+        // The WAL first, because the next database with this name would apply it.
         for suffix in ["-wal", "-shm", ""] { try rename(suffix, to: target) }
         return target
     }
 
-    /// Gives the database a second name, by which it is kept when another file takes its first one.
+    /// Links the database to a second name, before another file gets the first one.
     ///
-    /// Links the database to a second name, or renames it where the file system has no hard links.
+    /// On a file system without hard links the database is renamed.
     ///
     /// - Parameters:
-    ///   - word: Becomes part of the name, as `time` does.
+    ///   - word: A part of the name, like `time`.
     ///   - time: The time of the change.
     /// - Returns: The new name.
     /// - Throws: ``StoreFault`` when the directory cannot be written.

@@ -1,14 +1,13 @@
 import Glibc
 
-/// Which file a name stands for.
+/// Resolves symbolic links to a database.
 enum DatabaseName {
-    /// Links that lead to one another are no way to a file; opening it says so.
+    /// The maximum number of links; opening a cycle of links then fails.
     private static let longestChain = 40
 
-    /// The name of the file itself, where `path` is a symbolic link to it.
+    /// Returns the real path of the database.
     ///
-    /// Returns the real path of the database. Its lock and its sequence file lie beside it, so every alias must lead
-    /// there.
+    /// Its lock and its sequence file lie beside it, so every alias must lead there.
     static func resolved(_ path: String) -> String {
         var path = path
         for _ in 0..<longestChain {

@@ -5,16 +5,16 @@ import Glibc
 enum FileContent: Equatable {
     /// No file, or an empty one.
     case nothing
-    /// A database of SQLite, ours or not, whole or damaged.
+    /// An SQLite database, ours or not, intact or damaged.
     case database
-    /// A file of ours whose beginning is damaged.
+    /// A file of ours with a damaged beginning.
     case damaged
-    /// Something else; the text says what.
+    /// Another kind of file, described by the text.
     case foreign(String)
 
     private static let signature = Array("SQLite format 3\0".utf8)
 
-    /// Looks at the first page; what cannot be read is left to SQLite, which says why.
+    /// Reads the first page; SQLite reports the error of an unreadable file.
     init(_ path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else {
@@ -33,12 +33,12 @@ enum FileContent: Equatable {
         } else if let page, Self.isText(page) {
             self = .foreign("text")
         } else {
-            // Only a history of ours has the numbers beside it.
+            // Only a history of ours has a sequence file beside it.
             self = SequenceFile(path: path + "-seq").read() == .missing ? .foreign("no SQLite database") : .damaged
         }
     }
 
-    /// Throws when something is there that must not be touched.
+    /// Throws if the file must not be changed.
     static func expectHistory(_ path: String) throws(StoreFault) {
         guard case .foreign(let what) = FileContent(path) else { return }
         throw StoreFault(
@@ -62,9 +62,9 @@ enum FileContent: Equatable {
     }
 }
 
-/// Something wrong with the file of a history that can be seen without opening it.
+/// A problem of a history's file that can be detected without opening it.
 public struct HistoryFileProblem: Hashable, Sendable {
-    /// The fact, and what to do.
+    /// The problem and its remedy.
     public let text: String
     public let remedy: String
 

@@ -1,16 +1,16 @@
 import GattherdModel
 import Glibc
 
-/// Keeps a second daemon from the same history, for as long as it exists.
+/// Excludes a second daemon from the same history until the lock is released.
 ///
-/// It locks a file of its own: closing any descriptor of the database file would drop SQLite's locks.
-/// The kernel ends the lock with the process, however that ends; the file stays.
+/// The lock has its own file: closing any descriptor of the database file would drop SQLite's locks. The kernel
+/// releases the lock when the process ends for any reason; the file stays.
 final class FileLock {
     private let descriptor: Int32
 
-    /// Takes the lock on a database, by a file beside it that is made if it is not there.
+    /// Acquires the lock on a database by a file beside it, which is created if necessary.
     ///
-    /// - Throws: ``StoreFault`` when another process has it, or the file cannot be made.
+    /// - Throws: ``StoreFault`` if another process has the lock, or the file cannot be created.
     init(database: String) throws(StoreFault) {
         let path = database + "-lock"
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)

@@ -8,7 +8,7 @@ struct FileOwner {
     let user: uid_t
     private let group: gid_t
 
-    /// The owner of the database's directory; where that is root's, of the database; where there is none, we.
+    /// Returns the owner of the directory; if that is root, of the database; without a database, this process's user.
     init(database path: String) {
         let directory = Self.status(path.directoryPath)
         let owner = [directory, Self.status(path)].compactMap(\.self).first { $0.st_uid != 0 } ?? directory
@@ -19,7 +19,7 @@ struct FileOwner {
     /// True if this process may write files for the owner.
     var isReachable: Bool { geteuid() == 0 || geteuid() == user }
 
-    /// Gives the owner those of the database's files that are there and belong to somebody else.
+    /// Changes the owner of the database's files that belong to another user.
     func adopt(_ path: String, suffixes: [String] = [""]) throws(StoreFault) {
         guard geteuid() == 0 else { return }
         for suffix in suffixes {

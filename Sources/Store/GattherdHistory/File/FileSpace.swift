@@ -5,11 +5,11 @@ final class FileSpace {
     private let connection: SQLiteConnection
     private let pageCount: Statement
     private let freeCount: Statement
-    /// False in a file that another program has made anew without this ability.
+    /// False if another program has rewritten the file without incremental vacuum.
     private let canShrink: Bool
-    /// Pages that are moved or cut off at once.
+    /// The number of pages that are moved or truncated at once.
     private let step: Int64
-    /// After so many written pages SQLite is asked again: that costs as much as to store some readings.
+    /// The number of written pages after which SQLite is queried again; a query costs as much as storing some readings.
     private let tolerance: Int
     private var counts: (total: Int64, free: Int64)?
     private var written = 0
@@ -24,7 +24,7 @@ final class FileSpace {
         canShrink = try connection.integer("PRAGMA auto_vacuum") == 2
     }
 
-    /// All pages, but for some that the last commits have added.
+    /// All pages, except some that the last commits have added.
     var total: Int64 { count().total }
     private var free: Int64 { count().free }
     var used: Int64 { total - free }
@@ -32,13 +32,13 @@ final class FileSpace {
     /// To be called after each commit.
     func didCommit() {
         let pages = connection.walPages
-        // A commit makes the log longer, or else began it anew.
+        // A commit extends the WAL, or restarts it.
         written += pages < lastWALPages ? pages : pages - lastWALPages
         lastWALPages = pages
         if written >= tolerance { forget() }
     }
 
-    /// Lets SQLite be asked the next time.
+    /// Makes the next call query SQLite.
     func forget() {
         counts = nil
         written = 0
@@ -51,12 +51,12 @@ final class FileSpace {
         return found
     }
 
-    /// Free pages that are left for what comes next, so that nothing is moved back and forth.
+    /// The free pages that stay for the next rows, so that pages are not moved back and forth.
     private var slack: Int64 { max(32, total / 32) }
 
     var isShrinkDue: Bool { canShrink && free > slack }
 
-    /// Gives some free pages back.
+    /// Returns some free pages to the file system.
     func shrink() throws(StoreFault) {
         let count = min(step, free - slack / 2)
         if canShrink, count > 0 { try connection.execute("PRAGMA incremental_vacuum(\(count))") }

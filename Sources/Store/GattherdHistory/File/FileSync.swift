@@ -1,13 +1,13 @@
 import GattherdModel
 import Glibc
 
-/// Waits until what was written is on the disk.
+/// Waits until written data is on the disk.
 enum FileSync {
     static func file(_ path: String) throws(StoreFault) {
         try sync(path, flags: O_RDONLY)
     }
 
-    /// Makes sure of the names in the directory that `path` names a file in.
+    /// Syncs the directory of `path`, so that its file names are durable.
     static func directory(of path: String) throws(StoreFault) {
         try sync(path.directoryPath, flags: O_RDONLY | O_DIRECTORY)
     }
@@ -21,7 +21,7 @@ enum FileSync {
 }
 
 extension String {
-    /// The directory that a path names a file in.
+    /// Returns the directory of a path.
     var directoryPath: String {
         guard let slash = lastIndex(of: "/") else { return "." }
         return slash == startIndex ? "/" : String(self[..<slash])

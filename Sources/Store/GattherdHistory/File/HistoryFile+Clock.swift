@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// A wall clock that is not set at the start: what is stored meanwhile gets its right times afterwards.
+/// Handling of a wall clock that is not set at the start; stored timestamps are corrected afterwards.
 extension HistoryFile {
     /// Continues the clock span of an earlier process of this boot, or starts a new one.
     ///
     /// - Parameters:
     ///   - reading: The clocks now.
-    ///   - lastUptime: The last uptime that the file knows of.
+    ///   - lastUptime: The last uptime in the file.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func beginSpan(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
         if watch.isSet, try clockTable.isEmpty() { return }
@@ -27,16 +27,16 @@ extension HistoryFile {
         try correction.reload()
     }
 
-    /// Looks whether the wall clock has been changed since it was looked at last, and notes it in the file.
+    /// Checks if the wall clock was changed since the last check, and records a change in the file.
     func checkClock() throws(StoreFault) {
         try checkClock(clock.reading)
     }
 
-    /// Looks at the clocks.
+    /// Checks the clocks.
     ///
     /// - Parameters:
     ///   - reading: The clocks as they are now.
-    ///   - isCaughtUp: True if no row is too old by the time that is claimed, so that it can be believed.
+    ///   - isCaughtUp: True if no row is too old by the claimed time, so that the time can be trusted.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func checkClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
         var (nextTrust, nextWatch) = (trust, watch)
@@ -59,7 +59,7 @@ extension HistoryFile {
         try correction.reload()
     }
 
-    /// Uses a time that is trusted from now on to correct what wrong clocks left.
+    /// Corrects timestamps of wrong clocks by a time that is trusted from now on.
     private func trustClock(at now: Int64) throws(StoreFault) {
         try clockTable.estimateOthers(now: now)
         try retention.limitPurged(to: now)
@@ -95,7 +95,7 @@ extension HistoryFile {
         ClockSpanStart(marks: marks, uptime: reading.uptime, base: trust.mark.base.map { $0 &- trust.mark.lag })
     }
 
-    /// By which time which rows are too old.
+    /// The clocks by which rows age.
     func agePlan(_ reading: ClockReading) throws(StoreFault) -> AgePlan {
         let spans = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
         return AgePlan(
@@ -106,10 +106,10 @@ extension HistoryFile {
         )
     }
 
-    /// The doubt about the clock that people should know of.
+    /// The doubt about the clock, for status output.
     var clockDoubt: ClockDoubt? { trust.doubt(clock.reading) }
 
-    /// The batch with the times that it should have, when some of it was stamped before the clock was set.
+    /// Returns the batch with corrected times if parts of it were stamped before the clock was set.
     func corrected(_ batch: ReadingBatch) -> ReadingBatch {
         let now = clock.reading
         guard watch.mayCorrect(now) else { return batch }
@@ -128,7 +128,7 @@ extension HistoryFile {
         return batch
     }
 
-    /// Puts some of what was stored in a span right.
+    /// Corrects some of the rows of a clock span.
     func restamp() throws(StoreFault) {
         guard let done = try correction.step() else { return }
         restamped.append(done)

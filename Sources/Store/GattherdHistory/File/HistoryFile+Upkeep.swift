@@ -5,12 +5,12 @@ import GattherdModel
 extension HistoryFile {
     /// Copies the WAL into the file once it has grown enough; costs nothing otherwise.
     ///
-    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later. Readers that
-    /// take turns without a pause would keep the log from ever beginning anew: once it is large, these are waited
-    /// for, which is not long, for those that come meanwhile do not need the log.
+    /// A reader that holds an old snapshot can prevent it; the next attempt follows some pages later. Overlapping
+    /// readers would keep the WAL from ever restarting. Once the WAL is large, the checkpoint waits for these readers.
+    /// The wait is short, because readers that arrive meanwhile do not need the WAL.
     func checkpointIfDue() {
         let pages = connection.walPages
-        // A commit makes the log longer, or else began it anew.
+        // A commit extends the WAL, or restarts it.
         if pages <= lastWALPages { nextCheckpoint = checkpointPages }
         lastWALPages = pages
         guard pages >= nextCheckpoint else { return }
@@ -22,7 +22,7 @@ extension HistoryFile {
         nextCheckpoint = pages + checkpointPages / 4
     }
 
-    /// Writes what waits for a commit to take it along, and gives the WAL's space back.
+    /// Writes pending state that no commit has saved, and truncates the WAL.
     func tidyUp() throws(StoreFault) {
         if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
@@ -31,10 +31,10 @@ extension HistoryFile {
     /// The database's size in bytes, without the WAL.
     var size: Int64 { retention.size }
 
-    /// Readings that were given up before anybody got them, since the file was opened.
+    /// The number of readings dropped before delivery since the file was opened.
     var undelivered: Int { retention.undelivered }
 
-    /// Looks at the clocks, and begins to look for what is too old.
+    /// Checks the clocks, and starts a retention pass.
     func beginPass() throws(StoreFault) {
         try beginPass(clock.reading)
     }
@@ -45,12 +45,12 @@ extension HistoryFile {
         retention.beginPass(try agePlan(reading), uptime: reading.uptime)
     }
 
-    /// True when there is something to put right, to sum up or to delete.
+    /// True if there are rows to correct, to summarise or to delete.
     var isUpkeepDue: Bool { correction.current != nil || isSumDue || retention.isDue }
 
     private var isSumDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
 
-    /// Does a little of what nobody waits for, so that nobody has to wait for long.
+    /// Runs one short step of background work.
     func upkeep() throws(StoreFault) {
         if correction.current != nil {
             try restamp()
@@ -62,7 +62,7 @@ extension HistoryFile {
         checkpointIfDue()
     }
 
-    /// Commits a cursor that no other commit has taken along.
+    /// Commits a cursor that no other commit has saved.
     func saveCursor() throws(StoreFault) {
         guard let outbox, outbox.isSaveDue else { return }
         try commit { () throws(StoreFault) in }

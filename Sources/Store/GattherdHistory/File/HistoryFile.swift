@@ -2,7 +2,7 @@ import CSQLite
 import GattherdLog
 import GattherdModel
 
-/// The history's database, open for writing; everything here runs on one thread and may wait for the disk.
+/// The history's database, open for writing; its functions run on one thread and may wait for the disk.
 final class HistoryFile {
     let connection: SQLiteConnection
     let outbox: Journal?
@@ -15,7 +15,7 @@ final class HistoryFile {
     /// The WAL size in pages at which it is copied into the file.
     let checkpointPages: Int
     var nextCheckpoint: Int
-    /// Pages that the log had when it was looked at last.
+    /// The WAL size in pages at the last check.
     var lastWALPages = 0
     private let catalogue: SeriesCatalogue
     let rollups: Rollups
@@ -40,19 +40,19 @@ final class HistoryFile {
         let lock: FileLock
         var sequence: SequenceSource?
         var tail = JournalTail()
-        /// The file may be damaged: all of it is looked at.
+        /// True if the file may be damaged, so that all of it is checked.
         var isSuspect = false
     }
 
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// - Parameters:
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
-    ///   - keepsJournal: Readings are kept for delivery until they are acknowledged.
-    ///   - limits: How long what is kept.
-    ///   - carriedOver: What the caller has of the file already.
+    ///   - keepsJournal: True if readings are kept for delivery until they are acknowledged.
+    ///   - limits: The retention times and the size limit.
+    ///   - carriedOver: The state of the file before it was reopened.
     ///   - clock: The gateway's clocks.
-    ///   - log: Is told what was odd and has been survived.
+    ///   - log: The log for faults that were overcome.
     /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
     init(
         path: String,
@@ -71,7 +71,7 @@ final class HistoryFile {
         let stored = max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
-            // An import may have given all series newer heads, whose numbers are below zero.
+            // An import may have given all series newer heads with numbers below zero.
             try state.value(of: .cursor),
             try connection.integer("SELECT max(last) FROM outbox")
         )
@@ -81,7 +81,7 @@ final class HistoryFile {
         meter = try BacklogMeter(connection)
         outbox =
             keepsJournal ? try Journal(connection, state, meter, carriedOver?.tail ?? JournalTail(), head: stored) : nil
-        // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
+        // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         catalogue = try SeriesCatalogue(connection)
         rollups = try Rollups(connection, state)
@@ -122,8 +122,7 @@ final class HistoryFile {
 
     /// Commits the whole batch in one transaction, together with a cursor that has moved.
     ///
-    /// The numbers of a batch that failed are not given again: whether its commit reached the disk is not
-    /// known for certain after an I/O error.
+    /// The numbers of a failed batch are not reused: after an I/O error it is unknown if the commit reached the disk.
     func append(_ batch: ReadingBatch) throws(StoreFault) {
         try batch.validate(path: connection.path)
         try checkClock()
@@ -143,7 +142,7 @@ final class HistoryFile {
         for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
     }
 
-    /// Gives numbers to the readings of a batch that cannot be stored, for delivery alone.
+    /// Assigns numbers to the readings of a batch that cannot be stored, for delivery only.
     ///
     /// Only the reservation of the numbers needs the disk.
     static func unstored(
@@ -159,7 +158,7 @@ final class HistoryFile {
         }
     }
 
-    /// The readings after `seq` that wait for delivery, in order, at most `limit`.
+    /// Returns undelivered readings after `seq`, in order, at most `limit`.
     func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
         try outbox?.readings(after: seq, limit: limit, correction.current) ?? []
     }
@@ -171,7 +170,7 @@ final class HistoryFile {
         retention.didChangeLists()
     }
 
-    /// Runs `body` in a transaction that takes the cursor along if it has moved.
+    /// Runs `body` in a transaction, which also saves the cursor if it has moved.
     func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         var progress: Journal.Progress?
         do throws(StoreFault) {
@@ -192,7 +191,7 @@ final class HistoryFile {
         retention.didCommit()
     }
 
-    /// Writes the exact mark, empties the WAL; the file is not to be used afterwards.
+    /// Writes the exact mark and empties the WAL; the file must not be used afterwards.
     func close() throws(StoreFault) {
         trust.observe(clock.reading)
         try commit(tidily: true) { () throws(StoreFault) in
@@ -242,7 +241,7 @@ extension JournalReading {
 }
 
 extension ReadingBatch {
-    /// A batch that contradicts itself is a fault of ours, and must not become rows.
+    /// A batch that contradicts itself is a bug, and must not become rows.
     fileprivate func validate(path: String) throws(StoreFault) {
         for reading in readings {
             let metrics = reading.stream.metrics.indices

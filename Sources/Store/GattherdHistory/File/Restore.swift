@@ -2,21 +2,21 @@ import CSQLite
 public import GattherdModel
 import Glibc
 
-/// Puts a copy of a history in the place of the one that is there.
+/// Replaces a history by a copy.
 ///
-/// The copy is checked and completed beside the database, and takes its name in one step: whenever the power fails,
-/// there is the old history or the new one. The replaced file is kept. Numbers go on above all that were given.
+/// The copy is checked and completed beside the database, and then renamed atomically: after a power loss there is the
+/// old history or the new one. The replaced file is kept. Numbers continue above all assigned ones.
 public struct Restore {
-    /// Numbers that are left out where nobody knows which were given: years of readings.
+    /// The gap in the numbers if the assigned ones are unknown: years of readings.
     private static let unknownGap: Int64 = 100_000_000_000
 
     /// The path of the replaced database; `nil` if there was none.
     public private(set) var replaced: String?
-    /// True if it is not known which numbers were given after the copy was made: many were left out.
+    /// True if the numbers assigned after the copy are unknown, so that a large gap was left.
     public private(set) var skipsNumbers = false
-    /// Samples of the restored history.
+    /// The number of samples in the restored history.
     public private(set) var samples = 0
-    /// Bytes of the restored database.
+    /// The size of the restored database in bytes.
     public private(set) var size: Int64 = 0
 
     private let path: String
@@ -27,8 +27,8 @@ public struct Restore {
     ///
     /// - Parameters:
     ///   - backup: A database that `gattherd db backup` has written, or a copy of one that was closed.
-    ///   - path: The history that it replaces.
-    ///   - time: Becomes part of the name of the replaced file.
+    ///   - path: The history to replace.
+    ///   - time: A part of the replaced file's name.
     /// - Throws: ``StoreFault``: `inUse` when a daemon has the history, `damaged` when the copy is not good.
     public init(_ backup: String, to path: String, at time: Timestamp) throws(StoreFault) {
         self.path = DatabaseName.resolved(path)
@@ -61,7 +61,7 @@ public struct Restore {
         }
     }
 
-    /// Makes a checked copy beside the database; returns the highest number that it knows.
+    /// Creates a checked copy beside the database; returns the highest number in it.
     private mutating func copy(_ backup: String) throws(StoreFault) -> Int64 {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) }
         let original = try SQLiteConnection(path: backup, flags: SQLITE_OPEN_READONLY)
@@ -80,14 +80,14 @@ public struct Restore {
         return try Self.mark(of: copy)
     }
 
-    /// As the replaced file, but the daemon must be able to write it.
+    /// The permissions of the replaced file, with write access for the daemon.
     private var mode: mode_t {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return 0o640 }
         return status.st_mode & 0o777 | 0o600
     }
 
-    /// The highest number that a database knows to have been given.
+    /// Returns the highest assigned number in a database.
     private static func mark(of connection: SQLiteConnection) throws(StoreFault) -> Int64 {
         max(
             try StateTable(connection).value(of: .seq),
@@ -96,7 +96,7 @@ public struct Restore {
         )
     }
 
-    /// Makes the file with the numbers say at least what the copy, the replaced history and it itself know.
+    /// Raises the sequence file to the highest number in the copy, the replaced history and the file itself.
     private mutating func raiseNumbers(above mark: Int64) throws(StoreFault) {
         let file = SequenceFile(path: path + "-seq")
         let replaced = replacedMark()
@@ -111,7 +111,7 @@ public struct Restore {
         try file.write(wanted)
     }
 
-    /// Returns the sequence mark of the replaced history; `nil` if there is none that can be read.
+    /// Returns the sequence mark of the replaced history; `nil` without a readable one.
     private func replacedMark() -> Int64? {
         guard FileContent(path) == .database else { return nil }
         do throws(StoreFault) {
@@ -121,7 +121,7 @@ public struct Restore {
         }
     }
 
-    /// Gives the copy the database's name; a WAL of the replaced one must not be taken for its own.
+    /// Renames the copy to the database's name; the replaced database's WAL must not be applied to the copy.
     private mutating func exchange(at time: Timestamp) throws(StoreFault) {
         let isThere = unsafe access(path, F_OK) == 0
         if isThere { Self.emptyLog(path) }
@@ -131,7 +131,7 @@ public struct Restore {
         try FileSync.directory(of: path)
     }
 
-    /// Completes the replaced database, so that its WAL is not needed any more.
+    /// Checkpoints the replaced database, so that its WAL is not needed any more.
     private static func emptyLog(_ path: String) {
         guard let connection = try? SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE) else { return }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)

@@ -3,18 +3,18 @@ import GattherdModel
 import Glibc
 
 extension Schema {
-    /// Opens the file for the one who writes it, makes it if it is not there, and brings it to this version.
+    /// Opens the file for the writer; creates it if necessary, and migrates it to this version.
     ///
-    /// `synchronous=FULL`: a commit is on the disk when `append` returns, because what is published next must
-    /// still be in history after a power loss. It costs one `fdatasync` per batch, not per sample, and a slow
-    /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
+    /// `synchronous=FULL`: a commit is on the disk when `append` returns, because published readings must still be in
+    /// history after a power loss. It costs one `fdatasync` per batch, not per sample; a slow card makes batches
+    /// larger but loses no readings. Checkpoints are run explicitly, see ``HistoryFile``.
     static func open(_ path: String, isSuspect: Bool = false) throws(StoreFault) -> SQLiteConnection {
         try FileContent.expectHistory(path)
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-        // Whatever is wrong with the file, it stays as it is.
+        // The file stays unchanged if the checks fail.
         connection.keepsWALOnClose(true)
         if try check(connection) == .empty {
-            // Without VACUUM an empty file that has a header already would keep what the header says.
+            // Without VACUUM an empty file with a header would keep the settings of the header.
             try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
         }
         try useWriteAheadLog(connection)
@@ -33,28 +33,28 @@ extension Schema {
             throw StoreFault("\(path): tables have the names of our views: \(names); rename or drop them")
         }
         connection.keepsWALOnClose(false)
-        // Without the right to do so we are no user whose files would be in the way of others.
+        // Only root may change the owner, and only root's files would block the daemon.
         try? FileOwner(database: path).adopt(path, suffixes: ["", "-wal", "-shm"])
         return connection
     }
 
-    /// Looks at all of a file that is small or in doubt; elsewhere damage shows when it is met.
+    /// Checks all of a small or doubtful file; other damage is detected when it is read.
     private static func lookForDamage(_ connection: SQLiteConnection, isSuspect: Bool) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
         guard isSuspect || pages <= 16_384 else { return }
         try expectWhole(connection)
     }
 
-    /// Looks at all of a file; throws when it is damaged.
+    /// Checks all of a file; throws if it is damaged.
     static func expectWhole(_ connection: SQLiteConnection) throws(StoreFault) {
         let statement = try Statement("PRAGMA quick_check(1)", on: connection)
         guard try statement.step(), statement.text(0) != "ok" else { return }
         throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)
     }
 
-    /// Runs what copies all of a file.
+    /// Runs an operation that copies the whole file.
     ///
-    /// SQLite may take a page number that is damaged for a file that is too large, and says that the disk is full.
+    /// SQLite may report a damaged page number as a full disk, because the file seems too large.
     static func copying(_ connection: SQLiteConnection, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         do throws(StoreFault) {
             try body()
@@ -64,7 +64,7 @@ extension Schema {
         }
     }
 
-    /// Throws when there is no file.
+    /// Throws if there is no file.
     static func expectFile(_ path: String) throws(StoreFault) {
         guard unsafe access(path, F_OK) != 0 else { return }
         guard errno != ENOENT else {
@@ -73,7 +73,7 @@ extension Schema {
         throw StoreFault("\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?")
     }
 
-    /// Opens the file for somebody who only reads, while it is written or not.
+    /// Opens the file for reading only, also while a daemon writes it.
     static func openForReading(_ path: String) throws(StoreFault) -> SQLiteConnection {
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
         try expectThisVersion(connection)
@@ -85,7 +85,7 @@ extension Schema {
         return connection
     }
 
-    /// Opens a file of this version that is there, for work that changes nothing of what it says.
+    /// Opens an existing file of this version, for work that does not change its content.
     static func openForMaintenance(_ path: String) throws(StoreFault) -> SQLiteConnection {
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE)
         try expectThisVersion(connection)
@@ -106,7 +106,7 @@ extension Schema {
 
     /// Returns the content of the file before anything is changed.
     ///
-    /// - Throws: ``StoreFault`` when another program made it, or a newer version of this one.
+    /// - Throws: ``StoreFault`` if another program or a newer version of this one created it.
     static func check(_ connection: SQLiteConnection) throws(StoreFault) -> Content {
         let id = try connection.integer("PRAGMA application_id")
         let version = try connection.integer("PRAGMA user_version")
@@ -126,7 +126,7 @@ extension Schema {
         return .version(Int(version))
     }
 
-    /// Takes the steps that the file has not taken yet, each in a transaction of its own.
+    /// Runs the migrations that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
         var version = Int(try connection.integer("PRAGMA user_version"))
         while version >= 0 && version < steps.count {
@@ -139,7 +139,7 @@ extension Schema {
         }
     }
 
-    /// Network and overlay file systems may refuse, without an error.
+    /// Network and overlay file systems may refuse WAL mode without an error.
     private static func useWriteAheadLog(_ connection: SQLiteConnection) throws(StoreFault) {
         let statement = try Statement("PRAGMA journal_mode = WAL", on: connection)
         let mode = try statement.step() ? statement.text(0) : "nothing"

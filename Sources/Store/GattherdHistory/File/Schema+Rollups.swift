@@ -8,7 +8,7 @@ extension Schema {
         INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
         """
 
-    /// The key begins with the time, as that of samples, so that spans of one time are stored together.
+    /// The key begins with the time, like that of samples, so that spans of one time are stored together.
     private static func summaries(_ table: String) -> String {
         """
         CREATE TABLE \(table) (
@@ -18,7 +18,7 @@ extension Schema {
         """
     }
 
-    /// The views of the summaries, with the rows that are not summed up yet.
+    /// The views of the summaries, with the rows that are not summarised yet.
     static var bucketViews: [(name: String, sql: String)] {
         [
             view("history_minutes", buckets(of: "minute", andNewer: newerMinutes)),

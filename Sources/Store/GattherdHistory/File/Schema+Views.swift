@@ -1,10 +1,10 @@
 import GattherdModel
 
-/// The views: the contract with readers of any kind.
+/// The views, which are the contract with all readers.
 ///
-/// The views hold no data. Missing or outdated views are recreated at each start, so that the steps
-/// need not know them. `CROSS JOIN` keeps SQLite from reordering: samples are walked by time, or by number, and their
-/// series are looked up.
+/// The views hold no data. Missing or outdated views are recreated at each start, so that migrations ignore them.
+/// `CROSS JOIN` prevents SQLite from reordering the join: samples are read by time or by number, and their series are
+/// looked up.
 extension Schema {
     static let views =
         [
@@ -45,7 +45,7 @@ extension Schema {
         WHERE newest.rank = 1
         """
 
-    /// A row for each metric of a stream, whichever way it came.
+    /// A row for each metric of a stream, from any source.
     ///
     /// The first sample may have been deleted since.
     private static let series = """
@@ -95,9 +95,9 @@ extension Schema {
         (name, "CREATE VIEW \(name) AS\n\(query)")
     }
 
-    /// Makes the views that are missing, or of another version, anew.
+    /// Recreates the views that are missing or of another version.
     ///
-    /// - Returns: The names of those that could not be made: tables with these names are in their way.
+    /// - Returns: The names of the views that could not be created, because tables have these names.
     static func renewViews(_ connection: SQLiteConnection) throws(StoreFault) -> [String] {
         let stored = try Statement("SELECT type, sql FROM sqlite_schema WHERE name = ?1", on: connection)
         var (wrong, taken): ([(name: String, sql: String)], [String]) = ([], [])

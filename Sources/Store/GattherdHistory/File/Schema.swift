@@ -91,7 +91,7 @@ enum Schema {
 
         """
 
-    /// Events and rejects, whose triggers count the rows and bytes of each source, for ``BoundedRows``.
+    /// Events and rejects, with triggers that count the rows and bytes of each source, for ``BoundedRows``.
     private static let lists = """
         CREATE TABLE event (
             id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, device TEXT, kind TEXT NOT NULL, detail TEXT NOT NULL
@@ -113,7 +113,7 @@ enum Schema {
 
         """
 
-    /// The constants are the bytes that a row and its index entries take besides its texts.
+    /// The constants are the sizes of a row and its index entries without its texts.
     private static func counted(_ table: String, device: String, kind: String, bytes: String) -> String {
         let bytes = "(\(bytes) + 3 * length(\(device)) + length(\(kind)) + 96)"
         func of(_ row: String, _ expression: String) -> String { expression.replacing("row.", with: row + ".") }

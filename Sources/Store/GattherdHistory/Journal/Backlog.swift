@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// The readings that wait for delivery, as far as they take room.
+/// The undelivered readings and the space that they use.
 final class Backlog {
-    /// Extents that are given up at once.
+    /// The number of extents that are dropped at once.
     private static let chunk = 1024
 
     private let outbox: Journal?
@@ -15,16 +15,16 @@ final class Backlog {
     private var isStuck = false
     private var isAgeDue = false
     private var deadline = Int64.min
-    /// For readings of a span whose clock is not known to be right.
+    /// The deadline of readings in pending clock spans.
     private var pendingDeadline = Int64.min
     private var pendingSeq = Int64.max
 
     /// - Parameters:
     ///   - connection: The database.
-    ///   - state: Knows the cursor while delivery is off.
-    ///   - outbox: Delivery's; `nil` while it is off, when readings may still wait from before.
-    ///   - meter: Counts the bytes of what waits.
-    ///   - limits: How long, and how many bytes of them.
+    ///   - state: The table that has the cursor while delivery is off.
+    ///   - outbox: The delivery's journal; `nil` while delivery is off, when older readings may still wait.
+    ///   - meter: The counter of undelivered bytes.
+    ///   - limits: The limits of waiting time and bytes.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
         _ connection: SQLiteConnection,
@@ -50,21 +50,21 @@ final class Backlog {
     /// The last reading that was delivered.
     var delivered: Int64 { outbox?.cursor ?? saved }
 
-    /// The last reading that delivery has taken, and will deliver whatever becomes of it here.
+    /// The last reading that delivery has taken, and will deliver even if it is dropped here.
     var taken: Int64 { max(delivered, outbox?.taken ?? 0) }
 
-    /// True when readings may have to go for a limit of their own.
+    /// True if the backlog's own limits may require dropping readings.
     var isDue: Bool { isCountDue || isAgeDue || (excess > 0 && !isStuck) }
 
     private var isCountDue: Bool { limits.backlogSize != nil && !meter.isExact }
 
-    /// Octets that are too many; what is delivered but not deleted yet does not count.
+    /// The surplus bytes, without delivered readings that are not deleted yet.
     private var excess: Int64 {
         guard let limit = limits.backlogSize, meter.isExact, outbox?.isSaveDue != true else { return 0 }
         return meter.octets - limit
     }
 
-    /// Begins to look for readings that have waited for too long.
+    /// Starts a search for readings that have waited for too long.
     func beginPass(_ plan: AgePlan) {
         isStuck = false
         guard let age = limits.backlogAge else { return }
@@ -74,7 +74,7 @@ final class Backlog {
         isAgeDue = true
     }
 
-    /// Does a little of what is due; gives the number of readings that were given up.
+    /// Runs one step of due work; returns the number of dropped readings.
     func step() throws(StoreFault) -> Int {
         if isCountDue {
             try meter.count()
@@ -89,11 +89,11 @@ final class Backlog {
         return count
     }
 
-    /// Gives up the oldest readings that nobody has taken, whole extents of them.
+    /// Drops whole extents of the oldest readings that delivery has not taken.
     ///
-    /// - Parameter count: So many should go; some more do, and fewer when there are not so many.
-    /// - Returns: How many went.
-    /// - Throws: ``StoreFault`` when the file cannot be written.
+    /// - Parameter count: The wanted number; whole extents may make it larger, a short backlog smaller.
+    /// - Returns: The number of dropped readings.
+    /// - Throws: ``StoreFault`` if the file cannot be written.
     func drop(count: Int) throws(StoreFault) -> Int {
         var left = Int64(count)
         return try drop { row in
@@ -114,7 +114,7 @@ final class Backlog {
         }
     }
 
-    /// Gives up the oldest extents that nobody has taken anything of, as long as `isWanted` is true of them.
+    /// Drops the oldest extents of which delivery has taken nothing, while `isWanted` returns true.
     private func drop(while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int {
         let start = taken
         let (last, count) = try oldest(after: start, while: isWanted)
@@ -122,7 +122,7 @@ final class Backlog {
         return count
     }
 
-    /// The `first` of the last extent that `isWanted` is true of, and the readings up to there.
+    /// Returns the `first` of the last extent for which `isWanted` is true, and the number of readings up to there.
     private func oldest(
         after start: Int64,
         while isWanted: (borrowing Statement) -> Bool

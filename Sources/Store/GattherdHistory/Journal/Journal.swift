@@ -1,22 +1,22 @@
 import GattherdModel
 
-/// The readings that are not delivered yet, and the cursor: the last one that the broker has acknowledged.
+/// The undelivered readings, and the cursor: the last reading that the broker has acknowledged.
 ///
-/// The readings themselves are in history: here is only where their samples are, a row for each extent. Only
-/// what is committed while delivery is on comes in here, so that turning delivery on does not publish the past.
+/// The readings themselves are in history; the journal only has the positions of their samples, a row for each extent.
+/// Only readings committed while delivery is on enter the journal. Turning delivery on thus publishes no old readings.
 final class Journal {
-    /// Extents that are deleted at once, so that no commit waits for a day's backlog to go.
+    /// The number of extents deleted at once, so that no commit waits for the deletion of a day's backlog.
     private static let chunk = 5000
-    /// Octets that the next transaction is expected to add, at most.
+    /// The maximum number of bytes that the next transaction is expected to add.
     private static let kept = 1 << 16
-    /// Acknowledged readings that are left lying, for deleting a few with each commit costs many page writes.
+    /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
-    /// The progress that the file does not have yet.
+    /// The progress that is not in the file yet.
     struct Progress {
         /// The cursor in the file.
         var saved: Int64
-        /// The last reading of which nothing is left.
+        /// The last deleted reading.
         var trimmed: Int64
     }
 
@@ -38,16 +38,16 @@ final class Journal {
     private let selectChunkEnd: Statement
     private let trim: Statement
 
-    /// True when the next commit should take the cursor along, or delete what it has passed.
+    /// True if the next commit should save the cursor, or delete readings that it has passed.
     var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
 
     /// The distance from the cursor in the file.
     var unsaved: Int64 { cursor - progress.saved }
 
-    /// True when nothing at all is left to do.
+    /// True if there is nothing left to do.
     var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
 
-    /// Reads the cursor; with nothing left to deliver it is at `head`, the newest reading.
+    /// Reads the cursor; without undelivered readings it is at `head`, the newest reading.
     init(
         _ connection: SQLiteConnection,
         _ state: StateTable,
@@ -75,7 +75,7 @@ final class Journal {
         trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
     }
 
-    /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last.
+    /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
     func append(_ reading: Reading, seq: Int64, samples: [Sample]) throws(StoreFault) {
         let start = payloads.octets.count
         reading.writeJSON(seq: seq, samples: samples, to: &payloads)
@@ -89,14 +89,14 @@ final class Journal {
         added.append((reading.stream, seq, end))
     }
 
-    /// Writes the extent that has been begun.
+    /// Writes the current extent.
     func flush() throws(StoreFault) {
         guard let extent else { return }
         self.extent = nil
         try insert.run(binding: extent.first, extent.last, Int64(extent.octets), extent.earliest, extent.latest)
     }
 
-    /// Lets delivery have what was added between these two numbers, which is committed.
+    /// Hands the committed readings between these two numbers over to delivery.
     func release(after start: Int64, through end: Int64) {
         let octets = payloads.octets
         var place = 0
@@ -109,30 +109,30 @@ final class Journal {
         forget()
     }
 
-    /// Forgets what was added: it is not committed, or handed over.
+    /// Discards the added readings, because they are not committed or already handed over.
     func forget() {
         added.removeAll(keepingCapacity: true)
         payloads = JSONWriter(reserving: min(payloads.octets.count, Self.kept))
         extent = nil
     }
 
-    /// Reads back what waits after `seq`, at most `limit` readings; see ``JournalReader``.
+    /// Reads back undelivered readings after `seq`, at most `limit`; see ``JournalReader``.
     func readings(after seq: Int64, limit: Int, _ shift: ClockShift? = nil) throws(StoreFault) -> [JournalReading] {
         let readings = try reader.readings(after: seq, limit: limit, shift)
         read = max(read, readings.last?.seq ?? 0)
         return readings
     }
 
-    /// Moves the cursor, but never back.
+    /// Moves the cursor forward, never back.
     func acknowledge(through seq: Int64) {
         cursor = max(cursor, seq)
     }
 
-    /// Writes the cursor and deletes some of what it has passed; only in a transaction.
+    /// Writes the cursor and deletes some of the readings that it has passed; only in a transaction.
     ///
     /// - Parameter tidily: Deletes even if there is little to delete.
-    /// - Returns: What to tell ``adopt(_:)`` when the transaction is committed.
-    /// - Throws: ``StoreFault`` when the file cannot be written.
+    /// - Returns: The progress, for ``adopt(_:)`` after the commit.
+    /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(tidily: Bool) throws(StoreFault) -> Progress {
         try state.set(.cursor, to: cursor)
         guard tidily || cursor - progress.trimmed > Self.tolerated else {
@@ -144,7 +144,7 @@ final class Journal {
         return Progress(saved: cursor, trimmed: end)
     }
 
-    /// Notes that what ``save(tidily:)`` wrote is committed.
+    /// Records that the result of ``save(tidily:)`` is committed.
     func adopt(_ progress: Progress) {
         self.progress = progress
     }
@@ -157,9 +157,9 @@ final class Journal {
     }
 }
 
-/// Readings that follow each other, and when their samples are from.
+/// Consecutive readings and the time range of their samples.
 private struct Extent {
-    /// So few that reading some of them back costs little more than what is wanted.
+    /// The maximum number of readings, small enough that reading back a whole extent is cheap.
     private static let capacity: Int64 = 128
 
     let first: Int64
@@ -176,7 +176,7 @@ private struct Extent {
         latest = time.microseconds
     }
 
-    /// False when the reading has to begin another one.
+    /// Adds a reading; returns false if the reading needs a new extent.
     mutating func add(_ seq: Int64, _ time: Timestamp, _ octets: Int) -> Bool {
         guard seq == last + 1, seq - first < Self.capacity else { return false }
         last = seq

@@ -42,10 +42,10 @@ final class JournalReader {
     /// Reads waiting readings, in their order.
     ///
     /// - Parameters:
-    ///   - seq: The last reading that is not wanted.
-    ///   - limit: The most readings to give.
-    ///   - shift: What is being put right in time: those samples lie where they were, or where they belong.
-    /// - Returns: They have the bytes that they had at first.
+    ///   - seq: The number after which to start.
+    ///   - limit: The maximum number of readings.
+    ///   - shift: The correction in progress: its samples are at their old or their corrected times.
+    /// - Returns: The readings, with their original bytes.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func readings(after seq: Int64, limit: Int, _ shift: ClockShift?) throws(StoreFault) -> [JournalReading] {
         selectExtents.bind(seq)
@@ -134,7 +134,7 @@ private struct StoredSample {
     }
 }
 
-/// One reading, of which there is at least one sample.
+/// One reading with at least one sample.
 private struct StoredReading {
     let seq: Int64
     let time: Timestamp
@@ -161,7 +161,7 @@ private struct StoredReading {
         !samples[..<index].contains { $0.series === samples[index].series }
     }
 
-    /// As ``Reading/writeJSON(seq:samples:isStored:to:)`` writes a metric.
+    /// Writes a metric as ``Reading/writeJSON(seq:samples:isStored:to:)`` does.
     private func write(_ metric: StoredSeries, to writer: inout JSONWriter) {
         let samples = samples.filter { $0.series === metric }
         writer.key(metric.key)

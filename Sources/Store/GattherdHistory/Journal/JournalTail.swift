@@ -1,20 +1,20 @@
 import GattherdModel
 import GattherdSync
 
-/// The readings that were committed last and nobody has asked for yet, so that delivery need not read them back.
+/// The newest committed readings, held in memory so that delivery need not read them back.
 ///
-/// Any thread may read it. Older readings are read from the file.
+/// Any thread may read the tail. Older readings are read from the file.
 final class JournalTail: Sendable {
     private struct State: Sendable {
         var readings: [JournalReading] = []
         var octets = 0
-        /// Everything that is in the log between these two is here.
+        /// The tail has all of the journal's readings between these two numbers.
         var floor = Int64.max
         var end = Int64.min
         var taken: Int64 = 0
     }
 
-    /// Octets of payloads: a second of thousands of readings.
+    /// The maximum size of the payloads in bytes: thousands of readings, for a second.
     private let capacity: Int
     private let state = Locked(State())
 
@@ -25,12 +25,12 @@ final class JournalTail: Sendable {
     /// The last reading that was handed over.
     var taken: Int64 { state.withLock { $0.taken } }
 
-    /// Adds what was committed, in its order.
+    /// Adds committed readings in order.
     ///
     /// - Parameters:
     ///   - readings: All readings between the two numbers.
-    ///   - start: The last `seq` before them; if it is not the end of what is here, that is forgotten.
-    ///   - end: Their last `seq`.
+    ///   - start: The last `seq` before the readings; if it is not the tail's end, the tail is emptied first.
+    ///   - end: The last `seq` of the readings.
     func append(_ readings: [JournalReading], after start: Int64, through end: Int64) {
         let octets = readings.reduce(0) { $0 + $1.payload.count }
         state.withLock { state in
@@ -46,14 +46,14 @@ final class JournalTail: Sendable {
         }
     }
 
-    /// Forgets everything: what comes next may be in the log, or elsewhere.
+    /// Empties the tail, because the next readings may be in the journal or elsewhere.
     func forget() {
         state.withLock { state in
             state = State(taken: state.taken)
         }
     }
 
-    /// Hands over the readings after `seq`, at most `limit`; `nil` when there are none, or not all of them are here.
+    /// Returns the readings after `seq`, at most `limit`; `nil` if there are none, or some are missing in the tail.
     func take(after seq: Int64, limit: Int) -> [JournalReading]? {
         state.withLock { state in
             guard seq >= state.floor, seq < state.end else { return nil }

@@ -1,13 +1,14 @@
 import GattherdModel
 import Glibc
 
-/// The highest number that a reading may have, beside the database: it outlives a database that is restored
-/// from an older copy, or lost.
+/// The highest number that a reading may have, in a file beside the database.
+///
+/// The file outlives a database that is lost or restored from an older copy.
 struct SequenceFile {
     enum Content: Hashable {
         case missing
         case mark(Int64)
-        /// Something else than a mark; the text says what.
+        /// Invalid content, described by the text.
         case garbled(String)
     }
 
@@ -25,7 +26,7 @@ struct SequenceFile {
         return Self.parse(octets[..<count])
     }
 
-    /// One decimal number and a line feed, without which the number may be only the first half of one.
+    /// One decimal number and a line feed; without the line feed the number may be truncated.
     private static func parse(_ octets: ArraySlice<UInt8>) -> Content {
         let digits = octets.dropLast()
         guard octets.last == UInt8(ascii: "\n"), digits.allSatisfy({ (0x30...0x39).contains($0) }),
@@ -34,9 +35,9 @@ struct SequenceFile {
         return .mark(mark)
     }
 
-    /// Replaces the mark; after a power loss the file has the old one or the new one, never less.
+    /// Replaces the mark; after a power loss the file has the old mark or the new one.
     ///
-    /// On a full disk it is overwritten where it is, which needs no room: its few bytes lie in one sector.
+    /// On a full disk the mark is overwritten in place, which needs no space: its few bytes lie in one sector.
     func write(_ mark: Int64) throws(StoreFault) {
         do throws(StoreFault) {
             try replace("\(mark)\n")

@@ -1,23 +1,23 @@
 import GattherdLog
 import GattherdModel
 
-/// Gives numbers to readings; outlives the database's connection, so that no number is given twice.
+/// Assigns numbers to readings; outlives the database connection, so that no number is assigned twice.
 final class SequenceSource {
     let file: SequenceFile
     private var numbers: SequenceNumbers
 
-    /// Begins above all marks.
+    /// Starts above all marks.
     ///
     /// - Parameters:
-    ///   - path: Where the mark is kept beside the database.
-    ///   - mark: The database's own one.
-    ///   - log: Is told when the file is not as it should be.
+    ///   - path: The path of the sequence file beside the database.
+    ///   - mark: The database's mark.
+    ///   - log: The log for an invalid or missing sequence file.
     init(path: String, above mark: Int64, _ log: Log) {
         file = SequenceFile(path: path)
         numbers = SequenceNumbers(above: max(mark, file.mark(expecting: mark, log)))
     }
 
-    /// The last number that was given, or may have been.
+    /// The last number that was or may have been assigned.
     var last: Int64 { numbers.last }
 
     /// Continues above the mark of another database.
@@ -25,29 +25,29 @@ final class SequenceSource {
         if mark > numbers.reserved { numbers = SequenceNumbers(above: mark) }
     }
 
-    /// Makes it durable that `count` more numbers will be given.
+    /// Reserves `count` more numbers durably.
     ///
-    /// - Returns: The mark that the database should know as well, if it is a new one; ``adopt(_:)`` it then.
-    /// - Throws: ``StoreFault`` when the mark cannot be written.
+    /// - Returns: The mark if it is new: store it in the database too, then ``adopt(_:)`` it.
+    /// - Throws: ``StoreFault`` if the mark cannot be written.
     func prepare(_ count: Int) throws(StoreFault) -> Int64? {
         guard let mark = numbers.markNeeded(for: count) else { return nil }
         try file.write(mark)
         return mark
     }
 
-    /// Notes that `mark` is durable.
+    /// Records that `mark` is durable.
     func adopt(_ mark: Int64) {
         numbers.reserve(through: mark)
     }
 
-    /// Gives a number.
+    /// Returns the next number.
     func take() -> Int64 {
         numbers.take()
     }
 }
 
 extension SequenceFile {
-    /// The mark, or 0 if there is none; says so when there should be one.
+    /// Returns the mark, or 0 without one; logs a missing mark that should exist.
     fileprivate func mark(expecting other: Int64, _ log: Log) -> Int64 {
         switch read() {
         case .mark(let mark): return mark

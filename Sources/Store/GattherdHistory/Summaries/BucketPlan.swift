@@ -23,9 +23,9 @@ struct BucketPlan {
     private let marks: [Resolution: Marks]
 
     /// - Parameters:
-    ///   - times: What is asked for, in microseconds since 1970.
-    ///   - step: The length of the spans that are to be filled, in microseconds.
-    ///   - marks: What there is.
+    ///   - times: The requested range, in microseconds since 1970.
+    ///   - step: The length of the resulting spans, in microseconds.
+    ///   - marks: The coverage of the summary tables.
     init(_ times: Range<Int64>, step: Int64, marks: [Resolution: Marks]) {
         self.marks = marks
         read(times, from: Resolution(for: step))

@@ -16,7 +16,7 @@ struct Resampler {
 
     /// - Parameters:
     ///   - step: The length of a span in microseconds.
-    ///   - quantities: What the numbers measure.
+    ///   - quantities: The quantities that the numbers measure.
     init(step: Int64, _ quantities: KeyedRows<Quantity>) {
         self.step = step
         self.quantities = quantities

@@ -8,8 +8,8 @@ final class KeyedRows<Row> {
     private var known: [Int64: Row] = [:]
 
     /// - Parameters:
-    ///   - sql: Gives the whole table, its key first.
-    ///   - connection: Where it is.
+    ///   - sql: A query of the whole table, its key first.
+    ///   - connection: The database.
     ///   - decode: Makes a row of the statement's columns.
     /// - Throws: ``StoreFault`` when the table cannot be read.
     init(
