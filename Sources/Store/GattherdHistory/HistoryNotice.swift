@@ -1,23 +1,23 @@
 public import GattherdModel
 
-/// Something that history went through, and that the world should hear of.
+/// A change of the history's state that is published as an event.
 public enum HistoryNotice: Hashable, Sendable {
-    /// Readings that nobody had got yet were given up, because the file would have grown too large.
+    /// Undelivered readings were dropped, because the file would have grown too large.
     case backlogDropped(readings: Int)
     /// The file cannot be written; readings are held in memory.
     case failing(error: String)
-    /// Readings are delivered from memory from now on, and will not be stored.
+    /// Readings are delivered from memory from now on, and not stored.
     case delivering
-    /// The file is written again; so many readings and rejects were not stored.
+    /// The file can be written again; these numbers of readings and rejects were not stored.
     case recovered(unstored: Int, rejects: Int)
-    /// The file was damaged: it is at another path now, and a new one was begun.
+    /// The damaged file was moved to another path, and a new one was created.
     case movedAside(to: String, error: String)
-    /// The file was missing or empty, although readings were stored in it before; a new one was begun.
+    /// The file was missing or empty although it had readings before; a new one was created.
     case lost(path: String)
-    /// The wall clock was set: readings with these numbers, published with other times, are so much later now.
+    /// The wall clock was set: readings with these numbers, published with other times, were moved by this much.
     case restamped(after: Int64, through: Int64, by: Duration)
 
-    /// The wall clock is doubted now, or, without a doubt, trusted again.
+    /// The wall clock is in doubt now, or, without a doubt, trusted again.
     case clock(ClockDoubt?)
 
     /// The members of the `history` event.
@@ -52,14 +52,14 @@ public enum HistoryNotice: Hashable, Sendable {
 public struct HistoryStatus: Hashable, Sendable {
     /// The database's size in bytes, without the WAL.
     public var size: Int64 = 0
-    /// Readings that were given up before anybody got them, since the start.
+    /// The number of readings dropped before delivery, since the start.
     public var undelivered = 0
-    /// Readings that were not stored, but delivered from memory if somebody took them, since the start.
+    /// The number of readings that were not stored, only offered for delivery from memory, since the start.
     public var unstored = 0
-    /// True if this run began a new file in the place of one that is missing or empty.
+    /// True if this run created a new file in place of a missing or empty one.
     public var isNewAfterLoss = false
-    /// Why the file cannot be written now; `nil` while it can.
+    /// The reason why the file cannot be written; `nil` while it can.
     public var fault: StoreFault?
-    /// Why rows are not deleted by the wall clock, or only slowly; `nil` while it is trusted.
+    /// The reason why rows are not deleted by the wall clock, or only slowly; `nil` while it is trusted.
     public var clockDoubt: ClockDoubt?
 }

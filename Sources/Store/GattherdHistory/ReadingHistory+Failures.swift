@@ -2,18 +2,18 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// The file cannot be used, and what has been done about it.
+/// A fault of the file, and the state of its handling.
 struct FileFailure {
     fileprivate(set) var fault: StoreFault
     fileprivate let since: ContinuousClock.Instant
-    /// Before it the disk is left alone.
+    /// The time before which the disk is not accessed.
     fileprivate var nextTry: ContinuousClock.Instant
-    /// Readings are delivered from memory.
+    /// True if readings are delivered from memory.
     fileprivate var isDelivering = false
-    /// Readings that will not be stored.
+    /// The number of readings that will not be stored.
     fileprivate var unstored = 0
     fileprivate var unstoredRejects = 0
-    /// The file was found to be damaged: it is opened anew before all is well, although it may be written.
+    /// True if damage was found: the file must be reopened even if it can be written.
     fileprivate var isDamaged = false
     fileprivate var isReopening = false
 
@@ -25,7 +25,7 @@ struct FileFailure {
 }
 
 extension ReadingHistory {
-    /// Commits the batch, or does with it what ``HistoryOptions/whenFull`` says.
+    /// Commits the batch, or handles it according to ``HistoryOptions/whenFull``.
     func store(_ batch: ReadingBatch) throws(StoreFault) {
         if let trouble, let file, trouble.isDelivering, .now < trouble.nextTry {
             return try deliverUnstored(batch, file)
@@ -77,7 +77,7 @@ extension ReadingHistory {
         tell.yield(.recovered(unstored: past.unstored, rejects: past.unstoredRejects))
     }
 
-    /// Reports a fault once and schedules a reopening where it may help.
+    /// Reports a fault once, and schedules a reopening if it may help.
     func notice(_ fault: StoreFault) {
         if trouble == nil {
             log(.error, "history cannot be used; trying again", [LogField("history.error", fault.detail)])
@@ -99,13 +99,13 @@ extension ReadingHistory {
         schedule(after: options.pause) { $0.reopen() }
     }
 
-    /// After an I/O error nobody knows what the connection still knows rightly.
+    /// After an I/O error the state of the connection is unreliable.
     private func reopen() {
         trouble?.isReopening = false
         guard let trouble, !isClosed else { return }
         do throws(StoreFault) {
             if trouble.isDamaged { abandonFile() }
-            // What seems whole, and was found to be damaged all the same.
+            // A file that seems intact although damage was found.
             if trouble.isDamaged, damages.isRepeated { try moveAside(trouble.fault) }
             let wasOpen = file != nil
             try openFile(isSuspect: trouble.isDamaged)

@@ -2,7 +2,7 @@ public import GattherdModel
 import GattherdSync
 
 extension ReadingHistory: ReadingJournal {
-    /// Begins with -1 as long as no file could be opened: nobody knows then what is there from before.
+    /// Starts with -1 until a file could be opened, because the earlier readings are unknown.
     public nonisolated func heads() -> AsyncStream<Int64> {
         newest.watch()
     }
@@ -27,7 +27,7 @@ extension ReadingHistory: ReadingJournal {
         return file.outbox?.cursor ?? file.head
     }
 
-    /// Moves the cursor, which the next commit takes along, or one of its own a moment later.
+    /// Moves the cursor, which is saved with the next commit or after a short delay.
     ///
     /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
     public func acknowledge(through seq: Int64) throws(StoreFault) {

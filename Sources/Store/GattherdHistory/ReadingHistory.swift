@@ -2,17 +2,17 @@ public import GattherdLog
 public import GattherdModel
 public import GattherdSync
 
-/// Keeps readings, events and rejects in one SQLite file, and what is not delivered yet.
+/// Stores readings, events and rejects in one SQLite file, with the journal of undelivered readings.
 ///
-/// The actor has its own thread, because SQLite blocks on the disk. A batch is one transaction that is durable
-/// when ``append(_:)`` returns; ``heads()`` tells of it afterwards, so that nothing is published that history
-/// does not have. Between commits it sums up, deletes what is too old, and gives space back.
+/// The actor has its own thread, because SQLite blocks on the disk. A batch is one transaction that is durable when
+/// ``append(_:)`` returns. ``heads()`` reports it afterwards, so that only stored readings are published. Between
+/// commits the actor summarises samples, deletes old rows and returns free space.
 public actor ReadingHistory {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
     /// Notices for one listener.
     public nonisolated let notices: AsyncStream<HistoryNotice>
 
-    /// Its thread: from there a batch is appended without a change of threads.
+    /// The actor's thread; callers on it append a batch without a thread switch.
     public nonisolated let loop = EventLoop(name: "history")
     let options: HistoryOptions
     let log: Log
@@ -28,9 +28,9 @@ public actor ReadingHistory {
     var trouble: FileFailure?
     var damages = DamageCount()
     var unstored = UnstoredReadings()
-    /// The file was missing or empty when it was opened, although there had been one.
+    /// True if an earlier file was missing or empty when it was opened.
     var isNewAfterLoss = false
-    /// The damaged file was moved aside and no new one is open yet: that is no loss to tell of.
+    /// True if a damaged file was moved aside and no new one is open yet; the missing file is no loss to report then.
     var isMovedAside = false
     var upkeep = UpkeepState()
 
@@ -45,16 +45,16 @@ public actor ReadingHistory {
         loop.stop()
     }
 
-    /// Opens the history, or begins one; there is one opener at a time, over all processes.
+    /// Opens the history, or creates it; only one process can have it open.
     ///
-    /// On a disk that is full, or cannot be written now, it is opened later.
+    /// If the disk is full or cannot be written, the history is opened later.
     ///
     /// - Parameters:
-    ///   - options: Where, and what is kept for how long.
-    ///   - log: Is told what was odd and has been survived.
+    ///   - options: The path and the limits.
+    ///   - log: The log for faults that were overcome.
     /// - Returns: The open history, to be closed with ``close()``.
-    /// - Throws: ``StoreFault`` when the directory is missing, the file is another program's or a newer
-    ///   gattherd's, or another daemon has it.
+    /// - Throws: ``StoreFault`` if the directory is missing, the file is another program's or a newer gattherd's, or
+    ///   another daemon has it.
     public static func open(_ options: HistoryOptions, log: Log) async throws(StoreFault) -> ReadingHistory {
         var options = options
         options.path = DatabaseName.resolved(options.path)
@@ -69,9 +69,9 @@ public actor ReadingHistory {
     /// The current status; any thread may read it.
     public nonisolated var status: HistoryStatus { board.state }
 
-    /// Writes what is left to write and closes the file; later calls throw.
+    /// Writes pending state and closes the file; later calls throw.
     ///
-    /// - Throws: ``StoreFault`` when the end could not be written; the file is closed and consistent all the same.
+    /// - Throws: ``StoreFault`` if the pending state could not be written; the file is closed and consistent anyway.
     public func close() throws(StoreFault) {
         isClosed = true
         tell.finish()
@@ -107,12 +107,12 @@ public actor ReadingHistory {
 }
 
 extension ReadingHistory {
-    /// The devices that rules have made, by name.
+    /// The enrolled devices, by name.
     public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
         try opened().enrolled.devices()
     }
 
-    /// Remembers over a restart which devices rules have made: these and no others.
+    /// Replaces the stored list of enrolled devices.
     public func setEnrolled(_ devices: [EnrolledDevice]) throws(StoreFault) {
         let file = try opened()
         try file.commit { () throws(StoreFault) in try file.enrolled.replace(with: devices) }
@@ -136,7 +136,7 @@ extension ReadingHistory {
 extension ReadingHistory: ReadingStore {
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     ///
-    /// A reading without a sample says nothing: it gets no `seq` and is not delivered.
+    /// A reading without a sample gets no `seq` and is not delivered.
     public func append(_ batch: ReadingBatch) throws(StoreFault) {
         guard !batch.isEmpty else { return }
         try store(batch)
@@ -153,7 +153,7 @@ extension ReadingHistory: ReadingStore {
         didCommit(file)
     }
 
-    /// Adds a device, or changes what is known about it: a commit each, so not for every advertisement.
+    /// Adds or updates a device; each call is a commit, so do not call it for every advertisement.
     public func record(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
         let file = try opened()
         try file.commit { () throws(StoreFault) in try file.devices.note(device, seenAt: time) }

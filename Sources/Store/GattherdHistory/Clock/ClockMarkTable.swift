@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Keeps the clock's mark over restarts, in a table of one row.
+/// The clock's mark, which survives restarts in a table of one row.
 final class ClockMarkTable {
     /// The longest time between two saves of a mark, in microseconds of uptime.
     static let interval: Int64 = 600_000_000
@@ -20,7 +20,7 @@ final class ClockMarkTable {
         saved = try Self.read(connection)
     }
 
-    /// The mark as it is in the file.
+    /// The mark in the file.
     var mark: ClockMark? { saved }
 
     /// Marks the saved state as unknown after a failed commit, so that the mark is saved again.
@@ -28,7 +28,7 @@ final class ClockMarkTable {
         saved = nil
     }
 
-    /// True when the file should have `mark`.
+    /// True if `mark` should be saved.
     func isDue(_ mark: ClockMark) -> Bool {
         guard let saved else { return true }
         let isSame =

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The last rows of what is numbered.
+/// The last rows of the numbered tables.
 struct RowMarks: Equatable {
     var seq: Int64
     var event: Int64
@@ -27,16 +27,16 @@ struct ClockShift {
     /// The rows of the span: numbered above `start`, up to and including `end`.
     let start: RowMarks
     let end: RowMarks
-    /// When the span was, as the clock had it.
+    /// The time range of the span, by its own clock.
     let times: Range<Int64>
     var phase: Phase
     /// The position at which the phase continues: an id, an instant, or a sample's key.
     var place: RowPosition
 }
 
-/// Remembers over restarts what was stored before the wall clock was set.
+/// The clock spans before the wall clock was set, which survive restarts.
 final class ClockTable {
-    /// The most spans that are remembered, where the clock is never right.
+    /// The maximum number of spans, for a clock that is never correct.
     private static let most = 64
 
     private let connection: SQLiteConnection
@@ -135,19 +135,19 @@ final class ClockTable {
         delete = try Statement("DELETE FROM clock WHERE id = ?1", on: connection)
     }
 
-    /// True when the table has nothing to say.
+    /// True if the table is empty.
     func isEmpty() throws(StoreFault) -> Bool {
         try connection.integer("SELECT EXISTS (SELECT 1 FROM clock)") == 0
     }
 
-    /// By how much the clock is off in the span that lasts; `nil` when none does.
+    /// The clock's error in the current span; `nil` without a current span.
     func openOffset() throws(StoreFault) -> Int64? {
         selectOpen.bind(boot)
         defer { selectOpen.reset() }
         return try selectOpen.step() ? selectOpen.integer(0) : nil
     }
 
-    /// Begins a span.
+    /// Starts a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
         begin.bind(boot, offset)
         begin.bind(start.marks, from: 3)
@@ -168,10 +168,10 @@ final class ClockTable {
         )
     }
 
-    /// The spans of which it is not known by how much they are off.
+    /// Returns the spans whose clock error is unknown.
     ///
     /// - Parameter uptime: The uptime now, as far as it proves something.
-    /// - Returns: The spans, in no order.
+    /// - Returns: The spans, without an order.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func pending(uptime: Int64) throws(StoreFault) -> [PendingClockSpan] {
         selectPending.bind(boot, uptime)
@@ -188,10 +188,10 @@ final class ClockTable {
         return spans
     }
 
-    /// Ends spans of earlier starts of the machine.
+    /// Ends spans of earlier boots.
     ///
     /// - Parameters:
-    ///   - uptime: The last uptime that is known of the start before.
+    ///   - uptime: The last known uptime of the previous boot.
     ///   - marks: The last rows.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
@@ -200,37 +200,37 @@ final class ClockTable {
         try closeOthers.run()
     }
 
-    /// Gives spans of earlier starts the times that they have at least, where their own are surely wrong.
+    /// Moves spans of earlier boots to their earliest possible times if their own times are certainly wrong.
     ///
-    /// - Parameter now: The time, which is trusted.
+    /// - Parameter now: The trusted time.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func estimateOthers(now: Int64) throws(StoreFault) {
         try estimateOthers.run(binding: boot, now &+ ClockTrust.tolerance)
         try forgetOthers(all: true)
     }
 
-    /// Ends the span that lasts, if there is one.
+    /// Ends the current span, if any.
     func end(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
         end.bind(boot, uptime)
         end.bind(marks, from: 3)
         try end.run()
     }
 
-    /// The clock is right: says of every span how far it was off, and forgets those that it was not.
+    /// Sets the error of every span by a correct clock, and removes spans without an error.
     func resolve(offset: Int64) throws(StoreFault) {
         try resolve.run(binding: boot, offset)
         try forgetOthers(all: false)
     }
 
-    /// Forgets spans that are empty or right, and those of earlier starts that nothing is known of.
+    /// Removes spans that are empty or correct, and spans of earlier boots with an unknown error.
     ///
-    /// - Parameter all: Stretches of earlier starts, too, of which more might become known.
+    /// - Parameter all: True to remove also spans of earlier boots whose error might become known.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func forgetOthers(all: Bool) throws(StoreFault) {
         try forget.run(binding: boot, all)
     }
 
-    /// The first shift that is to be done.
+    /// The first pending shift.
     func nextShift() throws(StoreFault) -> ClockShift? {
         defer { selectShift.reset() }
         guard try selectShift.step() else { return nil }

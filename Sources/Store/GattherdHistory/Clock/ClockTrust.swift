@@ -17,29 +17,29 @@ struct ClockTrust {
     }
 
     private static let second: Int64 = 1_000_000
-    /// A smaller difference is no doubt.
+    /// The smallest difference that raises doubt.
     static let tolerance = 60 * second
     private static let hour = 3600 * second
     private static let week = 7 * 86_400 * second
-    /// The longest time between two readings of the clocks in which nothing else can have happened.
+    /// The longest time between two readings of the clocks without an unknown event in between.
     private static let longestPause = 120 * second
-    /// The longest time for which a daemon that starts again may have been away without a doubt.
+    /// The longest downtime of a daemon that raises no doubt.
     private static let longestAbsence = 70 * 60 * second
 
     private(set) var mark: ClockMark
     /// True while the file has no row that a wrong clock could delete or move.
     var isFileEmpty: Bool
-    /// The program was built then: no clock that is right says less.
+    /// The time of the program's build; a correct clock is never earlier.
     private let earliest: Int64
 
     /// - Parameters:
     ///   - reading: The clocks now.
-    ///   - boot: Another text after each start of the machine.
-    ///   - saved: The mark that the file has; `nil` when it has none.
-    ///   - earliest: A time that is surely past.
+    ///   - boot: The identifier of the machine's boot.
+    ///   - saved: The mark in the file; `nil` without one.
+    ///   - earliest: A time that is certainly past.
     ///   - newest: The latest time of a sample, if there is one.
-    ///   - isEmpty: True when the file has nothing to lose.
-    ///   - hasImports: True when rows of another clock were added.
+    ///   - isEmpty: True if the file has no rows to lose.
+    ///   - hasImports: True if rows of another clock were imported.
     init(
         _ reading: ClockReading,
         boot: String,
@@ -66,7 +66,7 @@ struct ClockTrust {
 
     var isTrusted: Bool { mark.phase == .trusted }
 
-    /// Compares the clocks with what they were.
+    /// Compares the clocks with their last reading.
     mutating func observe(_ reading: ClockReading) {
         var elapsed = min(max(0, reading.uptime &- mark.uptime), Self.longestPause)
         if (reading.offset &- mark.offset).magnitude > Self.tolerance {
@@ -80,7 +80,7 @@ struct ClockTrust {
         assess(reading)
     }
 
-    /// To be called when no rows are left that are too old by the wall clock.
+    /// Records that no rows are left that are too old by the wall clock.
     mutating func recordCaughtUp(_ reading: ClockReading) {
         if mark.phase == .limited { believe(reading) }
     }
@@ -96,7 +96,7 @@ struct ClockTrust {
         mark.phase == .limited ? reading.wall : nil
     }
 
-    /// The doubt that people should know of; smaller ones pass by themselves.
+    /// The doubt to report to people; smaller doubts pass by themselves.
     func doubt(_ reading: ClockReading) -> ClockDoubt? {
         guard !isTrusted, !mark.isFresh else { return nil }
         let lead = mark.lead(reading)
@@ -117,7 +117,7 @@ struct ClockTrust {
         if isTrusted { restartProof() }
         if mark.isFresh, isFileEmpty, reading.isSynchronised { return believe(reading) }
         guard mark.phase == .waiting, isProven(lead) else { return }
-        // Nothing is lost by a clock that was set back.
+        // A clock that was set back deletes no rows.
         if let lead, lead < 0 { return believe(reading) }
         mark.phase = .limited
     }
@@ -128,7 +128,7 @@ struct ClockTrust {
         return (lead ?? .max) > 0 && mark.waited >= min(claim, Self.week)
     }
 
-    /// Clocks are slewed, too, by a thousandth at most.
+    /// Clocks are slewed too, by at most one in a thousand.
     private func tolerance(_ reading: ClockReading) -> Int64 {
         Self.tolerance + max(0, reading.uptime &- mark.lag &- mark.baseUptime) / 1000
     }
@@ -167,7 +167,7 @@ struct ClockTrust {
 
 /// The persisted state of clock trust.
 struct ClockMark: Equatable {
-    /// The machine's start in which the clocks were read, and what they said then.
+    /// The boot in which the clocks were read, and their reading.
     var boot: String
     var uptime: Int64
     var wall: Int64
@@ -187,7 +187,7 @@ struct ClockMark: Equatable {
 
     var offset: Int64 { wall &- uptime }
 
-    /// The time that it is at least.
+    /// The earliest possible time now.
     func proven(_ reading: ClockReading) -> Int64? {
         base.map { $0 &+ reading.uptime &- lag }
     }
@@ -204,11 +204,11 @@ extension ClockMark {
     }
 }
 
-/// A wall clock that history does not believe, or not yet in full.
+/// A wall clock that history does not trust, or not fully yet.
 public struct ClockDoubt: Hashable, Sendable {
     /// The lead over the proven time; `nil` if nothing is proven.
     public var ahead: Duration?
-    /// Rows that are too old by this clock are being deleted, slowly.
+    /// True if rows that are too old by this clock are being deleted slowly.
     public var isLimited: Bool
 
     /// The doubt and its consequence, for people.

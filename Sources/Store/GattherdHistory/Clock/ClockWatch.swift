@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// Notices when a wall clock that was not set, as after a start without a battery-backed one, is set at last.
+/// Detects when an unset wall clock is set, for example after a start without a battery-backed clock.
 ///
-/// A clock that was set is watched again when it is doubted: until it comes back, or is believed.
+/// A clock in doubt is watched again until it returns to the proven time or is trusted.
 struct ClockWatch {
     enum Finding: Equatable {
         case nothing
@@ -10,30 +10,30 @@ struct ClockWatch {
         case stepped
         /// The kernel calls the clock synchronised, but the proven time contradicts it.
         case claimed
-        /// The clock is right from now on.
+        /// The clock is correct from now on.
         case set
     }
 
     /// The smallest step; smaller changes are slewing.
     static let tolerance: Int64 = 1_000_000
 
-    /// Steps that leave no doubt are nobody's correction: what they find stays.
+    /// True if the clock is set: steps that raise no doubt then correct no stored rows.
     private(set) var isSet: Bool
-    /// The kernel has called the clock right as it is now.
+    /// True if the kernel has reported the current clock as synchronised.
     private var isClaimed = false
-    /// The clock was not as is proven.
+    /// True if the clock contradicted the proven time.
     private var wasDoubted: Bool
-    /// An instant that was past before the machine was started.
+    /// An instant before the machine's start.
     private let past: Int64
     private var last: ClockReading
     private var step: Step?
 
-    /// The last step, as far as readings may come that were stamped before it.
+    /// The last step, while readings that were stamped before it may still arrive.
     private struct Step {
         let shift: Int64
         /// The new clock's time at the last reading of the old one.
         let start: Int64
-        /// The uptime at which none of them are left.
+        /// The uptime after which no such readings arrive.
         let end: Int64
     }
 
@@ -42,7 +42,7 @@ struct ClockWatch {
 
     /// - Parameters:
     ///   - reading: The clocks now.
-    ///   - past: An instant that is surely past: a clock that goes from before it to after it was set.
+    ///   - past: An instant that is certainly past: a clock that steps from before it to after it was set.
     ///   - isDoubted: The clock is not as is proven.
     init(_ reading: ClockReading, past: Int64, isDoubted: Bool) {
         isSet = reading.isSynchronised && !isDoubted
@@ -51,12 +51,12 @@ struct ClockWatch {
         last = reading
     }
 
-    /// Compares the clocks with what they were.
+    /// Compares the clocks with their last reading.
     ///
     /// - Parameters:
     ///   - reading: The clocks now.
     ///   - isDoubted: The clock is not as is proven.
-    /// - Returns: Anything but `nothing` is to be noted in the file.
+    /// - Returns: The change, to be recorded in the file unless it is `nothing`.
     mutating func observe(_ reading: ClockReading, isDoubted: Bool) -> Finding {
         let isReturn = wasDoubted && !isDoubted
         defer { (last, wasDoubted) = (reading, isDoubted) }
@@ -76,13 +76,13 @@ struct ClockWatch {
         return isClaimed ? .nothing : .claimed
     }
 
-    /// True when ``corrected(_:_:)`` may give another time.
+    /// True if ``corrected(_:_:)`` may return another time.
     func mayCorrect(_ reading: ClockReading) -> Bool { step.map { reading.uptime < $0.end } ?? false }
 
-    /// The right time of a reading that may have been stamped before the last step and only comes now.
+    /// Returns the correct time of a reading that may have been stamped before the last step.
     ///
-    /// After a step forward, what is from before it has a time that the new clock never had; after one back, a time
-    /// that it does not have yet.
+    /// After a step forward, earlier readings have times that the new clock never had. After a step back, they have
+    /// times that the new clock does not have yet.
     func corrected(_ time: Int64, _ reading: ClockReading) -> Int64 {
         guard let step else { return time }
         let isOld = step.shift > 0 ? time < step.start : time > reading.wall

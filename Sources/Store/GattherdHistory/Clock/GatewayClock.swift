@@ -1,16 +1,16 @@
 public import GattherdModel
 
-/// The gateway's clocks, as history needs them.
+/// The gateway's clocks.
 public struct GatewayClock: Sendable {
     /// The wall clock.
     public var now: @Sendable () -> Timestamp
-    /// The time since the machine was started, asleep or not; nobody sets it.
+    /// The time since the machine was started, including sleep; this clock cannot be set.
     public var uptime: @Sendable () -> Duration
-    /// Whether the kernel takes the wall clock to be right.
+    /// True if the kernel reports the wall clock as synchronised.
     public var isSynchronised: @Sendable () -> Bool
-    /// Another text after each start of the machine.
+    /// The identifier of the machine's boot.
     public var boot: String
-    /// A time that is surely past, as that of the program's build.
+    /// A time that is certainly past, for example the time of the program's build.
     public var earliest = Timestamp(microseconds: .min)
 
     public init(
@@ -25,7 +25,7 @@ public struct GatewayClock: Sendable {
         self.boot = boot
     }
 
-    /// A wall clock that is right from the start.
+    /// A wall clock that is correct from the start.
     public init(now: @escaping @Sendable () -> Timestamp) {
         self.init(now: now, uptime: { .zero }, isSynchronised: { true }, boot: "")
     }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Moves samples in time, with all that refers to them by time.
+/// Moves samples in time, with all rows that refer to them by time.
 final class SampleMover {
     private struct StoredSample {
         let place: RowPosition
@@ -46,11 +46,11 @@ final class SampleMover {
     /// Moves the span's samples among the next `count`; only in a transaction.
     ///
     /// - Parameters:
-    ///   - shift: Says which and how far, and where to go on.
-    ///   - count: Samples to look at.
-    ///   - rollups: Is told of samples that come to where others are gone: that is not summed up anew.
-    ///   - purgedSamples: The times in which samples may be gone.
-    /// - Returns: True when there are no more.
+    ///   - shift: The samples, the distance, and the position to continue at.
+    ///   - count: The number of samples to read.
+    ///   - rollups: The summaries, which do not recreate spans with deleted samples.
+    ///   - purgedSamples: The times in which samples may have been deleted.
+    /// - Returns: True if there are no more samples.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func move(
         _ shift: inout ClockShift,

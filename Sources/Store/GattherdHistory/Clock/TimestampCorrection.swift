@@ -1,10 +1,10 @@
 import GattherdModel
 
-/// Gives what was stored before the wall clock was set the times that it should have had, a step at a time.
+/// Corrects the timestamps of rows from before the wall clock was set, a step at a time.
 ///
 /// The progress is saved in the same transactions, so a crash resumes where it stopped.
 final class TimestampCorrection {
-    /// Rows and minutes that are looked at in one step.
+    /// The number of rows and minutes per step.
     private static let chunk = 1024
     private static let minutes: Int64 = 16
 
@@ -61,15 +61,15 @@ final class TimestampCorrection {
         try reload()
     }
 
-    /// Looks into the file for something to do.
+    /// Reads the next correction from the file.
     func reload() throws(StoreFault) {
         current = try table.nextShift()
     }
 
-    /// Does a little of it.
+    /// Runs one step of the correction.
     ///
-    /// - Returns: The shift that is done now, if one is.
-    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    /// - Returns: The completed shift, if any.
+    /// - Throws: ``StoreFault`` if the file cannot be written; then nothing has changed.
     func step() throws(StoreFault) -> ClockShift? {
         guard let before = current else { return nil }
         var shift = before
@@ -102,7 +102,7 @@ final class TimestampCorrection {
         return true
     }
 
-    /// Does a little of the phase; true when that is over.
+    /// Runs one step of the phase; returns true at its end.
     private func work(on shift: inout ClockShift) throws(StoreFault) -> Bool {
         switch shift.phase {
         case .events: try shiftRows(shiftEvents, &shift, from: shift.start.event, through: shift.end.event)
@@ -140,7 +140,7 @@ final class TimestampCorrection {
         return false
     }
 
-    /// Rows that were deleted in the span are gone before another time now.
+    /// Moves the times of deleted rows along with the span.
     private func shiftMarks(_ shift: ClockShift) throws(StoreFault) {
         for keys in StateTable.PurgedKeys.all {
             let before = try state.purged(keys)
@@ -159,7 +159,7 @@ final class TimestampCorrection {
         try statement.run(binding: shift.shift, shift.times.lowerBound, shift.times.upperBound)
     }
 
-    /// Whole hours, so that each is summed up anew after its minutes.
+    /// Rounded to whole hours, so that each hour is summarised again after its minutes.
     private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
         let purgedSamples = try purgedSamples()
         let end = end.rounded(upTo: Resolution.hours.length)

@@ -1,20 +1,19 @@
 import CSQLite
 public import GattherdModel
 
-/// Adds samples from elsewhere to a history that no daemon has open; makes one where there is none.
+/// Imports samples into a history that no daemon has open; creates the history if necessary.
 ///
-/// A sample that is there already, with the same time, series and value, is not stored again. Imported readings
-/// get numbers below zero: they are not part of the log and never delivered. After an error the import is over;
-/// what was committed stays.
+/// A sample that is stored already, with the same time, series and value, is skipped. Imported readings get numbers
+/// below zero: they are not part of the journal and never delivered. An error ends the import; committed samples stay.
 public final class HistoryImport {
-    /// Samples of a transaction; those of one instant are never divided.
+    /// The number of samples per transaction; the samples of one instant are never divided.
     private static let chunk = 4096
-    /// Pages of the WAL after which it is copied into the file.
+    /// The WAL size in pages at which it is copied into the file.
     private static let walPages = 4000
 
-    /// Samples that were stored.
+    /// The number of stored samples.
     public private(set) var stored = 0
-    /// Samples that were there already.
+    /// The number of skipped samples.
     public private(set) var known = 0
     private var pending: [HistoryRow] = []
     private var keys: [ObjectIdentifier: (series: HistorySeries, key: SeriesKey)] = [:]
@@ -33,7 +32,7 @@ public final class HistoryImport {
 
     /// Opens the history at `path`.
     ///
-    /// - Throws: ``StoreFault``: `inUse` when a daemon has it.
+    /// - Throws: ``StoreFault``: `inUse` if a daemon has the history.
     public init(path: String) throws(StoreFault) {
         let path = DatabaseName.resolved(path)
         try FileContent.expectHistory(path)
@@ -58,7 +57,7 @@ public final class HistoryImport {
             "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
-        // Of one instant, what came live stays the newest.
+        // A live sample stays the newest of its instant.
         setHead = try Statement(
             """
             INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
@@ -69,7 +68,7 @@ public final class HistoryImport {
         )
     }
 
-    /// Adds samples; those that follow one another with the same time, stream and number are one reading.
+    /// Adds samples; consecutive ones with the same time, stream and number are one reading.
     public func add(_ rows: some Sequence<HistoryRow>) throws(StoreFault) {
         for row in rows {
             if pending.count >= Self.chunk, pending.last?.time != row.time { try commit() }
@@ -77,7 +76,7 @@ public final class HistoryImport {
         }
     }
 
-    /// Commits what is left, and sums up; the import must not be used afterwards.
+    /// Commits the rest and summarises it; the import must not be used afterwards.
     public func finish() throws(StoreFault) {
         try commit()
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
@@ -100,7 +99,7 @@ public final class HistoryImport {
         if connection.walPages >= Self.walPages { connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) }
     }
 
-    /// Picks the samples that are not there, run by run of one instant.
+    /// Selects the samples that are not stored yet, one instant at a time.
     private func choose(into plan: inout ImportPlan) throws(StoreFault) {
         var there: [ImportPlan.Content: Int] = [:]
         var seen: Set<ImportPlan.Occurrence> = []
@@ -132,9 +131,9 @@ public final class HistoryImport {
         return known
     }
 
-    /// The series that history has for this, or a new one.
+    /// Returns the existing series, or a new one.
     ///
-    /// Other programs do not tell a metric's kind: what history knows of it counts.
+    /// Other programs do not state a metric's kind, so the kind in history takes precedence.
     private func key(of series: HistorySeries, at time: Timestamp) throws(StoreFault) -> SeriesKey {
         if let known = keys[ObjectIdentifier(series)] { return known.key }
         let stream = try table.stream(series.stream, device: series.device, profile: series.profile)

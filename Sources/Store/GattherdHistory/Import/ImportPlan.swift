@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Samples that are to be stored, as readings that have no numbers yet.
+/// Samples to store, grouped into readings without numbers.
 struct ImportPlan {
     /// The identity of a sample at its instant; `1` and `1.0` are the same.
     struct Content: Hashable {
