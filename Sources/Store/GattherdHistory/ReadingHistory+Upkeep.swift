@@ -6,11 +6,11 @@ import GattherdSync
 extension ReadingHistory {
     /// The longest time for which an acknowledgement waits to be saved with another commit.
     private static let cursorDelay = Duration.milliseconds(250)
-    /// Readings that the cursor may pass before it is committed at once.
+    /// The number of readings that the cursor may pass before it is committed at once.
     private static let cursorCount: Int64 = 250
     /// The idle time after which the WAL is truncated.
     private static let idleDelay = Duration.seconds(5)
-    /// The shortest time between two reports of readings that were given up.
+    /// The minimum time between two reports of dropped readings.
     private static let reportInterval = Duration.seconds(60)
 
     struct UpkeepState {
@@ -20,15 +20,15 @@ extension ReadingHistory {
         fileprivate var isIdleTimerSet = false
         fileprivate var isReportTimerSet = false
         fileprivate var isUntidy = false
-        /// Readings given up that have been reported.
+        /// The number of dropped readings that have been reported.
         fileprivate var reported = 0
-        /// Readings given up by files that were opened before.
+        /// The number of readings dropped by files that were opened before.
         var undeliveredBefore = 0
         /// The doubt about the clock that has been reported.
         fileprivate(set) var clockDoubt: ClockDoubt?
     }
 
-    /// The caller has its commit, subscribers know of it: now there is time for the rest.
+    /// Starts upkeep after a commit, when the caller and the subscribers know of the commit.
     func didCommit(_ file: HistoryFile) {
         upkeep.commits += 1
         file.checkpointIfDue()
@@ -37,7 +37,7 @@ extension ReadingHistory {
         scheduleSettling()
     }
 
-    /// Looks for what is too old, now and again.
+    /// Starts retention passes at intervals.
     func beginPass() {
         guard !isClosed else { return }
         schedule(after: options.limits.passInterval) { $0.beginPass() }
@@ -68,7 +68,7 @@ extension ReadingHistory {
         scheduleSettling()
     }
 
-    /// Readings that were given up before anybody got them.
+    /// The number of readings dropped before they were delivered.
     var undelivered: Int { upkeep.undeliveredBefore + (file?.undelivered ?? 0) + unstored.dropped }
 
     func reportDropped() {
@@ -156,7 +156,7 @@ extension ReadingHistory {
         schedule(after: Self.idleDelay) { $0.settle(unlessAfter: before) }
     }
 
-    /// Gives space back, or waits longer if something was committed meanwhile.
+    /// Returns free space, or waits longer if something was committed meanwhile.
     private func settle(unlessAfter before: Int) {
         upkeep.isIdleTimerSet = false
         guard let file else { return }
@@ -164,7 +164,7 @@ extension ReadingHistory {
         tidyUp { () throws(StoreFault) in try file.tidyUp() }
     }
 
-    /// Does what nobody waits for; says once that it fails, until it succeeds again.
+    /// Runs background work; reports its first failure, and no further one until it succeeds again.
     @discardableResult
     private func tidyUp(_ body: () throws(StoreFault) -> Void) -> Bool {
         do throws(StoreFault) {

@@ -1,9 +1,9 @@
 import GattherdModel
 
-/// Makes the readings that wait for delivery from their samples, with the bytes that they had at first.
+/// Rebuilds undelivered readings from their samples, byte for byte.
 ///
-/// Most readings are delivered from memory, see ``JournalTail``; only those that wait for long, or over a restart, are
-/// read back. So a commit need not write their payloads besides their samples.
+/// Most readings are delivered from memory, see ``JournalTail``. Only readings that wait for long, or over a restart,
+/// are read back. A commit therefore writes samples but no payloads.
 final class JournalReader {
     private let path: String
     private let selectExtents: Statement
@@ -39,7 +39,7 @@ final class JournalReader {
         )
     }
 
-    /// Reads waiting readings, in their order.
+    /// Reads undelivered readings in order.
     ///
     /// - Parameters:
     ///   - seq: The number after which to start.

@@ -1,38 +1,37 @@
-/// The numbers of readings: they only grow, and none is given twice.
+/// The sequence numbers of readings, which only grow and are never reused.
 ///
-/// Numbers are reserved in blocks ahead of their use, durably and in two places, the database and
-/// ``SequenceFile``. Whoever opens the history next begins above the highest mark of both, so that neither a
-/// commit that a power loss rolled back nor a database restored from an older copy brings a number back
-/// that a subscriber may have seen; only restoring older copies of both would. A crash leaves a gap of at
-/// most one block.
+/// Numbers are reserved durably, in blocks ahead of their use, in both the database and ``SequenceFile``. The next
+/// opener starts above the highest mark of both. Neither a commit that a power loss rolled back nor a database restored
+/// from an older copy therefore repeats a number that a subscriber may have seen; only older copies of both would. A
+/// crash leaves a gap of at most one block.
 struct SequenceNumbers {
-    /// Every number is exact as a JSON number too.
+    /// The maximum, which is exact as a JSON number too.
     static let highest: Int64 = 1 << 53
     private static let block: Int64 = 100_000
 
-    /// The last number that was given, or may have been.
+    /// The last number that was or may have been assigned.
     private(set) var last: Int64
-    /// The highest number that may be given.
+    /// The highest number that may be assigned.
     private(set) var reserved: Int64
 
-    /// Begins above `mark`, with nothing reserved.
+    /// Starts above `mark`, without a reservation.
     init(above mark: Int64) {
         last = mark
         reserved = mark
     }
 
-    /// The mark that has to be durable before `count` more numbers are given; `nil` when it is.
+    /// Returns the mark that must be durable before `count` more numbers are assigned; `nil` if it is durable already.
     func markNeeded(for count: Int) -> Int64? {
         let end = last + Int64(count)
         return end > reserved ? end + Self.block : nil
     }
 
-    /// Notes that `mark` is durable.
+    /// Records that `mark` is durable.
     mutating func reserve(through mark: Int64) {
         reserved = mark
     }
 
-    /// Gives a number.
+    /// Returns the next number.
     mutating func take() -> Int64 {
         last += 1
         return last

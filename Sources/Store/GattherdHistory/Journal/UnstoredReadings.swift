@@ -1,30 +1,30 @@
 import GattherdModel
 
-/// Readings that could not be stored, in memory for delivery alone.
+/// Readings that could not be stored, held in memory for delivery only.
 ///
-/// There is a bound: beyond it the oldest are given up.
+/// Their size is bounded; beyond the bound the oldest are dropped.
 struct UnstoredReadings {
-    /// Octets of payloads.
+    /// The maximum size of the payloads in bytes.
     private let capacity: Int
     private var readings: [JournalReading] = []
-    /// The first one that is still needed.
+    /// The index of the first reading that is still needed.
     private var start = 0
     private var octets = 0
     private var taken: Int64 = 0
-    /// Readings that came.
+    /// The number of readings that arrived.
     private(set) var count = 0
-    /// Readings that were given up before anybody took them.
+    /// The number of readings dropped before delivery took them.
     private(set) var dropped = 0
 
     init(capacity: Int = 32 << 20) {
         self.capacity = capacity
     }
 
-    /// Readings that are there now.
+    /// The number of readings held now.
     var left: Int { readings.count - start }
     var isEmpty: Bool { left == 0 }
 
-    /// Takes readings that are newer than all before them.
+    /// Adds readings that are newer than all earlier ones.
     mutating func append(_ more: [JournalReading]) {
         readings += more
         count += more.count
@@ -35,7 +35,7 @@ struct UnstoredReadings {
         }
     }
 
-    /// The readings after `seq` together with those of the log, in order, at most `limit`.
+    /// Returns the readings after `seq` merged with those of the journal, in order, at most `limit`.
     mutating func take(with stored: [JournalReading], after seq: Int64, limit: Int) -> [JournalReading] {
         let limit = max(0, limit)
         let later = readings[start...].drop { $0.seq <= seq }.prefix(limit)

@@ -12,13 +12,13 @@ struct BucketPlan {
 
     /// The coverage of a summary table.
     struct Marks: Hashable {
-        /// The first instant that is not summed up yet.
+        /// The first instant that is not summarised yet.
         var covered = Int64.max
-        /// Rows from before it may be gone.
+        /// The instant before which rows may have been deleted.
         var gone = Int64.min
     }
 
-    /// By time; together they are what was asked for.
+    /// The parts, ordered by time; together they cover the requested range.
     private(set) var segments: [Segment] = []
     private let marks: [Resolution: Marks]
 
@@ -45,7 +45,7 @@ struct BucketPlan {
         return reach(of: grain.finer) < gone ? gone.rounded(upTo: grain.length) : .min
     }
 
-    /// Reads whole spans, and what is left at both ends as exactly as there are finer rows.
+    /// Reads whole spans, and the rest at both ends as exactly as finer rows exist.
     private mutating func read(_ times: Range<Int64>, from grain: Resolution, or finer: Resolution) {
         let gone = reach(of: finer)
         let covered = marks[grain]?.covered ?? .min

@@ -13,7 +13,7 @@ struct NumberSummary {
 
     var mean: Double { sum / Double(n) }
 
-    /// Begins with `value`; `nil` when it is not a number.
+    /// Creates a summary of `value`; `nil` if it is not a number.
     init?(_ value: SampleValue) {
         guard let number = value.number else { return nil }
         self.init(n: 1, sum: number, min: value, max: value)
@@ -54,7 +54,7 @@ extension SampleValue {
         }
     }
 
-    /// Compares integers exactly, also those that no `Double` can tell apart.
+    /// Compares integers exactly, also those that are equal as `Double`.
     fileprivate func isLess(than other: SampleValue) -> Bool {
         if case .integer(let left) = self, case .integer(let right) = other { return left < right }
         guard let left = number, let right = other.number else { return false }

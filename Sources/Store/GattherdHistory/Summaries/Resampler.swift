@@ -7,7 +7,7 @@ struct Quantity {
     let unit: String?
 }
 
-/// Gathers numbers that come by time into one span after the other.
+/// Groups numbers, which arrive ordered by time, into consecutive spans.
 struct Resampler {
     private let step: Int64
     private let quantities: KeyedRows<Quantity>
@@ -22,7 +22,7 @@ struct Resampler {
         self.quantities = quantities
     }
 
-    /// True when a number at `ts` belongs to the span that is being gathered, or is the first one.
+    /// True if a number at `ts` belongs to the current span, or is the first one.
     func covers(_ ts: Int64) -> Bool {
         span == nil || span == ts.rounded(downTo: step)
     }

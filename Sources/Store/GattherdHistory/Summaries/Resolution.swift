@@ -23,7 +23,7 @@ enum Resolution: CaseIterable {
         }
     }
 
-    /// The resolution that this one is summed up from; `nil` for samples.
+    /// The finer resolution from which this one is summarised; `nil` for samples.
     var finer: Resolution? {
         switch self {
         case .samples: nil
@@ -32,12 +32,12 @@ enum Resolution: CaseIterable {
         }
     }
 
-    /// The coarsest grain whose rows fill spans of `step` microseconds.
+    /// Returns the coarsest resolution whose rows fill spans of `step` microseconds.
     init(for step: Int64) {
         self = [.hours, .minutes].first { step.isMultiple(of: $0.length) } ?? .samples
     }
 
-    /// All of its rows, to be read in order.
+    /// All rows of the table, ordered by time.
     var rows: OrderedRows {
         switch self {
         case .samples: OrderedRows(sql: select, last: Self.lastSample)
@@ -49,12 +49,12 @@ enum Resolution: CaseIterable {
         }
     }
 
-    /// Gives the place of the last sample before the instant ?1.
+    /// Selects the position of the last sample before the instant ?1.
     static let lastSample = """
         SELECT ts, seq, ix FROM sample WHERE ts < ?1 ORDER BY ts DESC, seq DESC, ix DESC LIMIT 1
         """
 
-    /// Gives at most ?4 rows after the place ?1, ?2, ?3 and before the instant ?5, in order.
+    /// Selects at most ?4 rows after the position ?1, ?2, ?3 and before the instant ?5, in order.
     ///
     /// The columns are those of ``NumberRow``. `CROSS JOIN` keeps SQLite from reordering: samples are walked by
     /// time.
@@ -75,20 +75,20 @@ enum Resolution: CaseIterable {
     }
 }
 
-/// A place between two rows of a table that is ordered by time.
+/// A position between two rows of a table that is ordered by time.
 struct RowPosition: Comparable {
     var ts: Int64
     var second: Int64
     var third: Int64
 
-    /// Before all rows of `ts` and later ones.
+    /// Creates the position before all rows at `ts` and later.
     init(before ts: Int64) {
         self.ts = ts
         second = .min
         third = .min
     }
 
-    /// Just behind the row that the statement is at, whose first three columns are its key.
+    /// Creates the position just after the statement's current row, whose first three columns are its key.
     init(behind row: borrowing Statement) {
         ts = row.integer(0)
         second = row.integer(1)
@@ -100,11 +100,11 @@ struct RowPosition: Comparable {
     }
 }
 
-/// A row of any grain: some numbers of one quantity.
+/// A row of any resolution: some numbers of one quantity.
 struct NumberRow {
     let ts: Int64
     let quantity: Int64
-    /// `nil` for a label, or a value that is not known.
+    /// `nil` for a label or an unknown value.
     let numbers: NumberSummary?
 
     /// Reads the columns of ``Resolution/select(where:)``.
@@ -116,14 +116,14 @@ struct NumberRow {
 }
 
 extension Int64 {
-    /// The last whole multiple of `step` that is not greater, as far as there is one.
+    /// The greatest multiple of `step` that is not greater than this number, if it is representable.
     func rounded(downTo step: Int64) -> Int64 {
         let rest = self % step
         let (rounded, overflow) = subtractingReportingOverflow(rest < 0 ? rest + step : rest)
         return overflow ? self : rounded
     }
 
-    /// The first whole multiple of `step` that is not less, as far as there is one.
+    /// The smallest multiple of `step` that is not less than this number, if it is representable.
     func rounded(upTo step: Int64) -> Int64 {
         let below = rounded(downTo: step)
         let (above, overflow) = below.addingReportingOverflow(step)

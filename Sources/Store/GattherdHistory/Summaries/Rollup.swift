@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// Keeps one table of summaries: takes over finer rows, a slice at a time, once their span is over.
+/// Maintains one table of summaries: summarises finer rows in slices once their span is over.
 ///
-/// All before ``mark`` is in the table, nothing after it, and both change in one transaction: whatever
-/// happens, nothing is counted twice or left out. Views and readers take what is newer from the finer
-/// rows. So a commit costs nothing here, unless it brings something from before the mark.
+/// The table covers everything before ``mark`` and nothing after it. Both change in one transaction, so that no row
+/// is counted twice or omitted. Views and readers use the finer rows after the mark. A commit therefore costs nothing
+/// here unless it has rows from before the mark.
 final class Rollup {
-    /// Finer rows that are read at once.
+    /// The number of finer rows per slice.
     private static let slice = 8192
 
     private struct Row {
@@ -58,12 +58,12 @@ final class Rollup {
         )
     }
 
-    /// True when spans before `end` are not in the table yet.
+    /// True if spans before `end` are missing in the table.
     func isBehind(_ end: Int64) -> Bool {
         mark < end.rounded(downTo: grain.length)
     }
 
-    /// Takes over at most a slice of finer rows of the spans that are over at `end`.
+    /// Summarises at most one slice of finer rows of the spans that are over at `end`.
     func step(before end: Int64) throws(StoreFault) {
         let end = end.rounded(downTo: grain.length)
         guard mark < end else { return }
@@ -84,7 +84,7 @@ final class Rollup {
         }
     }
 
-    /// Adds numbers of finer rows that were read already, or would have been; only in a transaction.
+    /// Adds numbers of finer rows before the read position; only in a transaction.
     ///
     /// Newer rows are read in turn. If it is unclear whether a row was read, the span is read again.
     func add(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
@@ -98,7 +98,7 @@ final class Rollup {
         }
     }
 
-    /// Sums a span up anew after its finer rows have changed; only in a transaction.
+    /// Summarises a span again after its finer rows have changed; only in a transaction.
     func recount(_ ts: Int64) throws(StoreFault) {
         let start = ts.rounded(downTo: grain.length)
         guard start < mark else {
@@ -141,9 +141,9 @@ final class Rollup {
         place = RowPosition(before: mark)
     }
 
-    /// Reads a slice; `rows` get the spans that end in it.
+    /// Reads a slice; appends the spans that end in it to `rows`.
     ///
-    /// - Returns: True when there is nothing more before `end`.
+    /// - Returns: True if there are no more rows before `end`.
     private func gather(before end: Int64, into rows: inout [Row]) throws(StoreFault) -> Bool {
         bind(place, end: end)
         defer { select.reset() }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Minutes and hours, and the samples that come too late for a minute that has been summed up.
+/// The summaries of minutes and hours, and the samples that arrive after their minute was summarised.
 final class Rollups {
     private struct LateKey: Hashable {
         let minute: Int64
@@ -10,7 +10,7 @@ final class Rollups {
     private let minutes: Rollup
     private let hours: Rollup
     private var late: [LateKey: NumberSummary] = [:]
-    /// The times in which minutes and hours may be gone; late samples do not begin them again.
+    /// The times in which minutes and hours may have been deleted; late samples do not recreate them.
     var purgedMinutes = PurgedTimes()
     var purgedHours = PurgedTimes()
 
@@ -19,15 +19,15 @@ final class Rollups {
         hours = try Rollup(.hours, of: .minutes, mark: .hours, connection, state)
     }
 
-    /// Samples from then on will be met when their turn comes; earlier ones must be told of by ``addLate(_:of:at:)``.
+    /// The instant from which samples will be summarised; add earlier ones by ``addLate(_:of:at:)``.
     var end: Int64 { minutes.end }
 
-    /// True when a minute or an hour before the instant `newest` has not been summed up.
+    /// True if a minute or an hour before the instant `newest` has not been summarised.
     func isBehind(_ newest: Int64) -> Bool {
         minutes.isBehind(newest) || hours.isBehind(minutes.mark)
     }
 
-    /// Sums some of it up.
+    /// Summarises one slice.
     func step(_ newest: Int64) throws(StoreFault) {
         if minutes.isBehind(newest) {
             try minutes.step(before: newest)
@@ -40,11 +40,11 @@ final class Rollups {
     var minuteMark: Int64 { minutes.mark }
     var hourMark: Int64 { hours.mark }
 
-    /// Sums up the minute that is not over; what comes for it will be late.
+    /// Summarises the current minute; further samples of it will be late.
     ///
     /// - Parameter newest: The latest time of a sample.
-    /// - Returns: False when there was nothing to sum up.
-    /// - Throws: ``StoreFault`` when the file cannot be written.
+    /// - Returns: False if there was nothing to summarise.
+    /// - Throws: ``StoreFault`` if the file cannot be written.
     func sumUpEarly(_ newest: Int64) throws(StoreFault) -> Bool {
         let end = newest.addingReportingOverflow(Resolution.minutes.length).partialValue
         guard minutes.isBehind(end) else { return false }
@@ -52,14 +52,14 @@ final class Rollups {
         return true
     }
 
-    /// Takes a sample from before ``end``, which is being stored.
+    /// Adds a sample from before ``end``, which is being stored.
     func addLate(_ value: SampleValue, of quantity: Int64, at ts: Int64) {
         guard let number = NumberSummary(value) else { return }
         let key = LateKey(minute: ts.rounded(downTo: Resolution.minutes.length), quantity: quantity)
         if late[key]?.add(number) == nil { late[key] = number }
     }
 
-    /// Adds what came late to where it belongs; only in a transaction.
+    /// Adds the late samples to their summaries; only in a transaction.
     func writeLate() throws(StoreFault) {
         guard !late.isEmpty else { return }
         defer { late.removeAll() }
@@ -70,7 +70,7 @@ final class Rollups {
         }
     }
 
-    /// Sums up anew the minute from `minute` on, and at the end of an hour that; only in a transaction.
+    /// Summarises the minute that begins at `minute` again, and its hour after the last minute; only in a transaction.
     ///
     /// Spans whose finer rows are purged stay unchanged.
     func recount(minute: Int64, purgedSamples: PurgedTimes) throws(StoreFault) {
@@ -81,7 +81,7 @@ final class Rollups {
         if isLast, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) { try hours.recount(hour) }
     }
 
-    /// Forgets what came late and what it was added to, for it is not stored.
+    /// Discards the late samples and their sums after a rollback.
     func forgetLate() {
         late.removeAll()
         minutes.forget()

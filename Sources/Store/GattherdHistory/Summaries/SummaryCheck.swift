@@ -1,8 +1,8 @@
 public import GattherdModel
 
-/// Compares the summaries with what they were made of.
+/// Compares the summaries with the rows that they summarise.
 struct SummaryCheck {
-    /// Spans of a table that differ from the finer rows.
+    /// The spans of a table that differ from the finer rows.
     struct Difference {
         let grain: Resolution
         /// The number of rows that differ, are missing or are surplus.
@@ -30,9 +30,9 @@ struct SummaryCheck {
         state = try StateTable(connection)
     }
 
-    /// The tables that differ; only where all finer rows are there.
+    /// Returns the tables that differ, as far as all finer rows exist.
     func differences() throws(StoreFault) -> [Difference] {
-        // Rows that are just being given other times are summed up last.
+        // Rows whose timestamps are being corrected are summarised last.
         guard try connection.integer("SELECT EXISTS (SELECT 1 FROM clock WHERE shift IS NOT NULL)") == 0 else {
             return []
         }
@@ -41,7 +41,7 @@ struct SummaryCheck {
         return [minutes, hours].compactMap(\.self)
     }
 
-    /// Rewinds the summaries to the first difference; the next daemon sums them up again.
+    /// Rewinds the summaries to the first difference; the next daemon summarises again from there.
     func repair(_ differences: [Difference]) throws(StoreFault) {
         guard let minutes = differences.first(where: { $0.grain == .minutes })?.first else {
             guard let hours = differences.first else { return }
@@ -112,11 +112,11 @@ struct SummaryCheck {
         return select.integer(0)
     }
 
-    /// Counts the spans from ?1 to ?2 that differ, and says which is the first.
+    /// Counts the spans from ?1 to ?2 that differ, and selects the first.
     ///
-    /// Spans in which rows from ?3 to ?4 or from ?5 to ?6 may be gone are not compared.
+    /// Spans in which rows from ?3 to ?4 or from ?5 to ?6 may have been deleted are not compared.
     ///
-    /// Sums may differ by what rounding took, for they depend on the order.
+    /// Sums may differ by rounding errors, because they depend on the order.
     private static func comparison(of grain: Resolution, with finer: Resolution) -> String {
         let rows =
             finer == .samples
@@ -141,10 +141,10 @@ struct SummaryCheck {
     }
 }
 
-/// Puts right summaries that differ from the samples, while no daemon has the file.
+/// Repairs summaries that differ from the samples, while no daemon has the file.
 public enum SummaryRepair {
-    /// - Returns: What was wrong; it is put right when the daemon has run for a while.
-    /// - Throws: ``StoreFault`` when a daemon has the file, or it cannot be written.
+    /// - Returns: The differences; the next daemon repairs them after a while.
+    /// - Throws: ``StoreFault`` if a daemon has the file, or the file cannot be written.
     public static func run(path: String) throws(StoreFault) -> [String] {
         let path = DatabaseName.resolved(path)
         try Schema.expectFile(path)

@@ -1,11 +1,11 @@
 import GattherdModel
 
-/// A table whose rows others can cause, events or rejects, with a share of the file of its own.
+/// A table of events or rejects, which others can cause, with its own share of the file.
 ///
-/// When the table outgrows it, the oldest rows of the source that takes the most of it go. So neither samples nor
-/// the rows of other sources have to go for somebody who says too much.
+/// If the table exceeds its share, the oldest rows of the largest source are deleted. A noisy source therefore evicts
+/// neither samples nor the rows of other sources.
 final class BoundedRows {
-    /// The most rows and bytes.
+    /// The maximum number of rows and bytes.
     struct Limit {
         let rows: Int64
         let bytes: Int64
@@ -22,7 +22,7 @@ final class BoundedRows {
         let amount: Amount
     }
 
-    /// Rows that one step deletes at most.
+    /// The maximum number of rows that one step deletes.
     private static let chunk: Int64 = 1024
 
     private let limit: Limit
@@ -55,13 +55,13 @@ final class BoundedRows {
         )
     }
 
-    /// Bytes of its rows, with what their indexes take.
+    /// The size of the rows and their index entries in bytes.
     var bytes: Int64 { current.bytes }
 
-    /// True if rows have to go.
+    /// True if rows must be deleted.
     var isExcessive: Bool { current.rows > limit.rows || current.bytes > limit.bytes }
 
-    /// Counts anew before the next decision; to be called when rows may have come or gone.
+    /// Makes the next decision count again; call this after rows may have been added or deleted.
     func recount() {
         amount = nil
     }
@@ -73,7 +73,7 @@ final class BoundedRows {
         try deleteOldest.run(binding: source.device, source.kind, surplus(of: source.amount))
     }
 
-    /// Rows of the source that have to go now: not all at once, for soon another source may be the largest.
+    /// The number of the source's rows to delete now: not all at once, because another source may soon be the largest.
     private func surplus(of source: Amount) -> Int64 {
         let average = max(1, source.bytes / max(1, source.rows))
         let wanted = max(current.rows - limit.rows, (current.bytes - limit.bytes + average - 1) / average)
@@ -102,18 +102,18 @@ final class BoundedRows {
 }
 
 extension HistoryLimits {
-    /// Bytes that events, and rejects, may each take: 1/64 of the file, 32 MiB without a limit.
+    /// The maximum size of events, and of rejects, in bytes: 1/64 of the file, 32 MiB without a limit.
     private var listBytes: Int64 { maxSize.map { Swift.max(65_536, $0 / 64) } ?? 32 << 20 }
 
     func limit(of list: PurgeTable.Kind) -> BoundedRows.Limit {
         BoundedRows.Limit(rows: list == .rejects ? 100_000 : 200_000, bytes: listBytes)
     }
 
-    /// Pages that samples and summaries must leave to events and rejects.
+    /// The pages reserved for events and rejects.
     ///
-    /// Twice their bytes: where only some of the rows of a page were deleted, the page is not full.
+    /// Twice their bytes, because pages are not full after only some of their rows were deleted.
     var listPages: Int64 { maxSize == nil ? 0 : Self.pages(listBytes * 2) }
 
-    /// Pages that so many bytes of events and rejects are counted as.
+    /// Returns the number of pages that an amount of events and rejects counts as.
     static func pages(_ bytes: Int64) -> Int64 { (bytes * 2 + 4095) / 4096 }
 }

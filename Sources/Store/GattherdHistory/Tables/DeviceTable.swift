@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// The devices that history knows, and those that a person disconnected.
+/// The devices in the history, and those that a person disconnected.
 final class DeviceTable {
-    /// The most bytes of the name of a peripheral, as the Bluetooth specification has it.
+    /// The maximum size of a peripheral's name in bytes, by the Bluetooth specification.
     private static let longestName = 248
 
     private let removals: [String]
@@ -31,7 +31,7 @@ final class DeviceTable {
         selectHeld = try Statement("SELECT device FROM held", on: connection)
     }
 
-    /// Adds a device or changes it; a name or profiles that are not known now stay as they were.
+    /// Adds or updates a device; an unknown name or unknown profiles leave the stored ones unchanged.
     func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
         try upsert.run(
             binding: device.device,
@@ -42,7 +42,7 @@ final class DeviceTable {
         )
     }
 
-    /// Removes what there is of a device that never had a reading.
+    /// Removes all rows of a device that never had a reading.
     func removeTraces(of device: String) throws(StoreFault) {
         for sql in removals {
             let removal = try Statement(sql, on: connection)

@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// A device that a rule has made.
+/// A device that an enrolment rule has created.
 public struct EnrolledDevice: Hashable, Sendable {
     public var device: String
     public var address: String
-    /// By which it knows its rule.
+    /// The key of the device's rule.
     public var rule: String
-    /// For how long nobody has heard of it while somebody listened; whole seconds are kept.
+    /// The listening time since the last sighting; stored in whole seconds.
     public var silence: Duration
     /// False until it has been ready for the first time.
     public var isProven: Bool
@@ -20,7 +20,7 @@ public struct EnrolledDevice: Hashable, Sendable {
     }
 }
 
-/// Which devices rules have made: a restart must know them although they are away.
+/// The enrolled devices, which must be known after a restart even if they are away.
 final class EnrolledTable {
     private let insert: Statement
     private let clear: Statement

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The rows of a small table by key; those that come up while we read are read when they are met.
+/// The rows of a small table by key; a row is read when it is first needed.
 final class KeyedRows<Row> {
     private let statement: Statement
     private let path: String
@@ -29,9 +29,9 @@ final class KeyedRows<Row> {
         return known[key]
     }
 
-    /// The row that another table refers to.
+    /// Returns the row that another table refers to.
     ///
-    /// - Throws: ``StoreFault`` when it cannot be read, or is not there.
+    /// - Throws: ``StoreFault`` if the row is missing or cannot be read.
     func row(_ key: Int64) throws(StoreFault) -> Row {
         if let row = known[key] { return row }
         try load()

@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// Writes the rows that the views show: samples, what was rejected, and what happened.
+/// Writes the rows that the views show: samples, rejects and events.
 final class RowInserts {
-    /// The most bytes that are kept of a payload; a characteristic has 512 at most.
+    /// The maximum stored size of a payload in bytes; a characteristic has at most 512.
     private static let longestPayload = 4096
 
     private let sample: Statement
@@ -30,14 +30,14 @@ final class RowInserts {
         sample.bind(seq, at: 2)
     }
 
-    /// Inserts one sample of the reading that was begun.
+    /// Inserts one sample of the current reading.
     func insert(_ value: SampleValue, of series: Int64, index: Int64) throws(StoreFault) {
         sample.bind(index, at: 3)
         sample.bind(series, at: 4)
         try sample.run(value, at: 5)
     }
 
-    /// Inserts a payload with its reason, as much of them as a row may have.
+    /// Inserts a rejected payload with its reason, both truncated to a row's limits.
     func insert(_ rejected: Reject) throws(StoreFault) {
         reject.bind(
             rejected.time.microseconds,

@@ -6,13 +6,13 @@ struct SeriesKey {
     let quantity: Int64
 }
 
-/// The series of the file by stream, metric and source, and where the newest row of each is.
+/// The file's series by stream, metric and source, with the position of the newest row of each.
 ///
 /// A stream is looked up in the database once; after that a row costs a dictionary look-up and two array
-/// accesses. Nothing here may outlive a transaction that was rolled back: see ``forget()``.
+/// accesses. The entries must not outlive a transaction that was rolled back: see ``forget()``.
 final class SeriesCatalogue {
     private struct Stream {
-        /// Held, so that its identity stays its own.
+        /// Retained, so that its object identity stays unique.
         let definition: StreamDefinition
         let id: Int64
         /// Indices of ``slots`` by metric and source; -1 before the first sample.
@@ -25,7 +25,7 @@ final class SeriesCatalogue {
         var seq: Int64 = 0
         var index: Int64 = 0
         var isTouched = false
-        /// The file knows that there are booleans, which are stored as 1 and 0.
+        /// True if the file records that the series has booleans, which are stored as 1 and 0.
         var isBoolean = false
     }
 
@@ -47,7 +47,7 @@ final class SeriesCatalogue {
         )
     }
 
-    /// The position of a stream, which gets its row in `stream` if it has none.
+    /// Returns the index of a stream; inserts its row in `stream` if necessary.
     func position(of definition: StreamDefinition) throws(StoreFault) -> Int {
         if let position = positions[ObjectIdentifier(definition)] { return position }
         if streams.count >= 4096 { try startOver() }
@@ -58,7 +58,7 @@ final class SeriesCatalogue {
         return streams.count - 1
     }
 
-    /// The keys of the series that a sample is part of, whose newest row it becomes.
+    /// Returns the keys of a sample's series, and makes the sample the newest row of the series.
     func touch(
         stream position: Int,
         metric: Int,
@@ -87,7 +87,7 @@ final class SeriesCatalogue {
         return slot.key
     }
 
-    /// Writes where the newest rows are now: once for each series that was touched.
+    /// Writes the positions of the newest rows, once for each changed series.
     func writeHeads() throws(StoreFault) {
         for number in touched {
             let slot = slots[number]
@@ -101,7 +101,7 @@ final class SeriesCatalogue {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Forgets everything, for the rows may be gone.
+    /// Removes all entries, because their rows may have been rolled back.
     func forget() {
         positions.removeAll()
         streams.removeAll()
@@ -111,7 +111,7 @@ final class SeriesCatalogue {
 }
 
 extension SeriesCatalogue {
-    /// Reloads of the configuration make new definitions; the old ones are let go now and then.
+    /// Releases old definitions from time to time; each reload of the configuration creates new ones.
     private func startOver() throws(StoreFault) {
         try writeHeads()
         forget()

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The rows that samples refer to: streams, series and quantities, made when they are first needed.
+/// The rows that samples refer to: streams, series and quantities, created when they are first needed.
 final class SeriesTable {
     private let findStream: Statement
     private let addStream: Statement
@@ -53,14 +53,14 @@ final class SeriesTable {
         )
     }
 
-    /// The key of a stream.
+    /// Returns the key of a stream.
     func stream(_ name: String, device: String, profile: String) throws(StoreFault) -> Int64 {
         try Self.id(findStream, addStream) { statement in
             statement.bind(device, profile, name)
         }
     }
 
-    /// The keys of a metric of the stream `stream`, as `source` brings it; a new series begins with `first`.
+    /// Returns the keys of a metric of `stream` from `source`; a new series begins with `first`.
     func series(
         _ metric: MetricDescriptor,
         of stream: Int64,
@@ -78,17 +78,17 @@ final class SeriesTable {
         return SeriesKey(series: series, quantity: quantity)
     }
 
-    /// Remembers that a series has a sample from `time`, which may be its first one.
+    /// Records that a series has a sample at `time`, which may be its first.
     func recordSample(at time: Int64, inSeries id: Int64) throws(StoreFault) {
         try lowerFirst.run(binding: id, time)
     }
 
-    /// Remembers that 1 and 0 are booleans here.
+    /// Records that the series' 1 and 0 are booleans.
     func markBoolean(inSeries id: Int64) throws(StoreFault) {
         try markBoolean.run(binding: id)
     }
 
-    /// The key that `find` gives, or else the one that `add` makes.
+    /// Returns the key that `find` finds, or else the key that `add` creates.
     private static func id(
         _ find: borrowing Statement,
         _ add: borrowing Statement,

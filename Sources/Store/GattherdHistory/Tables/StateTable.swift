@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Numbers that the file remembers by name.
+/// Named integers in the file.
 final class StateTable {
     enum Key: String {
         /// The highest number that a reading may have.
@@ -13,11 +13,11 @@ final class StateTable {
         case minutes
         /// The first instant that the table `hour` does not cover.
         case hours
-        /// Samples, minutes and hours from before these instants may be gone, see ``PurgedTimes``.
+        /// The instants before which samples, minutes and hours may have been deleted; see ``PurgedTimes``.
         case samplesGone = "samples_gone"
         case minutesGone = "minutes_gone"
         case hoursGone = "hours_gone"
-        /// The bounds of a range of a wrong clock in which rows may be gone, too.
+        /// The bounds of a wrong clock's time range in which rows may have been deleted too.
         case samplesGoneFrom = "samples_gone_from"
         case samplesGoneTo = "samples_gone_to"
         case minutesGoneFrom = "minutes_gone_from"
@@ -53,12 +53,12 @@ final class StateTable {
         )
     }
 
-    /// The number, or 0 if it was never set.
+    /// Returns the number; 0 if it was never set.
     func value(of key: Key) throws(StoreFault) -> Int64 {
         try optionalValue(of: key) ?? 0
     }
 
-    /// The number; `nil` if it was never set.
+    /// Returns the number; `nil` if it was never set.
     func optionalValue(of key: Key) throws(StoreFault) -> Int64? {
         select.bind(key.rawValue)
         defer { select.reset() }
@@ -69,7 +69,7 @@ final class StateTable {
         try upsert.run(binding: key.rawValue, value)
     }
 
-    /// Remembers how far senders have counted; what is lower than before changes nothing.
+    /// Stores the senders' replay counters; a lower counter than the stored one changes nothing.
     func raise(replayMarks marks: [String: UInt32]) throws(StoreFault) {
         for (sender, counter) in marks {
             try raiseReplay.run(binding: Self.replayPrefix + sender, Int64(counter))
