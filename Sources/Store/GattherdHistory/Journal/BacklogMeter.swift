@@ -2,8 +2,7 @@ import GattherdModel
 
 /// Counts the payload bytes of undelivered readings.
 ///
-/// The backlog found at opening is counted step by step afterwards: a day's backlog takes a slow
-/// card some time.
+/// The backlog at opening is counted step by step afterwards, because a slow card takes some time for a day's backlog.
 final class BacklogMeter {
     private static let slice = 4096
 
@@ -27,7 +26,7 @@ final class BacklogMeter {
     /// False until all is counted.
     var isExact: Bool { counted >= last }
 
-    /// Counts some of what was there.
+    /// Counts one slice of the backlog at opening.
     func count() throws(StoreFault) {
         select.bind(counted, last, Int64(Self.slice))
         defer { select.reset() }

@@ -1,13 +1,13 @@
 public import GattherdModel
 
-/// Which part of history somebody asks for; `nil` means all.
+/// A selection of history; `nil` means all.
 public struct HistoryQuery: Hashable, Sendable {
     /// The device's slug.
     public var device: String?
     public var metric: String?
     /// The first instant.
     public var since: Timestamp?
-    /// The first instant that is not asked for any more.
+    /// The first instant after the selection.
     public var until: Timestamp?
 
     public init(

@@ -2,12 +2,12 @@ public import GattherdModel
 import Glibc
 
 extension HistoryReader {
-    /// Copies the history as it is at this moment, without what is free in it, while the daemon goes on.
+    /// Copies a snapshot of the history without free pages, while the daemon continues.
     ///
-    /// The copy appears under its name when it is complete and on the disk.
+    /// The copy gets its name when it is complete and on the disk.
     ///
-    /// - Parameter path: A file that does not exist yet.
-    /// - Throws: ``StoreFault`` when it exists, or cannot be written.
+    /// - Parameter path: The copy, which must not exist yet.
+    /// - Throws: ``StoreFault`` if the copy exists or cannot be written.
     public func backUp(to path: String) throws(StoreFault) {
         guard unsafe access(path, F_OK) != 0 else {
             throw StoreFault("\(path): there is such a file already; choose another one, or remove it")

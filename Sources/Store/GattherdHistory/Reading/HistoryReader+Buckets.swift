@@ -1,15 +1,15 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// Hands over the numbers that `query` asks for in spans of time, oldest first, until `body` returns false.
+    /// Passes summaries of the queried numbers to `body`, oldest span first, until `body` returns false.
     ///
-    /// A span without a number is left out; the first and the last one hold only what the query asks for.
+    /// A span without a number is omitted; the first and the last span contain only the queried time range.
     /// Spans of whole minutes or hours are read from their summaries.
     ///
     /// - Parameters:
-    ///   - query: What to look at.
+    ///   - query: The rows to summarise.
     ///   - step: The length of a span; at least a microsecond.
-    ///   - body: Takes a span of one metric of one device.
+    ///   - body: A function that receives the span of one metric of one device.
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     public func buckets(
         _ query: HistoryQuery,
@@ -71,7 +71,7 @@ extension HistoryReader {
 }
 
 extension Duration {
-    /// Whole microseconds, at least one, at most as many as there can be.
+    /// The whole microseconds, at least one, clamped to `Int64`.
     fileprivate var microseconds: Int64 {
         let (seconds, attoseconds) = components
         let (micro, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)

@@ -2,27 +2,27 @@ public import GattherdModel
 
 /// The row counts and times of a history.
 public struct HistoryContents: Hashable, Sendable {
-    /// The database's bytes, and how many of them are free.
+    /// The size of the database and its free space, in bytes.
     public var size: Int64
     public var free: Int64
     public var samples: Int
-    /// When the oldest and the newest sample are from.
+    /// The times of the oldest and the newest sample.
     public var span: ClosedRange<Timestamp>?
     public var minutes: Int
     public var hours: Int
     public var events: Int
     public var rejects: Int
-    /// Readings that have not been delivered, or not been cleared away since.
+    /// The number of readings that are undelivered, or delivered but not deleted yet.
     public var logged: Int
-    /// Readings are numbered up to there, or a little less.
+    /// The highest reserved number of a reading.
     public var mark: Int64
 }
 
 extension HistoryReader {
-    /// Looks at every page, row and reference, while the daemon goes on.
+    /// Checks every page, row and reference, while the daemon continues.
     ///
-    /// - Returns: What is wrong, at most a hundred findings; nothing when all is good.
-    /// - Throws: ``StoreFault`` when the file cannot be read.
+    /// - Returns: The problems, at most a hundred; empty if there are none.
+    /// - Throws: ``StoreFault`` if the file cannot be read.
     public func check() throws(StoreFault) -> [String] {
         do throws(StoreFault) {
             let findings = try texts("PRAGMA integrity_check(100)").filter { $0 != "ok" }
@@ -34,14 +34,14 @@ extension HistoryReader {
         }
     }
 
-    /// The summaries that are not what the samples say, as of one moment.
+    /// Returns the summaries that differ from the samples, in one snapshot.
     private func summaryFindings() throws(StoreFault) -> [String] {
         try connection.execute("BEGIN")
         defer { try? connection.execute("ROLLBACK") }
         return try SummaryCheck(connection).differences().map(\.advice)
     }
 
-    /// Queries that find contradictions SQLite's own check cannot see.
+    /// The queries for contradictions that SQLite's own check cannot detect.
     private static let contradictions = """
         SELECT DISTINCT 'a row of "' || "table" || '" refers to nothing' FROM pragma_foreign_key_check UNION ALL
         SELECT 'samples of a series that is not there' WHERE EXISTS (
@@ -60,7 +60,7 @@ extension HistoryReader {
         )
         """
 
-    /// Counts what there is, which reads the whole file.
+    /// Counts all rows, which reads the whole file.
     public func contents() throws(StoreFault) -> HistoryContents {
         func count(_ table: String) throws(StoreFault) -> Int {
             Int(try connection.integer("SELECT count(*) FROM \(table)"))

@@ -1,9 +1,9 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// When the oldest and the newest samples are from, or also summaries, which count from their beginning.
+    /// Returns the times of the oldest and the newest sample, optionally including the starts of summaries.
     ///
-    /// `nil` of an empty history.
+    /// Returns `nil` for an empty history.
     public func extent(withSummaries: Bool) throws(StoreFault) -> ClosedRange<Timestamp>? {
         let grains = withSummaries ? Resolution.allCases : [.samples]
         func end(_ function: String) throws(StoreFault) -> Int64? {
@@ -17,7 +17,7 @@ extension HistoryReader {
         return Timestamp(microseconds: first)...Timestamp(microseconds: last)
     }
 
-    /// When the oldest and the newest numbers that `query` asks for are from, as exactly as history knows.
+    /// Returns the times of the oldest and the newest queried numbers, as exactly as possible.
     public func extent(ofNumbers query: HistoryQuery) throws(StoreFault) -> ClosedRange<Timestamp>? {
         var hours: (first: Timestamp, last: Timestamp)?
         try buckets(query, every: .seconds(3600)) { bucket in
@@ -30,7 +30,7 @@ extension HistoryReader {
         return first...max(first, last)
     }
 
-    /// Looks into an hour, then into a minute of it, for the instant that `choose` keeps.
+    /// Searches an hour, then a minute of it, for the instant that `choose` selects.
     private func refine(
         _ query: HistoryQuery,
         _ hour: Timestamp,

@@ -1,17 +1,17 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// The devices that history has heard of, by name.
+    /// Returns the devices in the history, by name.
     public func devices() throws(StoreFault) -> [String] {
         try names("SELECT device FROM stream UNION SELECT device FROM device UNION SELECT device FROM reject")
     }
 
-    /// The metrics of one device, or of all, that history has samples of or had, by name.
+    /// Returns the metrics of one device, or of all, that have or had samples, by name.
     public func metrics(device: String?) throws(StoreFault) -> [String] {
         try names("SELECT metric FROM quantity WHERE ?1 IS NULL OR device = ?1", device)
     }
 
-    /// The devices that rules have made, by name.
+    /// Returns the enrolled devices, by name.
     public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
         try EnrolledTable(connection).devices()
     }

@@ -1,9 +1,9 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// The newest payloads of a device, or of all devices, that did not decode, oldest first.
+    /// Returns the newest rejected payloads of a device, or of all devices, oldest first.
     ///
-    /// At most `limit`, and at most ``longestAnswer`` bytes of them as people read them.
+    /// At most `limit`, and at most ``longestAnswer`` bytes in readable form.
     public func rejects(device: String? = nil, newest limit: Int) throws(StoreFault) -> [Reject] {
         let condition: StaticString = device == nil ? "" : "WHERE device = ?1"
         let statement = try Statement(

@@ -1,9 +1,9 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// Hands over the payloads that did not decode, by time, until `body` returns false.
+    /// Passes rejected payloads to `body`, ordered by time, until `body` returns false.
     ///
-    /// The query's metric is not looked at: a reject has none.
+    /// The query's metric is ignored, because a reject has none.
     public func rejects(_ query: HistoryQuery, _ body: (Reject) -> Bool) throws(StoreFault) {
         try slices(Self.rejects, in: query.times) { row throws(StoreFault) in
             let device = row.text(3)

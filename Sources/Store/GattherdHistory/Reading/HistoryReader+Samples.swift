@@ -1,11 +1,11 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// Hands over the samples that `query` asks for, by time, until `body` returns false.
+    /// Passes the queried samples to `body`, ordered by time, until `body` returns false.
     ///
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     public func rows(_ query: HistoryQuery, _ body: (HistoryRow) -> Bool) throws(StoreFault) {
-        // Of all rows that are looked at most may be nobody's business.
+        // Most of the visited rows may not match the query.
         let known = try KeyedRows(Self.seriesSQL, on: connection) { row in
             let series = HistorySeries(row, from: 1)
             return query.asks(for: series.device, series.metric) ? series : nil

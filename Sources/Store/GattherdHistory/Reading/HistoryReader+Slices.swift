@@ -1,11 +1,12 @@
 import GattherdModel
 
-/// Rows of a table that is ordered by time, and how to find its end.
+/// The queries of a table that is ordered by time.
 struct OrderedRows {
-    /// Gives at most ?4 rows after the place ?1, ?2, ?3 and before the instant ?5, in order; their first three columns
-    /// are their place.
+    /// Selects at most ?4 rows after the position ?1, ?2, ?3 and before the instant ?5, in order.
+    ///
+    /// The first three columns are the position.
     let sql: String
-    /// Gives the place of the last row before the instant ?1, whatever comes before it.
+    /// Selects the position of the last row before the instant ?1.
     let last: String
 }
 
@@ -13,13 +14,13 @@ extension HistoryReader {
     /// The number of rows per read.
     private static let slice = 4096
 
-    /// Hands over the rows of a span of time, slice by slice, until `body` returns false.
+    /// Passes the rows of a time span to `body`, slice by slice, until `body` returns false.
     ///
     /// - Parameters:
-    ///   - rows: Where they are.
-    ///   - times: The span, in microseconds since 1970.
-    ///   - decode: Makes an element of the statement's row; `nil` when nobody has asked for it.
-    ///   - body: Takes an element; no snapshot is held meanwhile.
+    ///   - rows: The queries of the table.
+    ///   - times: The time span, in microseconds since 1970.
+    ///   - decode: A function that decodes the statement's row; returns `nil` for a row that is not wanted.
+    ///   - body: A function that receives an element; no snapshot is held during the call.
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     func slices<Element>(
         _ rows: OrderedRows,
@@ -62,7 +63,7 @@ private final class RowWalk {
         path = connection.path
     }
 
-    /// Visits at most `count` rows behind `place`, which goes along; true when there are no more.
+    /// Visits at most `count` rows after `place` and advances it; returns true if there are no more.
     func step(
         _ count: Int,
         from place: inout RowPosition,
@@ -105,7 +106,7 @@ private final class RowWalk {
 }
 
 extension SQLiteConnection {
-    /// Runs `body`, which only reads, on the file as it is at one moment.
+    /// Runs `body`, which only reads, on a snapshot of the file.
     fileprivate func snapshot<Value>(_ body: () throws(StoreFault) -> Value) throws(StoreFault) -> Value {
         try execute("BEGIN")
         defer { try? execute("COMMIT") }

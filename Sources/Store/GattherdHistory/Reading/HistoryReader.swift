@@ -1,21 +1,21 @@
 public import GattherdModel
 
-/// Reads history while the daemon writes it, or when there is no daemon; it cannot change anything.
+/// A read-only connection to the history, with or without a running daemon.
 ///
-/// One thread at a time uses a reader. Calls wait for the disk. Rows are handed over in slices, between
-/// which no snapshot is held: however slow the caller is, the daemon's WAL does not grow.
+/// One thread at a time may use a reader. Calls wait for the disk. Rows are read in slices, and no snapshot is held
+/// between two slices. Slow callers therefore do not make the daemon's WAL grow.
 public struct HistoryReader {
     let connection: SQLiteConnection
 
     /// Opens the history at `path`.
     ///
-    /// - Throws: ``StoreFault`` when there is none, it is not ours, or of another version.
+    /// - Throws: ``StoreFault`` if the history is missing, not ours, or of another version.
     public init(path: String) throws(StoreFault) {
         try Schema.expectFile(path)
         connection = try Schema.openForReading(path)
     }
 
-    /// The newest row of each metric of each device, or of one device, by name.
+    /// Returns the newest row of each metric of each device, or of one device, by name.
     public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
         let statement = try Statement(
             """
@@ -42,17 +42,17 @@ public struct HistoryReader {
         return rows
     }
 
-    /// The bytes of events, or of rejects, that one answer has at most.
+    /// The maximum size of the events or rejects in one response, in bytes.
     public static let longestAnswer = 1 << 20
 
-    /// The newest events of a device, or of the gateway and all devices, oldest first.
+    /// Returns the newest events of a device, or of the gateway and all devices, oldest first.
     ///
-    /// At most `limit`, and at most ``longestAnswer`` bytes of them.
+    /// At most `limit`, and at most ``longestAnswer`` bytes.
     public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
         try events(device == nil ? "" : "WHERE device = ?1", device, newest: limit)
     }
 
-    /// The newest events of the gateway as a whole that are of one of `kinds`: at most `limit`, oldest first.
+    /// Returns the gateway's own newest events of these `kinds`, at most `limit`, oldest first.
     public func gatewayEvents(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
         let list = JSONWriter.octets { writer in
             writer.beginArray()

@@ -14,7 +14,7 @@ public final class HistorySeries: Sendable {
     /// `notify`, `indicate`, `read` or `advert`.
     public let source: String
     public let kind: MetricKind
-    /// True when a reading can have several elements of the metric.
+    /// True if a reading can have several elements of the metric.
     public let isRepeated: Bool
 
     public init(
@@ -40,11 +40,11 @@ public final class HistorySeries: Sendable {
 
 /// One sample of history; a repeated metric has one for each element.
 public struct HistoryRow: Sendable {
-    /// The position in the log of the reading that the sample is part of; negative if that was imported.
+    /// The number of the sample's reading; negative if it was imported.
     public let seq: Int64
     public let time: Timestamp
     public let series: HistorySeries
-    /// Booleans are 1 and 0 here, labels text, what was not known is null.
+    /// The value: booleans are 1 and 0, labels text, unknown values null.
     public let value: SampleValue
 
     public init(seq: Int64, time: Timestamp, series: HistorySeries, value: SampleValue) {
@@ -55,9 +55,9 @@ public struct HistoryRow: Sendable {
     }
 }
 
-/// The numbers of one metric of a device in a span of time; labels and unknown values are not among them.
+/// The summary of one metric's numbers in a time span; labels and unknown values are not counted.
 public struct HistoryBucket: Hashable, Sendable {
-    /// When the span begins: a whole multiple of its length since 1970 UTC.
+    /// The start of the span: a multiple of its length since 1970 UTC.
     public let time: Timestamp
     public let device: String
     public let metric: String
@@ -65,7 +65,7 @@ public struct HistoryBucket: Hashable, Sendable {
     /// The number of numeric samples; at least one.
     public let n: Int
     public let min: SampleValue
-    /// Rounded to the digits that mean something.
+    /// The mean, rounded to its significant digits.
     public let mean: Double
     public let max: SampleValue
 

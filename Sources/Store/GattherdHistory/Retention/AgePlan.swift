@@ -1,47 +1,47 @@
 import GattherdModel
 
-/// A span of rows whose times are off by the same, and by how much is not known yet.
+/// A clock span of rows whose times have the same, still unknown error.
 struct PendingClockSpan: Equatable {
-    /// The times of its rows, as the clock had them.
+    /// The times of the rows, by the span's clock.
     var times: Range<Int64>
     /// The time now by the span's clock.
     var now: Int64
-    /// Its readings have higher numbers.
+    /// The number before the span's first reading.
     var seq: Int64
 }
 
 /// Assigns each time range the clock by which its rows age.
 ///
-/// Rows in a pending span are as old as the clock that stamped them would say; all others are as old as is proven,
-/// or, slowly, as the wall clock claims.
+/// Rows in a pending span age by the clock that stamped them. All others age by the proven time or, with slow deletion,
+/// by the wall clock.
 struct AgePlan: Equatable {
     struct Part: Equatable {
         /// The times of the rows.
         var times: Range<Int64>
-        /// The time now, by the clock that counts for them.
+        /// The time now, by the clock of these rows.
         var now: Int64
-        /// Rows go slowly.
+        /// True if these rows are deleted slowly.
         var isLimited = false
-        /// The rows are of pending spans.
+        /// True if the rows are in pending spans.
         var isPending = false
     }
 
     private(set) var parts: [Part] = []
-    /// True when there are rows that go slowly.
+    /// True if some rows are deleted slowly.
     private(set) var isLimited = false
     /// The time now for rows in no pending span.
     let proven: Int64
-    /// The latest time that it may be.
+    /// The latest possible time now.
     let latest: Int64
-    /// Readings with higher numbers may be in a pending span, by whose clock it is ``pendingNow``.
+    /// The number above which readings may be in a pending span, by whose clock the time is ``pendingNow``.
     let pendingSeq: Int64
     let pendingNow: Int64
 
     /// - Parameters:
-    ///   - proven: The time that is proven.
-    ///   - latest: The latest time that it may be.
-    ///   - claimed: The later time that the wall clock claims, if it is believed.
-    ///   - spans: Those that are pending.
+    ///   - proven: The proven time.
+    ///   - latest: The latest possible time now.
+    ///   - claimed: The later time of the wall clock, if it is trusted.
+    ///   - spans: The pending spans.
     init(proven: Int64, latest: Int64, claimed: Int64? = nil, _ spans: [PendingClockSpan] = []) {
         let spans = Self.merged(spans)
         self.proven = proven
@@ -64,10 +64,10 @@ struct AgePlan: Equatable {
         parts += base.map { Part(times: $0, now: claimed, isLimited: true) }
     }
 
-    /// The parts that do not go slowly: each row is in one of them.
+    /// The parts without slow deletion; each row is in one of them.
     var regions: [Part] { parts.filter { !$0.isLimited } }
 
-    /// True when the same rows count by the same clocks.
+    /// True if the same rows age by the same clocks.
     func hasShape(of other: AgePlan) -> Bool {
         isLimited == other.isLimited && parts.map(\.times.lowerBound) == other.parts.map(\.times.lowerBound)
     }

@@ -1,21 +1,21 @@
 /// The retention times and the size limit of a history.
 public struct HistoryLimits: Hashable, Sendable {
-    /// The retention time of samples and rejects; `nil` for ever.
+    /// The retention time of samples and rejects; `nil` keeps them forever.
     public var samples: Duration?
-    /// The retention time of minute summaries and events; `nil` for ever.
+    /// The retention time of minute summaries and events; `nil` keeps them forever.
     public var minutes: Duration?
-    /// The retention time of hour summaries; `nil` for ever.
+    /// The retention time of hour summaries; `nil` keeps them forever.
     public var hours: Duration?
-    /// The size of the database and its WAL together, in bytes; `nil` for any.
+    /// The maximum size of the database and its WAL together, in bytes; `nil` without a limit.
     ///
-    /// Beyond it the oldest rows go: as if everything were kept for a shorter time, by the same factor, where
-    /// "for ever" counts as a year for samples, 10 for minutes and 100 for hours. When samples are next that
-    /// have not been delivered, the oldest of those are given up. Events and rejects have 1/32 of it each for
-    /// themselves; samples and summaries do not go for them.
+    /// Beyond the limit the oldest rows are deleted, as if all retention times were shorter by the same factor. Here
+    /// "forever" counts as one year for samples, 10 years for minutes and 100 years for hours. If undelivered samples
+    /// are next, the oldest of them are dropped. Events and rejects have their own share of 1/32 each; they never
+    /// evict samples or summaries.
     public var maxSize: Int64?
-    /// The time for which readings wait for delivery before they are dropped; `nil` for ever.
+    /// The time that readings wait for delivery before they are dropped; `nil` without a limit.
     public var backlogAge: Duration?
-    /// The bytes that the payloads of those that wait may take; `nil` for any number.
+    /// The maximum size of undelivered payloads in bytes; `nil` without a limit.
     public var backlogSize: Int64?
 
     public init(
@@ -34,13 +34,13 @@ public struct HistoryLimits: Hashable, Sendable {
 extension HistoryLimits {
     private static let year = Duration.seconds(365 * 86_400)
 
-    /// Pages of 4 KiB after which the WAL is copied into the file, and that one step may write.
+    /// The number of 4 KiB pages at which the WAL is copied into the file, and that one step may write.
     var walPages: Int {
         guard let maxSize else { return 4000 }
         return Int(Swift.min(4000, Swift.max(32, maxSize / 4096 / 8)))
     }
 
-    /// Pages of 4 KiB in use above which the oldest rows go; `nil` without a limit.
+    /// The number of used 4 KiB pages above which the oldest rows are deleted; `nil` without a limit.
     var pages: Int64? {
         maxSize.map { size in
             let pages = size / 4096 - Int64(walPages) * 2
@@ -56,7 +56,7 @@ extension HistoryLimits {
         }
     }
 
-    /// Returns the retention time of a table as if it had one, to compare tables.
+    /// Returns the retention time of a table, with a default instead of `nil`, to compare tables.
     func weight(_ kind: PurgeTable.Kind) -> Duration {
         switch kind {
         case .samples, .rejects: samples ?? Self.year

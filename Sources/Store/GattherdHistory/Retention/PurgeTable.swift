@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// A table whose oldest rows go, a few at a time.
+/// A table whose oldest rows are deleted, a few at a time.
 final class PurgeTable {
     enum Kind: String, CaseIterable {
         case samples
@@ -13,12 +13,12 @@ final class PurgeTable {
     /// The result of a step.
     struct Outcome {
         var deleted: Int
-        /// Rows up to this instant were looked at; `nil` for all that were asked for.
+        /// The instant up to which rows were checked; `nil` if all requested rows were.
         var reached: Int64?
     }
 
     let kind: Kind
-    /// The times in which rows may be gone.
+    /// The times in which rows may have been deleted.
     private(set) var purged: PurgedTimes
     private let state: StateTable
     private let connection: SQLiteConnection
@@ -52,23 +52,23 @@ final class PurgeTable {
         )
     }
 
-    /// When the oldest row is from; `nil` when there is none.
+    /// The time of the oldest row; `nil` without rows.
     func oldest() throws(StoreFault) -> Int64? {
         defer { selectOldest.reset() }
         return try selectOldest.step() && !selectOldest.isNull(0) ? selectOldest.integer(0) : nil
     }
 
-    /// Deletes the oldest rows in a transaction of its own.
+    /// Deletes the oldest rows in its own transaction.
     ///
     /// - Parameters:
-    ///   - start: The instant behind which to begin.
+    ///   - start: The instant after which to start.
     ///   - end: The first instant whose rows stay.
-    ///   - count: Rows to look at; those of the last instant are looked at together.
-    ///   - latest: The latest time that it may be now.
+    ///   - count: The number of rows to check; the rows of the last instant are checked together.
+    ///   - latest: The latest possible time now.
     ///   - isPending: True if the clock that stamped the rows may be wrong.
-    ///   - delivered: Samples of later readings stay as long as their reading waits for delivery.
-    /// - Returns: How many rows went, and how far it got.
-    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    ///   - delivered: The last delivered reading; samples of later readings stay until they are delivered.
+    /// - Returns: The number of deleted rows, and the progress.
+    /// - Throws: ``StoreFault`` if the file cannot be written; then nothing has changed.
     func purge(
         after start: Int64 = .min,
         before end: Int64,
@@ -101,7 +101,7 @@ final class PurgeTable {
         return try state.purged(keys)
     }
 
-    /// The first row of these times: when it is from, and the number of its reading.
+    /// Returns the time of the first row in these times, and the number of its reading.
     ///
     /// Only samples have numbers.
     func first(in times: Range<Int64>) throws(StoreFault) -> (ts: Int64, seq: Int64)? {
@@ -110,7 +110,7 @@ final class PurgeTable {
         return try selectFirst.step() ? (selectFirst.integer(0), selectFirst.integer(1)) : nil
     }
 
-    /// Reads the times in which rows may be gone again.
+    /// Reads the times in which rows may have been deleted again.
     func readPurged() throws(StoreFault) {
         purged = try Self.purged(kind, state)
     }
@@ -123,20 +123,20 @@ final class PurgeTable {
         if limited != purged { try state.set(keys, to: limited) }
     }
 
-    /// True when there is a row between the two instants.
+    /// True if there is a row between the two instants.
     func hasRow(after start: Int64, before end: Int64) throws(StoreFault) -> Bool {
         guard start < end else { return false }
         return try instant(of: 0, after: start, before: end) != nil
     }
 
-    /// When the row is from that `count` rows come before; `nil` when there are not that many.
+    /// Returns the time of the row after the first `count` rows; `nil` if there are fewer.
     private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
         selectEnd.bind(start, end, Int64(count))
         defer { selectEnd.reset() }
         return try selectEnd.step() ? selectEnd.integer(0) : nil
     }
 
-    /// When the last of these rows is from; `nil` when there is none.
+    /// Returns the time of the last of these rows; `nil` without rows.
     private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
         selectLatest.bind(start, end)
         defer { selectLatest.reset() }
@@ -155,7 +155,7 @@ extension PurgeTable.Kind {
         }
     }
 
-    /// The names under which the file has the times in which rows may be gone.
+    /// The keys in the file of the times in which rows may have been deleted.
     fileprivate var purgedKeys: StateTable.PurgedKeys? {
         switch self {
         case .samples: .samples
@@ -165,7 +165,7 @@ extension PurgeTable.Kind {
         }
     }
 
-    /// True of a sample whose reading is in no extent; those do not overlap.
+    /// True for a sample whose reading is in no extent; extents do not overlap.
     private static var isNotWaiting: String {
         "coalesce((SELECT last FROM outbox WHERE first <= sample.seq ORDER BY first DESC LIMIT 1), seq - 1) < seq"
     }

@@ -2,14 +2,14 @@ import GattherdModel
 
 /// The times of a table's rows that retention may have deleted.
 ///
-/// Rows of a wrong clock lie apart from all others. Their deletion must not make the rows of the present look deleted.
+/// Rows of a wrong clock lie apart from all others. Their deletion must not mark current rows as deleted.
 struct PurgedTimes: Equatable {
-    /// Farther in the future no row of a clock that is right can lie, in microseconds.
+    /// The maximum distance into the future of a row from a correct clock, in microseconds.
     private static let tolerance = Resolution.hours.length
 
-    /// The end of the times before which rows may be gone.
+    /// The instant before which rows may have been deleted.
     private(set) var past: Int64
-    /// Later times in which rows may be gone, too.
+    /// A later range in which rows may have been deleted too.
     private(set) var ahead: Range<Int64>?
 
     init(past: Int64 = .min, ahead: Range<Int64>? = nil) {
@@ -17,22 +17,22 @@ struct PurgedTimes: Equatable {
         add(ahead)
     }
 
-    /// True if a row of the instant may be gone.
+    /// True if a row at the instant may have been deleted.
     func contains(_ ts: Int64) -> Bool {
         ts < past || ahead?.contains(ts) == true
     }
 
-    /// True if a row in `times` may be gone.
+    /// True if a row in `times` may have been deleted.
     func overlaps(_ times: Range<Int64>) -> Bool {
         times.lowerBound < past || ahead?.overlaps(times) == true
     }
 
-    /// True if a row of the span of `resolution` that begins at `start` may be gone.
+    /// True if a row in the span of `resolution` that begins at `start` may have been deleted.
     func overlaps(_ resolution: Resolution, at start: Int64) -> Bool {
         overlaps(start..<max(start, start.addingReportingOverflow(resolution.length).partialValue))
     }
 
-    /// The end of the times before `end` in which rows may be gone.
+    /// Returns the end of the times before `end` in which rows may have been deleted.
     func reach(before end: Int64) -> Int64 {
         guard let ahead, ahead.lowerBound < end else { return past }
         return max(past, ahead.upperBound)
@@ -41,9 +41,9 @@ struct PurgedTimes: Equatable {
     /// Adds the times from `start` through `last`, whose rows were deleted.
     ///
     /// - Parameters:
-    ///   - start: The first instant that was looked at.
+    ///   - start: The first instant that was checked.
     ///   - last: The instant of the last row.
-    ///   - latest: The latest time that it may be now.
+    ///   - latest: The latest possible time now.
     ///   - isPending: True if the clock that stamped the rows may be wrong.
     mutating func add(from start: Int64, through last: Int64, latest: Int64, isPending: Bool) {
         let end = last.addingReportingOverflow(1).partialValue
@@ -105,7 +105,7 @@ struct PurgedTimes: Equatable {
 }
 
 extension StateTable {
-    /// The names under which the file has the times of one table.
+    /// The keys in the file of one table's times.
     struct PurgedKeys {
         let past: Key
         let aheadStart: Key
@@ -117,7 +117,7 @@ extension StateTable {
         static let all = [samples, minutes, hours]
     }
 
-    /// Returns the times in which rows of a table may be gone.
+    /// Returns the times in which rows of a table may have been deleted.
     func purged(_ keys: PurgedKeys) throws(StoreFault) -> PurgedTimes {
         let past = try optionalValue(of: keys.past) ?? .min
         let (start, end) = (try value(of: keys.aheadStart), try value(of: keys.aheadEnd))

@@ -1,16 +1,16 @@
 import GattherdModel
 
-/// Deletes what is too old or too much, and gives the space back, a step at a time.
+/// Deletes rows beyond the limits of age and size, and returns free space, a step at a time.
 final class Retention {
-    /// Rows that are looked at in one step, and in one when the file is too large already.
+    /// The number of rows per step, normally and while the file is too large.
     private static let chunk = 4096
     private static let largeChunk = 32_768
-    /// Rows for each page in use that may be deleted in an hour while the clock is doubted: less than 1 in 100.
+    /// The number of rows per used page that may be deleted per hour while the clock is in doubt: less than 1 %.
     private static let limitedShare = 0.32
-    /// The longest time between two passes that counts for that, in microseconds.
+    /// The longest time between two passes that counts for this rate, in microseconds.
     private static let longestPause: Int64 = 120_000_000
 
-    /// Readings that were given up before anybody got them, since the file was opened.
+    /// The number of readings dropped before delivery since the file was opened.
     private(set) var undelivered = 0
     private let limits: HistoryLimits
     private let tables: [PurgeTable]
@@ -24,13 +24,13 @@ final class Retention {
     private var place = Int64.min
     private var plan = AgePlan(proven: .min, latest: .min)
     private var lastPass = Int64.max
-    /// Rows that may be deleted now where they go slowly.
+    /// The number of rows that slow deletion may delete now.
     private var allowance = 0.0
-    /// Rows were left for later.
+    /// True if the rate limit left rows for a later pass.
     private var isHeldBack = false
-    /// The last pass has left no row that is too old by the time that is claimed.
+    /// True if the last pass left no row that is too old by the claimed time.
     private(set) var isCaughtUp = false
-    /// Pages in use when nothing could be found that may go.
+    /// The number of used pages when no row could be deleted.
     private var stuckAt: Int64?
 
     init(
@@ -57,26 +57,26 @@ final class Retention {
     /// The database's size in bytes.
     var size: Int64 { space.total * 4096 }
 
-    /// True when there is something to do.
+    /// True if there is work to do.
     var isDue: Bool {
         !pass.isEmpty || backlog.isDue || space.isShrinkDue || lists.contains(where: \.isExcessive) || excess > 0
     }
 
-    /// To be called after each commit.
+    /// Updates the size; call this after each commit.
     func didCommit() {
         space.didCommit()
     }
 
-    /// To be called after a commit that has added or deleted events or rejects.
+    /// Counts events and rejects again; call this after a commit that has added or deleted some.
     func didChangeLists() {
         for list in lists { list.recount() }
     }
 
-    /// Begins to look for what is too old.
+    /// Starts a pass that deletes rows beyond their retention time.
     ///
     /// - Parameters:
-    ///   - plan: The time that counts for which rows.
-    ///   - uptime: That of a clock that nobody sets.
+    ///   - plan: The clocks by which rows age.
+    ///   - uptime: The monotonic time.
     func beginPass(_ plan: AgePlan, uptime: Int64) {
         stuckAt = nil
         space.forget()
@@ -91,13 +91,13 @@ final class Retention {
         (part, place) = (0, .min)
     }
 
-    /// Ends the pass, for the clock has changed.
+    /// Ends the pass, because the clock has changed.
     func cancelPass() {
         pass.removeAll()
         (part, place) = (0, .min)
     }
 
-    /// Reads the times in which rows may be gone again.
+    /// Reads the times in which rows may have been deleted again.
     func readPurged() throws(StoreFault) {
         for table in tables {
             try table.readPurged()
@@ -107,7 +107,7 @@ final class Retention {
 
     /// Corrects times of deleted rows that lie in the future of `now`, a trusted time; only in a transaction.
     ///
-    /// ``readPurged()`` is to be called after the commit.
+    /// Call ``readPurged()`` after the commit.
     func limitPurged(to now: Int64) throws(StoreFault) {
         for table in tables { try table.limitPurged(to: now) }
     }
@@ -119,7 +119,7 @@ final class Retention {
         allowance = min(hourly, allowance + hourly * hours)
     }
 
-    /// Does a little of what is to be done.
+    /// Runs one step of the work.
     ///
     /// - Parameter newest: The latest time of a sample.
     /// - Throws: ``StoreFault`` when the file cannot be written.
@@ -149,14 +149,14 @@ final class Retention {
         if try !purge(table, plan.parts[part], newest) { (part, place) = (part + 1, .min) }
     }
 
-    /// Deletes some of what is too old in a part; true when there may be more.
+    /// Deletes some of a part's old rows; returns true if there may be more.
     private func purge(_ table: PurgeTable, _ part: AgePlan.Part, _ newest: Int64) throws(StoreFault) -> Bool {
         guard let keep = limits.keep(table.kind) else { return false }
         let age = Timestamp(microseconds: part.now).advanced(by: .zero - keep).microseconds
         var end = min(age, part.times.upperBound)
         let start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
         guard try table.hasRow(after: start, before: end) else { return false }
-        // A clock that is doubted must not move the marks beyond what was stored.
+        // A clock in doubt must not move the marks beyond the stored rows.
         let summedEnd = part.isLimited ? min(end, newest) : end
         if table.kind == .samples, rollups.minuteMark < end, try rollups.sumUpEarly(summedEnd) { return true }
         end = min(end, bound(of: table))
@@ -180,7 +180,7 @@ final class Retention {
         return outcome.reached != nil
     }
 
-    /// Returns the first instant whose rows are not summed up.
+    /// Returns the first instant whose rows are not summarised.
     private func bound(of table: PurgeTable) -> Int64 {
         switch table.kind {
         case .samples: rollups.minuteMark
@@ -191,7 +191,7 @@ final class Retention {
 
     // MARK: - Size
 
-    /// Pages that are too many, as far as something may go for them.
+    /// The number of surplus pages for which rows may be deleted.
     private var excess: Int64 {
         guard let limit = limits.pages else { return 0 }
         let used = space.used
@@ -199,7 +199,7 @@ final class Retention {
         return max(0, used + spare - limit)
     }
 
-    /// Pages that are kept free for events and rejects to come, so that samples never go for them.
+    /// The number of pages kept free for future events and rejects, so that these never evict samples.
     private var spare: Int64 {
         max(0, limits.listPages - HistoryLimits.pages(lists.reduce(0) { $0 + $1.bytes }))
     }
@@ -210,16 +210,16 @@ final class Retention {
         stuckAt = space.used
     }
 
-    /// The oldest row of a table, and the times in which the table's rows go first.
+    /// The oldest row of a table, and the times in which the table's rows are deleted first.
     private struct OldestRow {
         var table: PurgeTable
         var times: Range<Int64>
         var ts: Int64
-        /// The time now, by the clock that stamped it.
+        /// The time now, by the clock that stamped the row.
         var now: Int64
     }
 
-    /// The oldest rows of the tables of samples and summaries, first that which is oldest for what it should be.
+    /// The oldest rows of the tables of samples and summaries, ordered by their age relative to the retention time.
     private func byAge(_ newest: Int64) throws(StoreFault) -> [OldestRow] {
         var aged: [(row: OldestRow, age: Double)] = []
         for table in tables where ![.events, .rejects].contains(table.kind) {
@@ -230,7 +230,7 @@ final class Retention {
         return aged.sorted { $0.age > $1.age }.map(\.row)
     }
 
-    /// Returns the oldest row; of samples the one with the lowest number, whatever its time is.
+    /// Returns the oldest row; among samples the one with the lowest number, regardless of its time.
     private func oldestRow(of table: PurgeTable, _ newest: Int64) throws(StoreFault) -> OldestRow? {
         guard table.kind == .samples else {
             guard let ts = try table.oldest() else { return nil }
@@ -262,7 +262,7 @@ final class Retention {
         return pending?.now ?? max(plan.latest, newest)
     }
 
-    /// True when something went.
+    /// Returns true if rows were deleted.
     private func shorten(_ oldest: OldestRow, _ chunk: Int, _ newest: Int64) throws(StoreFault) -> Bool {
         let table = oldest.table
         let start = oldest.times.lowerBound == .min ? .min : oldest.times.lowerBound - 1

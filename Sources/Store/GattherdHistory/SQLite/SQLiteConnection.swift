@@ -1,22 +1,22 @@
 import CSQLite
 import GattherdModel
 
-/// One open SQLite database; used by one thread at a time, closed when it goes away.
+/// One open SQLite database, used by one thread at a time and closed when it is released.
 ///
-/// Statements hold their connection, so that each is finalized before the database is closed.
+/// Statements retain their connection, so that each is finalized before the database is closed.
 @safe final class SQLiteConnection {
     /// The longest wait for another program's lock, in milliseconds.
     private static let patience: Int32 = 5000
 
     let path: String
     let raw: OpaquePointer
-    /// Pages that the WAL holds, as of the last commit; written by SQLite's hook.
+    /// The WAL size in pages after the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
-    /// Compiled once, for they surround each commit.
+    /// Compiled once, because they surround each commit.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
 
-    /// Opens the file, which is created if `flags` (`SQLITE_OPEN_…`) say so, and waits for locks from then on.
+    /// Opens the file, creates it depending on `flags` (`SQLITE_OPEN_…`), and waits for locks from then on.
     init(path: String, flags: Int32) throws(StoreFault) {
         var raw: OpaquePointer?
         let code = unsafe sqlite3_open_v2(path, &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
@@ -39,18 +39,18 @@ import GattherdModel
         unsafe pages.deallocate()
     }
 
-    /// Runs literal statements that give no rows, one after the other.
+    /// Runs literal statements without results, one after the other.
     func execute(_ sql: String) throws(StoreFault) {
         try check(unsafe sqlite3_exec(raw, sql, nil, nil, nil), sql)
     }
 
-    /// The first column of the first row that `sql` gives.
+    /// Returns the first column of the first row of `sql`.
     func integer(_ sql: String) throws(StoreFault) -> Int64 {
         let statement = try Statement(sql, on: self)
         return try statement.step() ? statement.integer(0) : 0
     }
 
-    /// As ``integer(_:)``; `nil` when there is no row, or NULL.
+    /// Returns the same as ``integer(_:)``, but `nil` for NULL or no row.
     func optionalInteger(_ sql: String) throws(StoreFault) -> Int64? {
         let statement = try Statement(sql, on: self)
         return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
@@ -59,9 +59,9 @@ import GattherdModel
     /// The number of rows that the last statement inserted, changed or deleted.
     var changes: Int { Int(unsafe sqlite3_changes64(raw)) }
 
-    /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
+    /// Runs `body` in one write transaction, which is rolled back after any error.
     ///
-    /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.
+    /// `IMMEDIATE`, because a read transaction that writes later can fail for good.
     func transaction(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         unsafe try run("BEGIN IMMEDIATE", &begin)
         do throws(StoreFault) {
@@ -80,13 +80,13 @@ import GattherdModel
         try check(unsafe sqlite3_step(statement), sql)
     }
 
-    /// A full disk or an I/O error may have ended the transaction already, and then there is nothing to undo.
+    /// A full disk or an I/O error may have ended the transaction already; then there is nothing to roll back.
     private func rollBack() {
         guard unsafe sqlite3_get_autocommit(raw) == 0 else { return }
         unsafe sqlite3_exec(raw, "ROLLBACK", nil, nil, nil)
     }
 
-    /// Throws what SQLite last complained about, unless `code` is a good one.
+    /// Throws SQLite's last error unless `code` is a success.
     func check(_ code: Int32, _ sql: @autoclosure () -> String) throws(StoreFault) {
         switch code {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: return
@@ -107,7 +107,7 @@ extension SQLiteConnection {
         )
     }
 
-    /// Takes checkpoints out of the committing statements: they happen when ``checkpoint(_:)`` is called.
+    /// Disables automatic checkpoints; call ``checkpoint(_:)`` instead.
     func checkpointsByHand() {
         unsafe sqlite3_wal_hook(
             raw,
@@ -119,20 +119,20 @@ extension SQLiteConnection {
         )
     }
 
-    /// Whether to leave the WAL as it is when the connection is closed.
+    /// Sets whether the WAL is left unchanged when the connection is closed.
     func keepsWALOnClose(_ isOn: Bool) {
         unsafe _ = gattherd_sqlite3_no_checkpoint_on_close(raw, isOn ? 1 : 0)
     }
 
-    /// The size of the WAL in pages, as of the last commit.
+    /// The size of the WAL in pages after the last commit.
     var walPages: Int { Int(unsafe pages.pointee) }
 
     /// Copies pages from the WAL to the file, as far as readers and the disk permit.
     ///
     /// - Parameters:
     ///   - mode: `SQLITE_CHECKPOINT_…`.
-    ///   - patience: The milliseconds to wait for readers.
-    /// - Returns: True when the whole log is in the file now.
+    ///   - patience: The maximum wait for readers, in milliseconds.
+    /// - Returns: True if the whole WAL was copied.
     @discardableResult
     func checkpoint(_ mode: Int32, patience: Int32 = 0) -> Bool {
         unsafe sqlite3_busy_timeout(raw, patience)

@@ -14,7 +14,7 @@ extension Statement {
         unsafe sqlite3_column_double(raw, column)
     }
 
-    /// The whole text, also past a NUL.
+    /// The whole text, including everything after a NUL.
     func text(_ column: Int32) -> String {
         guard let start = unsafe sqlite3_column_text(raw, column) else { return "" }
         let count = Int(unsafe sqlite3_column_bytes(raw, column))
@@ -31,7 +31,7 @@ extension Statement {
         return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
     }
 
-    /// A sample's value as it was stored: a boolean is 1 or 0 now.
+    /// A sample's stored value, in which a boolean is 1 or 0.
     func value(_ column: Int32) -> SampleValue {
         switch unsafe sqlite3_column_type(raw, column) {
         case SQLITE_INTEGER: .integer(integer(column))

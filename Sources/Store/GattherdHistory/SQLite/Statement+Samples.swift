@@ -1,7 +1,7 @@
 import GattherdModel
 
 extension Statement {
-    /// Runs with a sample's value: booleans become 1 and 0; a number that is not finite is not known.
+    /// Runs with a sample's value: booleans become 1 and 0; a number that is not finite is stored as unknown.
     func run(_ value: SampleValue, at index: Int32) throws(StoreFault) {
         switch value {
         case .integer(let number): bind(number, at: index)

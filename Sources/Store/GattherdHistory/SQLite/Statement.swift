@@ -1,14 +1,14 @@
 import CSQLite
 import GattherdModel
 
-/// One prepared statement; finalized when it goes away.
+/// One prepared statement, finalized when it is released.
 ///
-/// Only ``step()`` can fail for what the world did; a wrong index is a fault of ours and shows there too.
+/// Only ``step()`` can fail for external reasons; a wrong index is a bug, which is reported there too.
 @safe struct Statement: ~Copyable {
     let raw: OpaquePointer
     private let connection: SQLiteConnection
 
-    /// Compiles one literal statement; values only ever go in by binding.
+    /// Compiles one literal statement; values are always bound.
     init(_ sql: String, on connection: SQLiteConnection) throws(StoreFault) {
         var raw: OpaquePointer?
         let code = unsafe sqlite3_prepare_v3(connection.raw, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &raw, nil)
@@ -32,14 +32,14 @@ import GattherdModel
         return false
     }
 
-    /// Runs to the end and leaves the statement ready for other values; rows are ignored.
+    /// Runs to the end and resets the statement for other values; rows are ignored.
     func run() throws(StoreFault) {
         let code = unsafe sqlite3_step(raw)
         if code != SQLITE_DONE && code != SQLITE_ROW { try fail(code) }
         unsafe sqlite3_reset(raw)
     }
 
-    /// Ends the read; what is bound stays bound.
+    /// Resets the statement and keeps its bound values.
     func reset() {
         unsafe sqlite3_reset(raw)
     }
@@ -117,12 +117,12 @@ extension Statement {
         unsafe text.utf8Span.span.withUnsafeBufferPointer { unsafe bindText($0, at: index, Self.copied) }
     }
 
-    /// Binds a copy of `bytes`; none of them are an empty blob, not NULL.
+    /// Binds a copy of `bytes`; no bytes are an empty blob, not NULL.
     func bind(_ octets: [UInt8], at index: Int32) {
         unsafe octets.span.withUnsafeBufferPointer { unsafe bindBlob($0, at: index, Self.copied) }
     }
 
-    /// Runs with `text` bound where it lies: no copy.
+    /// Runs with `text` bound without a copy.
     func run(text: Span<UInt8>, at index: Int32) throws(StoreFault) {
         defer { bindNull(at: index) }
         unsafe try text.withUnsafeBufferPointer { buffer throws(StoreFault) in
@@ -131,7 +131,7 @@ extension Statement {
         }
     }
 
-    /// Runs with `bytes` bound where they lie: no copy.
+    /// Runs with `bytes` bound without a copy.
     func run(blob octets: Span<UInt8>, at index: Int32) throws(StoreFault) {
         defer { bindNull(at: index) }
         unsafe try octets.withUnsafeBufferPointer { buffer throws(StoreFault) in
@@ -140,7 +140,7 @@ extension Statement {
         }
     }
 
-    /// A null pointer would mean NULL, so that no bytes need another one.
+    /// A valid pointer for no bytes, because a null pointer would mean NULL.
     private func bindText(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int32, _ owner: sqlite3_destructor_type?) {
         guard let start = utf8.baseAddress else {
             unsafe sqlite3_bind_text(raw, index, "", 0, Self.copied)
@@ -159,6 +159,6 @@ extension Statement {
         }
     }
 
-    /// `SQLITE_TRANSIENT`, a macro that Swift cannot import: SQLite makes a copy.
+    /// `SQLITE_TRANSIENT`, a macro that Swift cannot import: SQLite copies the value.
     private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }

@@ -2,7 +2,7 @@ import GattherdModel
 import Glibc
 
 extension StoreFault {
-    /// A system call failed with `errno`.
+    /// Creates the fault of a system call that failed with `errno`.
     init(errno code: Int32, _ action: String, path: String) {
         let remedy =
             switch code {

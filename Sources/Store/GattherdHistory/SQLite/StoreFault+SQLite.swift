@@ -7,10 +7,10 @@ extension StoreFault {
     /// SQLite documentation, "Result and Error Codes".
     ///
     /// - Parameters:
-    ///   - code: What SQLite returned.
-    ///   - system: The `errno` behind it, as far as there is one.
-    ///   - message: SQLite's own words.
-    ///   - sql: What was being done.
+    ///   - code: SQLite's result.
+    ///   - system: The `errno` of the failure, if any.
+    ///   - message: SQLite's message.
+    ///   - sql: The failed statement.
     ///   - path: The file.
     init(sqlite code: Int32, errno system: Int32 = 0, _ message: String, _ sql: String, path: String) {
         let action = sql.prefix { $0 != "\n" && $0 != "(" }
@@ -19,7 +19,7 @@ extension StoreFault {
         self.init("\(path): \(message) (SQLite \(code), \(action))\(remedy)", known?.kind ?? .refused)
     }
 
-    /// A file that cannot grow, or be made, for want of room is no I/O error to people.
+    /// Returns true if a file cannot be created or extended for lack of space, which is no I/O error to the user.
     private static func isNoRoom(_ code: Int32, _ system: Int32) -> Bool {
         [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF) && Kind(errno: system) == .full
     }
