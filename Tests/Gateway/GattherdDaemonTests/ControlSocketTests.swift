@@ -196,7 +196,7 @@ import Testing
     @Test func `a path too long for a socket is reported`() {
         let path = "/tmp/" + String(repeating: "x", count: 200)
         let error = #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }
-        #expect(error?.description == "\(path): the path has more than 107 octets; set RUNTIME_DIRECTORY")
+        #expect(error?.description == "\(path): the path has more than 107 bytes; set RUNTIME_DIRECTORY")
         #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
     }
 

@@ -47,7 +47,7 @@ import Testing
         #expect(code == 0)
         #expect(explained.contains(/\n2-3 +CA 09 +temperature +i16 +2506 +25.06 °C +present: id == 0x02/))
         #expect(explained.contains(/\n7-10 +00 11 22 33 +counter +envelope/))
-        #expect(explained.hasSuffix("No octet is left over.\n"))
+        #expect(explained.hasSuffix("No byte is left over.\n"))
         #expect(try await Programs.run(gattherd, words + ["--key", key]) == (64, ""))
         #expect(try await Programs.run(gattherd, words) == (65, ""))
         let other = ["profile", "decode", "heart-rate", "2a37", "00 48"] + sender
@@ -161,7 +161,7 @@ import Testing
         #expect(try await profile("check", tag) == (0, "\(tag): good: ruuvitag, 1 stream, 6 tests\n"))
     }
 
-    @Test(arguments: [("16 48 00 03", 0, "No octet is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
+    @Test(arguments: [("16 48 00 03", 0, "No byte is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
     func `a payload is explained byte by byte`(hex: String, code: Int32, rest: String) async throws {
         let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
         let (ended, output) = try await profile("decode", "heart-rate", "2a37", hex, "--explain", "--path", path)
@@ -176,7 +176,7 @@ import Testing
         let words = try #require(readme.firstMatch(of: example)?.output)
         let (code, output) = try await profile("decode", "\(words.1)", "\(words.2)", "\(words.3)", "--explain")
         #expect(code == 0)
-        #expect(output.hasSuffix("No octet is left over.\n"))
+        #expect(output.hasSuffix("No byte is left over.\n"))
     }
 
     @Test func `the text and the page of a profile have its tasks, topics and queries`() async throws {

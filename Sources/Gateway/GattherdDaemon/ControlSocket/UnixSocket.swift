@@ -55,7 +55,7 @@ enum UnixSocket {
         var address = sockaddr_un()
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard path.utf8.count < room else {
-            throw ControlSocketError(path, "the path has more than \(room - 1) octets; set RUNTIME_DIRECTORY")
+            throw ControlSocketError(path, "the path has more than \(room - 1) bytes; set RUNTIME_DIRECTORY")
         }
         address.sun_family = sa_family_t(AF_UNIX)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }

@@ -13,8 +13,8 @@ struct ExplanationText {
     init(_ explanation: Explanation, _ profile: any Profile, _ position: Int) {
         let count = explanation.payload.count
         let stream = profile.streams[position]
-        let title = "\(profile.origin), \(stream.name) (\(stream.source)): \(Self.octets(count))"
-        let header = ["AT", "OCTETS", "FIELD", "READ AS", "RAW", "VALUE", "HOW", "LINE"]
+        let title = "\(profile.origin), \(stream.name) (\(stream.source)): \(Self.bytes(count))"
+        let header = ["AT", "BYTES", "FIELD", "READ AS", "RAW", "VALUE", "HOW", "LINE"]
         let rows = explanation.rows.map { row in
             [
                 Self.place(row.octets), Self.hexadecimal(explanation.payload[row.octets]), row.field, row.source,
@@ -34,14 +34,14 @@ struct ExplanationText {
         octets.map { octet in Hexadecimal.text([octet].span).uppercased() }.joined(separator: " ")
     }
 
-    private static func octets(_ count: Int) -> String { "\(count) octet\(count == 1 ? "" : "s")" }
+    private static func bytes(_ count: Int) -> String { "\(count) byte\(count == 1 ? "" : "s")" }
 
     private static func rest(_ explanation: Explanation) -> String {
         guard !explanation.isRepetition else { return "It repeats an earlier payload: no reading." }
         let left = explanation.leftOver
-        guard !left.isEmpty else { return "No octet is left over." }
-        let what = hexadecimal(explanation.payload[left])
-        guard explanation.rejection == nil else { return "Not decoded: \(what), from \(left.lowerBound)." }
-        return "Left over, and ignored: \(what), from \(left.lowerBound)."
+        guard !left.isEmpty else { return "No byte is left over." }
+        let hex = hexadecimal(explanation.payload[left])
+        guard explanation.rejection == nil else { return "Not decoded: \(hex), from \(left.lowerBound)." }
+        return "Left over, and ignored: \(hex), from \(left.lowerBound)."
     }
 }

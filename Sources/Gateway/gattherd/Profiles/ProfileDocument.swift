@@ -37,7 +37,7 @@ struct ProfileDocument {
 
     private static func vectors(_ profile: any Profile) -> ProfileFacts.Section {
         let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, octets($0), meaning(of: $0)] }
-        return ProfileFacts.Section(title: "Test vectors", header: ["stream", "octets", "meaning"], rows: rows)
+        return ProfileFacts.Section(title: "Test vectors", header: ["stream", "bytes", "meaning"], rows: rows)
     }
 
     private static func octets(_ vector: VectorResult) -> String {

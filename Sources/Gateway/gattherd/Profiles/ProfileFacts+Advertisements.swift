@@ -17,7 +17,7 @@ extension ProfileFacts {
         let rows = profile.advertisements.map { frame in
             [
                 frame.stream, Self.words(frame.source), Self.marks(frame),
-                frame.isCounted ? "its counter changes" : "the octets change",
+                frame.isCounted ? "its counter changes" : "the bytes change",
                 RelativeTime.length(frame.renewal), RelativeTime.length(frame.silence),
             ]
         }
@@ -34,7 +34,7 @@ extension ProfileFacts {
         if let beginning = frame.beginning { marks.append("begins \(beginning)") }
         if let length = frame.length {
             let least = length.lowerBound
-            marks.append(length.count == 1 ? "\(least) octets" : "\(least) to \(length.upperBound) octets")
+            marks.append(length.count == 1 ? "\(least) bytes" : "\(least) to \(length.upperBound) bytes")
         }
         if let name = frame.name { marks.append("from \(name)") }
         return marks.isEmpty ? "any" : marks.joined(separator: ", ")
