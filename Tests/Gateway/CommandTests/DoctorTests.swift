@@ -260,16 +260,18 @@ import Testing
             ["doctor", "--json", "--config", file]
         )
         #expect(code == 69)
-        struct Told: Decodable {
+        struct ReportedFinding: Decodable {
             let check: String
             let severity: String
             let remedy: String?
         }
-        let told = try JSONDecoder().decode([Told].self, from: Data(output.utf8))
-        let errors = told.filter { $0.severity == "error" }
+        let reported = try JSONDecoder().decode([ReportedFinding].self, from: Data(output.utf8))
+        let errors = reported.filter { $0.severity == "error" }
         #expect(errors.map(\.check) == ["bus", "broker"])
         #expect(errors.allSatisfy { $0.remedy != nil })
-        #expect(Set(told.map(\.check)).isSuperset(of: ["config", "clock", "history", "disk", "filesystem", "daemon"]))
+        #expect(
+            Set(reported.map(\.check)).isSuperset(of: ["config", "clock", "history", "disk", "filesystem", "daemon"])
+        )
     }
 
     @Test func `a wrong configuration is exit code 78, and the other checks still run`() async throws {

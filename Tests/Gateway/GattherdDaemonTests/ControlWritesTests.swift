@@ -40,11 +40,11 @@ import Testing
         _ run: inout ControlWrites,
         _ messages: [(seconds: Int, message: ControlService.Message)]
     ) async -> ControlService.Answer {
-        await withCheckedContinuation { asker in
+        await withCheckedContinuation { caller in
             let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
-            for (seconds, message) in [(0, .set(request, asker))] + messages {
-                for case .answer(let asker, let answer) in run.handle(message, at: .seconds(seconds)) {
-                    asker.resume(returning: answer)
+            for (seconds, message) in [(0, .set(request, caller))] + messages {
+                for case .answer(let caller, let answer) in run.handle(message, at: .seconds(seconds)) {
+                    caller.resume(returning: answer)
                 }
             }
         }
@@ -82,18 +82,18 @@ import Testing
     @Test func `a burst answers every request, writes the last value and needs one timer`()
         async throws
     {
-        let askers = Locked<[CheckedContinuation<ControlService.Answer, Never>]>([])
+        let callers = Locked<[CheckedContinuation<ControlService.Answer, Never>]>([])
         try await withThrowingTaskGroup(of: ControlService.Answer.self) { group in
             for _ in 0..<1001 {
-                group.addTask { await withCheckedContinuation { asker in askers.withLock { $0.append(asker) } } }
+                group.addTask { await withCheckedContinuation { caller in callers.withLock { $0.append(caller) } } }
             }
-            try await eventually { askers.withLock { $0.count } == 1001 }
+            try await eventually { callers.withLock { $0.count } == 1001 }
             var run = opened(throttle: .milliseconds(100))
             var (wakes, writes) = (0, [ControlValue]())
             func handle(_ message: ControlService.Message, at milliseconds: Int) {
                 for action in run.handle(message, at: .milliseconds(milliseconds)) {
                     switch action {
-                    case .answer(let asker, let answer): asker.resume(returning: answer)
+                    case .answer(let caller, let answer): caller.resume(returning: answer)
                     case .wake: wakes += 1
                     case .write(_, _, let value, let ticket):
                         writes.append(value)
@@ -101,9 +101,9 @@ import Testing
                     }
                 }
             }
-            for (number, asker) in askers.withLock({ $0 }).enumerated() {
+            for (number, caller) in callers.withLock({ $0 }).enumerated() {
                 let request = ControlRequest(device: "dial", control: "power", value: .integer(Int64(number)))
-                handle(.set(request, asker), at: number / 20)
+                handle(.set(request, caller), at: number / 20)
             }
             handle(.event(Self.key, .tick), at: 99)
             handle(.event(Self.key, .tick), at: 100)

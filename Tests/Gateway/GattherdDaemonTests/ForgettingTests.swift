@@ -50,9 +50,9 @@ import Testing
 
     @Test func `a request for a control of a removed device is answered before the control is removed`() async {
         var run = opened()
-        let answer = await withCheckedContinuation { asker in
+        let answer = await withCheckedContinuation { caller in
             let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
-            perform(run.handle(.set(request, asker), at: .zero))
+            perform(run.handle(.set(request, caller), at: .zero))
             perform(run.handle(.forget(device: "dial"), at: .zero))
             perform(run.handle(.event(ControlKey(device: "dial", control: "power"), .written(1)), at: .zero))
         }
@@ -93,14 +93,14 @@ import Testing
     }
 
     private func perform(_ actions: [ControlWrites.Action]) {
-        for case .answer(let asker, let answer) in actions { asker.resume(returning: answer) }
+        for case .answer(let caller, let answer) in actions { caller.resume(returning: answer) }
     }
 
     /// Returns true if nothing is known of the device, rather than that it lacks the control.
     private func isUnknown(_ device: String, to run: inout ControlWrites) async -> Bool {
-        let answer = await withCheckedContinuation { asker in
+        let answer = await withCheckedContinuation { caller in
             let request = ControlRequest(device: device, control: "no such", value: .integer(5))
-            perform(run.handle(.set(request, asker), at: .zero))
+            perform(run.handle(.set(request, caller), at: .zero))
         }
         return answer == .failure(.notReady(device: device))
     }

@@ -45,7 +45,7 @@ struct UndecodableTests {
     }
 
     /// Returns the reported rejects after these payloads, at the given seconds.
-    private mutating func told(_ payloads: [(seconds: Int64, octets: [UInt8])], stream: Int = 0) -> [String] {
+    private mutating func reports(_ payloads: [(seconds: Int64, octets: [UInt8])], stream: Int = 0) -> [String] {
         for (seconds, octets) in payloads {
             intake.receive(octets, for: bindings[stream], at: Timestamp(microseconds: seconds * 1_000_000))
         }
@@ -59,27 +59,27 @@ struct UndecodableTests {
     private static let reason = "truncated: a field at offset 0 needs 1 octet, 0 left"
 
     @Test mutating func `an undecodable stream is reported once, and a single reject is not`() {
-        #expect(told([(1, []), (2, []), (3, [7]), (4, []), (5, [])]) == [])
+        #expect(reports([(1, []), (2, []), (3, [7]), (4, []), (5, [])]) == [])
         #expect(meter.undecodable.isEmpty)
-        #expect(told([(6, []), (7, []), (8, [])]) == [Self.reason])
-        #expect(told((9...1000).map { ($0, []) }) == [])
+        #expect(reports([(6, []), (7, []), (8, [])]) == [Self.reason])
+        #expect(reports((9...1000).map { ($0, []) }) == [])
         #expect(meter.undecodable.map(\.stream) == ["one"] && meter.undecodable.map(\.reason) == [Self.reason])
         #expect(meter.rejects == 999)
     }
 
     @Test mutating func `a reading ends the report, and an unstable stream is reported once an hour`() {
         let all: [(Int64, [UInt8])] = [(1, []), (2, []), (3, []), (4, [7])]
-        #expect(told(all) == [Self.reason])
+        #expect(reports(all) == [Self.reason])
         #expect(meter.undecodable.isEmpty)
-        #expect(told(all.map { ($0.0 + 60, $0.1) }) == [])
-        #expect(told(all.map { ($0.0 + 3700, $0.1) }) == [Self.reason])
+        #expect(reports(all.map { ($0.0 + 60, $0.1) }) == [])
+        #expect(reports(all.map { ($0.0 + 3700, $0.1) }) == [Self.reason])
     }
 
     @Test mutating func `each stream is counted separately`() {
-        #expect(told([(1, []), (2, [])], stream: 0) == [])
-        #expect(told([(3, [7])], stream: 1) == [])
-        #expect(told([(4, [])], stream: 0) == [Self.reason])
-        #expect(told([(5, []), (6, []), (7, [])], stream: 1) == [Self.reason])
+        #expect(reports([(1, []), (2, [])], stream: 0) == [])
+        #expect(reports([(3, [7])], stream: 1) == [])
+        #expect(reports([(4, [])], stream: 0) == [Self.reason])
+        #expect(reports([(5, []), (6, []), (7, [])], stream: 1) == [Self.reason])
         #expect(meter.undecodable.map(\.stream) == ["one", "two"])
     }
 }

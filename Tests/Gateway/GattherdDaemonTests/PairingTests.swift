@@ -151,8 +151,8 @@ import Testing
             bench.central.state.withLock { $0.pairingError = nil }
             await bench.announcer.wait(for: "strap", .ready)
         }
-        let told = await bench.store.events.map(\.detail).joined()
-        #expect(!told.contains("000042") && !told.contains("777777"))
+        let details = await bench.store.events.map(\.detail).joined()
+        #expect(!details.contains("000042") && !details.contains("777777"))
     }
 
     @Test func `a device without its passkey file fails with advice`() async throws {

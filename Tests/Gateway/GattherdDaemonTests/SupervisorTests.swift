@@ -165,10 +165,10 @@ struct Bench: Sendable {
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            let told = try #require(bench.announcer.descriptions.state["strap"])
-            #expect(told.address == "C0:FF:EE:00:00:01")
-            #expect(told.streams.map(\.name) == ["one"])
-            #expect(told.streams.flatMap(\.metrics).count == 1)
+            let published = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(published.address == "C0:FF:EE:00:00:01")
+            #expect(published.streams.map(\.name) == ["one"])
+            #expect(published.streams.flatMap(\.metrics).count == 1)
         }
     }
 
@@ -359,8 +359,8 @@ struct Bench: Sendable {
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            let told = try #require(bench.announcer.descriptions.state["strap"])
-            #expect(told.streams.map(\.name) == ["one", "left"])
+            let published = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(published.streams.map(\.name) == ["one", "left"])
         }
         #expect(await bench.store.devices.map(\.profiles) == [["one", "a-loose"]])
     }

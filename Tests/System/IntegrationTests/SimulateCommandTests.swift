@@ -115,14 +115,14 @@ import Testing
     /// Checks that each metric in the rules and the dashboard of `config` exists, except for opt-in ones and those that
     /// may be unknown.
     private func compareMetrics(_ text: String) throws {
-        let told = Set(text.matches(of: /# TYPE ([a-z_]+)/).map { $0.1 })
+        let exported = Set(text.matches(of: /# TYPE ([a-z_]+)/).map { $0.1 })
         let config = Checkout.root.appending(path: "config")
         for file in ["prometheus/gattherd.yaml", "grafana/gattherd.json"] {
             let text = try String(contentsOf: config.appending(path: file), encoding: .utf8)
-            let asked = Set(text.matches(of: /gattherd_[a-z_]+/).map(\.0))
-            #expect(asked.count > 10)
+            let used = Set(text.matches(of: /gattherd_[a-z_]+/).map(\.0))
+            #expect(used.count > 10)
             let others: Set<Substring> = ["gattherd_sample", "gattherd_adapter_slots", "gattherd_device_rssi_dbm"]
-            #expect(asked.subtracting(told).subtracting(others).isEmpty)
+            #expect(used.subtracting(exported).subtracting(others).isEmpty)
         }
     }
 

@@ -12,9 +12,9 @@ final class BondKeeper: PairingDelegate {
     /// The bond state of each link, for its link session.
     let standings = LatestValue<[PeripheralID: Standing]>([:])
     /// The links whose bond is being removed by the daemon.
-    private let leaving = Locked<Set<PeripheralID>>([])
+    private let removing = Locked<Set<PeripheralID>>([])
     /// The links whose bond was just found to be lost.
-    private let losing = Locked<Set<PeripheralID>>([])
+    private let newlyLost = Locked<Set<PeripheralID>>([])
     private let recorder: EventRecorder
     private let log: Log
     private let clock = SuspendingClock()
@@ -50,7 +50,7 @@ final class BondKeeper: PairingDelegate {
         guard let device = roster[peripheral.address] else { return .rejected("it is no device of this gateway") }
         let answer = device.pairing.answer(to: question)
         if case .rejected(let reason) = answer, question != .service {
-            convict(peripheral, "it wants to pair: \(reason)")
+            reject(peripheral, "it wants to pair: \(reason)")
         }
         return answer
     }
@@ -115,14 +115,14 @@ final class BondKeeper: PairingDelegate {
         guard let device = roster[link.address] else { return }
         switch update(link, event) {
         case .made:
-            tell(device, "made", "the device has paired, and its keys are stored")
+            recordEvent(device, "made", "the device has paired, and its keys are stored")
             standings.update { $0[link, default: Standing()].hasPaired = true }
         case .lost:
-            tell(device, "lost", "the device does not know its bond any more")
-            _ = losing.withLock { $0.insert(link) }
+            recordEvent(device, "lost", "the device does not know its bond any more")
+            _ = newlyLost.withLock { $0.insert(link) }
             guard !device.pairing.repairsBond else { return }
             let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
-            judge(link, LinkFault(.authentication, "it has lost its bond; \(remedy)", isPermanent: true))
+            setFault(link, LinkFault(.authentication, "it has lost its bond; \(remedy)", isPermanent: true))
         case nil: break
         }
     }
@@ -130,8 +130,8 @@ final class BondKeeper: PairingDelegate {
     /// Removes the state of an address that no device uses any more.
     func forget(_ address: BluetoothAddress) {
         watches.withLock { $0 = $0.filter { $0.key.address != address } }
-        leaving.withLock { $0 = $0.filter { $0.address != address } }
-        losing.withLock { $0 = $0.filter { $0.address != address } }
+        removing.withLock { $0 = $0.filter { $0.address != address } }
+        newlyLost.withLock { $0 = $0.filter { $0.address != address } }
         standings.update { $0 = $0.filter { $0.key.address != address } }
     }
 
@@ -160,21 +160,21 @@ final class BondKeeper: PairingDelegate {
         guard roster[link.address] != nil else { return }
         settle(link)
         update(link) { $0.forget() }
-        _ = leaving.withLock { $0.insert(link) }
+        _ = removing.withLock { $0.insert(link) }
     }
 
     func didForget(_ link: PeripheralID, because reason: String) {
-        roster[link.address].map { tell($0, "forgotten", reason) }
+        roster[link.address].map { recordEvent($0, "forgotten", reason) }
     }
 
     /// Returns true once for each bond that the daemon removed.
     func hasLeft(_ link: PeripheralID) -> Bool {
-        leaving.withLock { $0.remove(link) } != nil
+        removing.withLock { $0.remove(link) } != nil
     }
 
     /// Returns true once for each bond that was found to be lost.
     func hasJustLost(_ link: PeripheralID) -> Bool {
-        losing.withLock { $0.remove(link) } != nil
+        newlyLost.withLock { $0.remove(link) } != nil
     }
 
     // MARK: - Results of requests
@@ -196,7 +196,7 @@ final class BondKeeper: PairingDelegate {
     /// Returns the fault of a failed pairing that the daemon started.
     func pairingFailed(_ error: BluetoothError, with link: PeripheralID) -> LinkFault {
         guard error.kind == .authentication else { return LinkFault(error, while: "pairing") }
-        return convict(link, "pairing: \(error.detail); is it ready to pair, and is its passkey right?")
+        return reject(link, "pairing: \(error.detail); is it ready to pair, and is its passkey right?")
     }
 
     /// Records that the session starts its requests.
@@ -220,14 +220,14 @@ final class BondKeeper: PairingDelegate {
     }
 
     @discardableResult
-    private func convict(_ link: PeripheralID, _ reason: String) -> LinkFault {
+    private func reject(_ link: PeripheralID, _ reason: String) -> LinkFault {
         let fault = LinkFault(.authentication, reason, isPermanent: true)
-        roster[link.address].map { tell($0, "refused", reason) }
-        judge(link, fault)
+        roster[link.address].map { recordEvent($0, "refused", reason) }
+        setFault(link, fault)
         return fault
     }
 
-    private func judge(_ link: PeripheralID, _ fault: LinkFault) {
+    private func setFault(_ link: PeripheralID, _ fault: LinkFault) {
         standings.update { $0[link, default: Standing()].verdict = fault }
     }
 
@@ -240,7 +240,7 @@ final class BondKeeper: PairingDelegate {
         watches.withLock { body(&$0[link, default: BondWatch()]) }
     }
 
-    private func tell(_ device: SupervisedDevice, _ state: String, _ detail: String) {
+    private func recordEvent(_ device: SupervisedDevice, _ state: String, _ detail: String) {
         recorder.record(device: device.name, kind: "bond", ["state": .text(state), "detail": .text(detail)])
         log(.notice, "bond", [.init("device", device.name), .init("state", state), .init("detail", detail)])
     }

@@ -155,7 +155,7 @@ final class ControlClients {
             }
             if count == 0 { finish(descriptor) } else { clients[descriptor]?.input += chunk[..<count] }
         }
-        ask(descriptor)
+        dispatchNext(descriptor)
     }
 
     /// Stops watching a client that has closed its write side: its end of file would be reported continuously.
@@ -167,18 +167,18 @@ final class ControlClients {
     }
 
     /// Passes on the next complete line unless a request is in progress.
-    private func ask(_ descriptor: Int32) {
+    private func dispatchNext(_ descriptor: Int32) {
         guard let client = clients[descriptor], client.request == nil else { return }
         guard let end = client.input.firstIndex(of: UInt8(ascii: "\n")) else {
             if client.isFinished { drop(descriptor) }
             return
         }
         clients[descriptor]?.input = Array(client.input[(end + 1)...])
-        let question = ControlSocketRequest(client: client.id, line: Array(client.input[..<end]))
-        clients[descriptor]?.request = question
+        let request = ControlSocketRequest(client: client.id, line: Array(client.input[..<end]))
+        clients[descriptor]?.request = request
         clients[descriptor]?.isAnswered = false
-        if client.isFinished { question.hangUp.set(true) }
-        if case .dropped = post.yield(question) { reject(descriptor, "too many requests at once; try again") }
+        if client.isFinished { request.hangUp.set(true) }
+        if case .dropped = post.yield(request) { reject(descriptor, "too many requests at once; try again") }
     }
 
     private func flush(_ descriptor: Int32) {
@@ -198,7 +198,7 @@ final class ControlClients {
         if client.isBlocked, !client.isFinished { try? loop.rewatch(descriptor, for: .readable) }
         guard client.isAnswered else { return }
         clients[descriptor]?.request = nil
-        ask(descriptor)
+        dispatchNext(descriptor)
     }
 
     private func waitForRoom(_ descriptor: Int32) {

@@ -25,7 +25,7 @@ public final class ControlSocket: Sendable {
     private let path: String
     private let loop = EventLoop(name: "control")
     private let clients: LoopConfined<ControlClients>
-    private let questions: AsyncStream<ControlSocketRequest>
+    private let requests: AsyncStream<ControlSocketRequest>
 
     /// Listens at `path` and replaces the socket of a killed daemon.
     ///
@@ -33,11 +33,11 @@ public final class ControlSocket: Sendable {
     public init(path: String, log: Log) throws(ControlSocketError) {
         self.path = path
         let listener = try UnixSocket.listen(path)
-        let (questions, post) = AsyncStream.makeStream(
+        let (requests, post) = AsyncStream.makeStream(
             of: ControlSocketRequest.self,
             bufferingPolicy: .bufferingOldest(ControlClients.limit)
         )
-        self.questions = questions
+        self.requests = requests
         clients = LoopConfined(ControlClients(listener: listener, loop: loop, post: post, log: log), to: loop)
     }
 
@@ -49,17 +49,17 @@ public final class ControlSocket: Sendable {
     public func run(_ answer: @escaping @Sendable (ControlCall, ControlStream) async -> ControlReply) async {
         loop.execute { self.clients.value.start() }
         await withDiscardingTaskGroup { group in
-            for await question in questions {
+            for await request in requests {
                 group.addTask {
                     let stream = ControlStream(
                         send: { reply in
                             let line = reply.line
-                            self.loop.execute { self.clients.value.send(line, to: question.client, isLast: false) }
+                            self.loop.execute { self.clients.value.send(line, to: request.client, isLast: false) }
                         },
-                        hangUp: question.hangUp
+                        hangUp: request.hangUp
                     )
-                    let line = await self.reply(to: question.line, stream, answer)
-                    self.loop.execute { self.clients.value.send(line, to: question.client, isLast: true) }
+                    let line = await self.reply(to: request.line, stream, answer)
+                    self.loop.execute { self.clients.value.send(line, to: request.client, isLast: true) }
                 }
             }
         }

@@ -44,7 +44,7 @@ struct ControlWrites {
     /// Applies a message at the monotonic time `now` and returns the actions in order.
     mutating func handle(_ message: ControlService.Message, at now: Duration) -> [Action] {
         switch message {
-        case .set(let request, let asker): set(request, asker, at: now)
+        case .set(let request, let caller): set(request, caller, at: now)
         case .open(let device, let controls): open(device, controls, at: now)
         case .close(let device): close(device, at: now)
         case .forget(let device): forget(device, at: now)
@@ -60,23 +60,23 @@ struct ControlWrites {
 
     private mutating func set(
         _ request: ControlRequest,
-        _ asker: CheckedContinuation<ControlService.Answer, Never>,
+        _ caller: CheckedContinuation<ControlService.Answer, Never>,
         at now: Duration
     ) -> [Action] {
         let key = ControlKey(device: request.device, control: request.control)
         guard let channel = channels[key] else {
             let isKnown = known.contains(request.device)
             let error: ControlError = isKnown ? .noSuchControl(request.control) : .notReady(device: request.device)
-            return [.answer(asker, .failure(error))]
+            return [.answer(caller, .failure(error))]
         }
         do throws(ControlError) {
             let value = try channel.plan.descriptor.kind.accept(request.value)
             let ticket = nextTicket
             nextTicket += 1
-            waiting[ticket] = asker
+            waiting[ticket] = caller
             return apply(.set(value, ticket), to: key, at: now)
         } catch {
-            return [.answer(asker, .failure(error))]
+            return [.answer(caller, .failure(error))]
         }
     }
 
@@ -137,9 +137,9 @@ struct ControlWrites {
     ) -> Action? {
         switch effect {
         case .write(let value, let ticket): return .write(key, plan, value, ticket)
-        case .answer(let ticket, let told):
-            let isLate = isUnreached && told == .failure(.timedOut)
-            let answer = isLate ? .failure(.notReady(device: key.device)) : told
+        case .answer(let ticket, let result):
+            let isLate = isUnreached && result == .failure(.timedOut)
+            let answer = isLate ? .failure(.notReady(device: key.device)) : result
             return waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
         }
     }

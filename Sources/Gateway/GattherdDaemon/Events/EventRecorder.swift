@@ -13,9 +13,9 @@ public final class EventRecorder: Sendable {
     }
 
     /// The most bytes of queued events.
-    private static let room = 4 << 20
+    private static let queueLimit = 4 << 20
     /// The most events that wait for a history that is not writable.
-    private static let patience = 1000
+    private static let retryLimit = 1000
     private let waiting = Locked(Waiting())
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let now: @Sendable () -> Timestamp
@@ -44,7 +44,7 @@ public final class EventRecorder: Sendable {
         let event = LifecycleEvent(time: now(), device: device, kind: kind, members: all)
         let bytes = event.detail.utf8.count + 128
         let fits = waiting.withLock { waiting in
-            guard waiting.bytes + bytes <= Self.room else { return false }
+            guard waiting.bytes + bytes <= Self.queueLimit else { return false }
             waiting.events.append(event)
             waiting.bytes += bytes
             return true
@@ -59,18 +59,18 @@ public final class EventRecorder: Sendable {
     public func run(store: any ReadingStore, announcer: (any Announcer)?, log: Log) async {
         var pending: [LifecycleEvent] = []
         for await _ in arrivals {
-            let news = waiting.withLock { waiting in
+            let batch = waiting.withLock { waiting in
                 defer { (waiting.events, waiting.bytes) = ([], 0) }
                 return waiting.events
             }
             let isStuck = !pending.isEmpty
-            pending += news
+            pending += batch
             await keep(&pending, in: store, isStuck ? nil : log)
-            for event in news { announcer?.announce(event) }
+            for event in batch { announcer?.announce(event) }
         }
     }
 
-    /// Stores events, and keeps up to ``patience`` of them for the next attempt if that fails.
+    /// Stores events, and keeps up to ``retryLimit`` of them for the next attempt if that fails.
     private func keep(_ pending: inout [LifecycleEvent], in store: any ReadingStore, _ log: Log?) async {
         guard !pending.isEmpty else { return }
         do throws(StoreFault) {
@@ -78,7 +78,7 @@ public final class EventRecorder: Sendable {
             pending.removeAll()
         } catch {
             log?(.warning, "events wait for history", [.init("history.error", error.detail)])
-            let surplus = max(0, pending.count - Self.patience)
+            let surplus = max(0, pending.count - Self.retryLimit)
             pending.removeFirst(surplus)
             dropped.add(UInt64(surplus))
         }

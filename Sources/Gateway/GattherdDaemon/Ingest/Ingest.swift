@@ -6,7 +6,7 @@ public import GattherdSync
 /// Decodes received values and commits them in batches: see ``CommitPacing``.
 public struct Ingest: Sendable {
     /// The most values in one commit; many values wait after a stall of the disk.
-    private static let portion = 2048
+    private static let batchLimit = 2048
     /// The number of attempts, one second apart, to store the rest at the end.
     private static let lastTries = 5
 
@@ -54,18 +54,18 @@ public struct Ingest: Sendable {
         var buffer = Intake.Buffer()
         var batch = ReadingBatch()
         var decoder = BatchDecoder()
-        var said: UInt64 = 0
+        var reportedDrops: UInt64 = 0
         var lastTries = Self.lastTries
         var pacing = CommitPacing(interval: commitInterval)
         for await _ in intake.arrivals {
             switch pacing.next(for: intake.count, at: .now) {
-            case .commit: await commit(&buffer, &batch, &decoder, &said, &lastTries)
+            case .commit: await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
             case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
             case .wait: break
             }
             rounds.update { $0 += 1 }
         }
-        await commit(&buffer, &batch, &decoder, &said, &lastTries)
+        await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
     }
 
     /// Returns when the loop has run once more, or the caller is cancelled.
@@ -79,18 +79,18 @@ public struct Ingest: Sendable {
         _ buffer: inout Intake.Buffer,
         _ batch: inout ReadingBatch,
         _ decoder: inout BatchDecoder,
-        _ said: inout UInt64,
+        _ reportedDrops: inout UInt64,
         _ lastTries: inout Int
     ) async {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
-        await recall(&decoder)
-        for start in stride(from: 0, to: buffer.entries.count, by: Self.portion) {
+        await loadReplayCounters(&decoder)
+        for start in stride(from: 0, to: buffer.entries.count, by: Self.batchLimit) {
             batch.removeAll()
-            decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
-            if !batch.isEmpty { await append(batch, &said, &lastTries) }
+            decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.octets, into: &batch)
+            if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
             for reject in decoder.takeUndecodable() { report(undecodable: reject) }
-            sayDropped(since: &said)
+            reportDropped(since: &reportedDrops)
             rounds.update { $0 += 1 }
         }
         decoder.end(buffer.endedSessions)
@@ -98,7 +98,7 @@ public struct Ingest: Sendable {
     }
 
     /// Loads the replay counters from before the restart; without history the decoders start anew.
-    private func recall(_ decoder: inout BatchDecoder) async {
+    private func loadReplayCounters(_ decoder: inout BatchDecoder) async {
         guard !decoder.hasMarks else { return }
         do throws(StoreFault) {
             decoder.adopt(try await store.replayMarks())
@@ -111,7 +111,7 @@ public struct Ingest: Sendable {
     ///
     /// Meanwhile the intake fills up to its limit. After the end of the intake the batch is dropped after
     /// ``lastTries``.
-    private func append(_ batch: ReadingBatch, _ said: inout UInt64, _ lastTries: inout Int) async {
+    private func append(_ batch: ReadingBatch, _ reportedDrops: inout UInt64, _ lastTries: inout Int) async {
         var tries = 0
         while true {
             do throws(StoreFault) {
@@ -119,10 +119,10 @@ public struct Ingest: Sendable {
             } catch {
                 tries += 1
                 rounds.update { $0 += 1 }
-                if tries.isMultiple(of: 60) { sayDropped(since: &said) }
+                if tries.isMultiple(of: 60) { reportDropped(since: &reportedDrops) }
                 if intake.isFinished { lastTries -= 1 }
                 guard lastTries > 0, (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else {
-                    return lose(batch, error)
+                    return reportLoss(batch, error)
                 }
             }
         }
@@ -150,15 +150,18 @@ public struct Ingest: Sendable {
     }
 
     /// Reports dropped values.
-    private func sayDropped(since said: inout UInt64) {
+    private func reportDropped(since reportedDrops: inout UInt64) {
         let dropped = intake.dropped.value
-        guard dropped > said else { return }
-        log(.error, "values were dropped: history does not keep up", [.init("values", dropped - said)])
-        recorder.record(kind: "history", ["state": .text("dropped"), "values": .integer(Int64(dropped - said))])
-        said = dropped
+        guard dropped > reportedDrops else { return }
+        log(.error, "values were dropped: history does not keep up", [.init("values", dropped - reportedDrops)])
+        recorder.record(
+            kind: "history",
+            ["state": .text("dropped"), "values": .integer(Int64(dropped - reportedDrops))]
+        )
+        reportedDrops = dropped
     }
 
-    private func lose(_ batch: ReadingBatch, _ fault: StoreFault) {
+    private func reportLoss(_ batch: ReadingBatch, _ fault: StoreFault) {
         log(
             .error,
             "stopped while history could not be written: readings are lost",

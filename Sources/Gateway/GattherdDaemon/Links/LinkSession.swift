@@ -48,7 +48,7 @@ struct LinkSession: Sendable {
             surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
             let plan = try await describe(known)
             try plan.checkThatItServes()
-            noteUnserved(plan)
+            reportUnserved(plan)
             answers.withLock { $0 = plan.answers }
             let streams = try await prepare(plan)
             surroundings.bonds.served(peripheral)
@@ -278,7 +278,7 @@ struct LinkSession: Sendable {
     }
 
     /// Logs once per session that the device has more characteristics than are served.
-    private func noteUnserved(_ plan: ProfileAssignment) {
+    private func reportUnserved(_ plan: ProfileAssignment) {
         guard !plan.unserved.isEmpty else { return }
         let limit = ProfileAssignment.mostStreams
         let detail = "\(plan.unserved.count) characteristics are not served: a device has \(limit) streams at most"

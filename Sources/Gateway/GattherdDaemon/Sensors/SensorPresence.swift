@@ -6,13 +6,13 @@ struct SensorPresence: Sendable {
     /// New bytes and their destination.
     typealias New = (octets: [UInt8], binding: StreamBinding)
 
-    private struct Told: Sendable {
+    private struct SentFrame: Sendable {
         let octets: [UInt8]
         let time: SuspendingClock.Instant
     }
 
     private var lastHeard: SuspendingClock.Instant?
-    private var told: [Sensor.Frame: Told] = [:]
+    private var lastSent: [Sensor.Frame: SentFrame] = [:]
 
     var isAway: Bool { lastHeard == nil }
 
@@ -29,7 +29,7 @@ struct SensorPresence: Sendable {
                 guard let binding = sensor.bindings[place], isNew(frame.octets, at: place, binding, now) else {
                     continue
                 }
-                told[place] = Told(octets: frame.octets, time: now)
+                lastSent[place] = SentFrame(octets: frame.octets, time: now)
                 new.append((frame.octets, binding))
             }
         }
@@ -42,8 +42,8 @@ struct SensorPresence: Sendable {
         _ binding: StreamBinding,
         _ now: SuspendingClock.Instant
     ) -> Bool {
-        guard let told = told[place], told.octets == octets else { return true }
-        return now - told.time >= binding.profile.advertisements[binding.characteristic].renewal
+        guard let lastSent = lastSent[place], lastSent.octets == octets else { return true }
+        return now - lastSent.time >= binding.profile.advertisements[binding.characteristic].renewal
     }
 
     /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.

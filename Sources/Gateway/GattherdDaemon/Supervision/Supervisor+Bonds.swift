@@ -12,10 +12,10 @@ extension Supervisor {
 
     /// Removes the bond with a device or address; an enrolled device may pair again after its next advertisement.
     public func forgetBond(with who: String) async throws(BondError) {
-        let (desk, keeper) = (bondDesk, surroundings.bonds)
-        for link in try await desk.bonded(with: who) {
+        let (service, keeper) = (bondDesk, surroundings.bonds)
+        for link in try await service.bonded(with: who) {
             keeper.willForget(link)
-            try await desk.forget(link)
+            try await service.forget(link)
             keeper.didForget(link, because: "a person ended the bond")
         }
     }

@@ -52,7 +52,7 @@ extension SupervisorRun {
     mutating func take(_ report: AdapterReport) {
         let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
         herd.board.set(report)
-        tellFullness(of: report)
+        recordFullness(of: report)
         let detail = fullness(of: report) + "; waits for a free slot"
         for name in report.waiting where !before.contains(name) {
             guard var status = herd.board.status(of: name) else { continue }
@@ -65,7 +65,7 @@ extension SupervisorRun {
     }
 
     /// Records once that an adapter is full and devices wait, and once that it has room again.
-    private mutating func tellFullness(of report: AdapterReport) {
+    private mutating func recordFullness(of report: AdapterReport) {
         let isFull = report.isFull && (!report.waiting.isEmpty || full.contains(report.address))
         guard isFull != full.contains(report.address) else { return }
         if isFull { full.insert(report.address) } else { full.remove(report.address) }

@@ -53,9 +53,9 @@ struct BondCommands {
     func list(_ isJSON: Bool) async throws(CommandFailure) {
         let bonds: [BondStatus]
         switch try ask(.bonds) {
-        case .bonds(let told): bonds = told
+        case .bonds(let reply): bonds = reply
         case .refused(let reason): throw CommandFailure(.unavailable, "gattherd: \(reason)")
-        default: bonds = try await withDesk { (desk) async throws(BondError) in try await desk.list() }
+        default: bonds = try await withBondService { (service) async throws(BondError) in try await service.list() }
         }
         Terminal.say(try isJSON ? json(bonds) : Self.table(bonds))
     }
@@ -65,8 +65,8 @@ struct BondCommands {
         case .done(let words): return Terminal.say(words)
         case .refused(let reason): throw CommandFailure(.data, "gattherd: \(reason)")
         default:
-            try await withDesk { (desk) async throws(BondError) in
-                for peripheral in try await desk.bonded(with: who) { try await desk.forget(peripheral) }
+            try await withBondService { (service) async throws(BondError) in
+                for peripheral in try await service.bonded(with: who) { try await service.forget(peripheral) }
             }
         }
         Terminal.say("the bond with \(who) is removed")
@@ -108,16 +108,16 @@ struct BondCommands {
 
 extension BondCommands {
     /// Runs `body` with an open connection to BlueZ.
-    private func withDesk<Answer: Sendable>(
+    private func withBondService<Answer: Sendable>(
         _ body: (BondService) async throws(BondError) -> Answer
     ) async throws(CommandFailure) -> Answer {
         let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: .silent)
-        let desk = BondService(central, devices: configuration.devices.map { SupervisedDevice($0) })
+        let service = BondService(central, devices: configuration.devices.map { SupervisedDevice($0) })
         async let running: Void = central.run()
         let result: Result<Answer, CommandFailure>
         do throws(CommandFailure) {
             try await Self.waitUntilThere(central)
-            do throws(BondError) { result = .success(try await body(desk)) } catch {
+            do throws(BondError) { result = .success(try await body(service)) } catch {
                 throw CommandFailure(.data, "gattherd: \(error.description)")
             }
         } catch {

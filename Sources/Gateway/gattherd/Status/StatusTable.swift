@@ -54,20 +54,20 @@ struct StatusTable {
         var mood = Mood.plain
     }
 
-    private let look: StatusSample
+    private let sample: StatusSample
     private let file: String
-    private var status: DaemonStatus { look.status }
+    private var status: DaemonStatus { sample.status }
 
     /// - Parameters:
-    ///   - look: The status.
+    ///   - sample: The status.
     ///   - file: The path of the configuration that led to the daemon.
-    init(_ look: StatusSample, file: String = ConfigurationFile.standardPath) {
-        self.look = look
+    init(_ sample: StatusSample, file: String = ConfigurationFile.standardPath) {
+        self.sample = sample
         self.file = file
     }
 
     var lines: [Line] {
-        let started = RelativeTime.ago(status.started, look.time) ?? status.started
+        let started = RelativeTime.ago(status.started, sample.time) ?? status.started
         var lines = [
             Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", mood: .heading)
         ]
@@ -114,7 +114,7 @@ struct StatusTable {
     /// The column titles; the adapter is left out if there is only one.
     private var header: [String] {
         let adapter = status.adapters.count > 1 ? ["ADAPTER"] : []
-        let rate = look.rates.isEmpty ? [] : ["PER S"]
+        let rate = sample.rates.isEmpty ? [] : ["PER S"]
         return ["DEVICE", "STATE", "FOR"] + adapter + ["READINGS"] + rate + ["REJECTS", "LAST", "NEXT TRY", "REASON"]
     }
 
@@ -171,12 +171,12 @@ struct StatusTable {
         let attempts = [reason, attempt].filter { !$0.isEmpty }.joined(separator: " ")
         let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
         let adapter = status.adapters.count > 1 ? [name] : []
-        let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
-        return [device.device, DisplayWords.state(device.state), RelativeTime.since(device.since, look.time) ?? "-"]
+        let rate = sample.rates.isEmpty ? [] : [sample.rates[device.device].map(tenths) ?? "-"]
+        return [device.device, DisplayWords.state(device.state), RelativeTime.since(device.since, sample.time) ?? "-"]
             + adapter
             + ["\(device.readings)"] + rate + [
-                "\(device.rejects)", device.lastReading.flatMap { RelativeTime.ago($0, look.time) } ?? "-",
-                device.nextRetry.flatMap { RelativeTime.ahead($0, look.time) } ?? "-", attempts,
+                "\(device.rejects)", device.lastReading.flatMap { RelativeTime.ago($0, sample.time) } ?? "-",
+                device.nextRetry.flatMap { RelativeTime.ahead($0, sample.time) } ?? "-", attempts,
             ]
     }
 

@@ -57,10 +57,10 @@ struct WhyCommand {
     }
 
     func run() throws(CommandFailure) {
-        let talk = DaemonClient(configuration, errors: errors)
-        let status = try status(talk)
+        let client = DaemonClient(configuration, errors: errors)
+        let status = try status(client)
         let device = try device(status)
-        if status != nil { talk.warn() }
+        if status != nil { client.warn() }
         let sources = DeviceExplanation.Sources(
             device: device.name,
             address: device.address,
@@ -92,14 +92,14 @@ struct WhyCommand {
     }
 
     /// The status of the daemon; `nil` if none runs.
-    private func status(_ talk: DaemonClient) throws(CommandFailure) -> DaemonStatus? {
+    private func status(_ client: DaemonClient) throws(CommandFailure) -> DaemonStatus? {
         do throws(ControlSocketError) {
-            guard case .status(let status) = try ControlClient.ask(.status, at: talk.path) else {
+            guard case .status(let status) = try ControlClient.ask(.status, at: client.path) else {
                 return nil
             }
             return status
         } catch {
-            guard error.isNobodyThere else { throw talk.failure(error) }
+            guard error.isNobodyThere else { throw client.failure(error) }
             return nil
         }
     }
