@@ -7,7 +7,7 @@ public struct AdvertisementData: Hashable, Sendable {
     /// By company identifier.
     public var manufacturerData: [UInt16: [UInt8]] = [:]
     public var serviceData: [BluetoothUUID: [UInt8]] = [:]
-    /// The power that it sends with, in dBm.
+    /// The transmit power in dBm.
     public var txPower: Int?
     public var appearance: UInt16?
     /// The Flags field, which BlueZ reports from 5.78 on.

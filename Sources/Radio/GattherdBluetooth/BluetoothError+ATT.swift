@@ -36,7 +36,7 @@ extension BluetoothError {
 }
 
 extension BluetoothError.Kind {
-    /// The kind of an ATT error, where there is a kind of its own.
+    /// The specific kind of an ATT error, if there is one.
     public init(att code: UInt8) {
         self =
             switch code {

@@ -2,18 +2,18 @@
 public struct BluetoothError: Error, Hashable, Sendable {
     /// The kinds of errors that code may act on.
     public enum Kind: Hashable, Sendable {
-        /// No adapter, or it is off.
+        /// There is no adapter, or it is off.
         case adapterUnavailable
         /// bluetoothd is not on the bus, or the bus is gone.
         case serviceUnavailable
         /// The peripheral is unknown: a scan must see it first.
         case unknownPeripheral
-        /// The service, characteristic or descriptor is not, or no longer, there.
+        /// The service, characteristic or descriptor does not exist, or not any more.
         case unknownAttribute
         case notConnected
-        /// The link could not be made; usually the radio.
+        /// The link could not be established, usually for a radio problem.
         case connectionFailed
-        /// An attempt or operation of the same kind is under way.
+        /// An attempt or operation of the same kind is in progress.
         case busy
         /// The requested deadline passed.
         case timedOut

@@ -1,7 +1,7 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// A peripheral as one adapter sees it.
+/// A peripheral of one adapter.
 public struct PeripheralID: Hashable, Sendable {
     public let adapter: BluetoothAddress
     public let address: BluetoothAddress
@@ -37,7 +37,7 @@ public struct PeripheralStatus: Hashable, Sendable {
     public var id: PeripheralID
     /// The advertised name: untrusted text from the air.
     public var name: String?
-    /// In dBm; present only while a scan sees it.
+    /// The signal strength in dBm; present only while a scan receives the peripheral.
     public var rssi: Int?
     public var services: [BluetoothUUID]
     /// True if the address changes from time to time and identifies no device: Core Specification Vol 6, Part B,
@@ -68,7 +68,7 @@ public enum CentralEvent: Hashable, Sendable {
     case available
     /// The bus denies this user access to bluetoothd; ``unavailable(detail:)`` follows.
     case accessDenied(detail: String)
-    /// bluetoothd left the bus, or the bus is gone: nothing that was known is true any more.
+    /// bluetoothd left the bus, or the bus is gone: all known state is invalid.
     case unavailable(detail: String)
     case adapterChanged(AdapterStatus)
     case adapterRemoved(BluetoothAddress)
@@ -81,7 +81,7 @@ public enum CentralEvent: Hashable, Sendable {
     case peripheralRemoved(PeripheralID)
     /// The GATT table of a connected peripheral has changed.
     case servicesChanged(PeripheralID)
-    /// A GATT table was cut, because the peripheral has too many attributes.
+    /// A GATT table was truncated, because the peripheral has too many attributes.
     case tableCut(PeripheralID, kept: Int, ignored: Int)
     /// A subscription ended by itself while the link is up.
     case subscriptionEnded(SubscriptionToken, PeripheralID)
@@ -131,7 +131,7 @@ public protocol NotificationSink: AnyObject, Sendable {
     /// Receives a value that another client may have read, so that it may be no notification.
     func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
 
-    /// Passes the received values on: no more are at hand now.
+    /// Passes the received values on, because no more are available now.
     func flush()
 }
 
@@ -154,8 +154,8 @@ public enum NotificationPath: Hashable, Sendable {
 
 /// The central role of Bluetooth; implemented on org.bluez.
 ///
-/// Every operation has its own deadline and ends when its task is cancelled. One consumer reads
-/// ``events``; it starts with what is true already.
+/// Every operation has its own deadline and ends when its task is cancelled. One consumer reads ``events``, which start
+/// with the current state.
 public protocol CentralBackend: PairingBackend {
     /// All events in order, from the start.
     var events: AsyncStream<CentralEvent> { get }
@@ -177,13 +177,13 @@ public protocol CentralBackend: PairingBackend {
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError)
     /// Ends the link or the attempt; not connected is success.
     func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError)
-    /// Waits until BlueZ has the whole GATT table, and gives its characteristics.
+    /// Waits until BlueZ has the whole GATT table, and returns its characteristics.
     func characteristics(
         of peripheral: PeripheralID,
         timeout: Duration
     ) async throws(BluetoothError) -> [RemoteCharacteristic]
 
-    /// Waits until the platform has the whole GATT table, and gives it.
+    /// Waits until the platform has the whole GATT table, and returns it.
     func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService]
 
     func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8]
@@ -203,7 +203,7 @@ public protocol CentralBackend: PairingBackend {
         token: SubscriptionToken,
         sink: any NotificationSink
     ) async throws(BluetoothError)
-    /// Ends a subscription; values that come before this returns still go to its sink.
+    /// Ends a subscription; values that arrive before the return still go to its sink.
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError)
 
     /// Switches an adapter on or off, for every program.
@@ -220,7 +220,7 @@ public protocol CentralBackend: PairingBackend {
     /// Returns true if the platform answers within a few seconds, and also while ``events`` report that it is away.
     func isResponsive() async -> Bool
 
-    /// Delivers all values that the platform has sent until now; gives up after `limit`.
+    /// Delivers all values that the platform has sent until now; stops waiting after `limit`.
     func catchUp(within limit: Duration) async
 
     /// Returns when the central's thread has handled its pending work.

@@ -15,7 +15,7 @@ public struct DiscoveryFilter: Hashable, Sendable {
 
 /// The operations of a platform that ``Central`` needs beyond ``CentralBackend``.
 ///
-/// The same rules: every operation has its own deadline and ends when its task is cancelled.
+/// Here too, every operation has its own deadline and ends when its task is cancelled.
 public protocol ClientBackend: CentralBackend {
     /// Starts a scan as ``CentralBackend/startDiscovery(on:services:)`` does, or changes the filter of a running one.
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError)
@@ -31,7 +31,7 @@ public protocol ClientBackend: CentralBackend {
         to characteristic: RemoteCharacteristic
     ) async throws(BluetoothError)
 
-    /// The ATT MTU of the link in octets; `nil` when the platform does not say.
+    /// The ATT MTU of the link in octets; `nil` if the platform does not report it.
     func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int?
     /// The current signal strength of the peripheral in dBm.
     ///

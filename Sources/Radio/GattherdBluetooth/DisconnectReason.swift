@@ -22,9 +22,9 @@ public enum DisconnectReason: String, Hashable, Sendable, CaseIterable, Codable 
     case adapterPoweredOff
     /// BlueZ removed the peripheral.
     case vanished
-    /// The link could not be made, for none of the other reasons.
+    /// The link could not be established, for none of the other reasons.
     case connectionFailed
-    /// The link was made, but a connection task failed.
+    /// The link was established, but a connection task failed.
     case connectionTaskFailed
     /// The platform reports no reason.
     case unknown

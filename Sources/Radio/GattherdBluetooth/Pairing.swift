@@ -5,7 +5,7 @@ public struct Passkey: Hashable, Sendable {
     /// 0 to 999999.
     public let value: UInt32
 
-    /// `nil` unless it is exactly six digits.
+    /// Parses exactly six digits; returns `nil` for any other text.
     public init?(_ digits: some StringProtocol) {
         guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let value = UInt32(digits)
@@ -31,8 +31,9 @@ public enum PairingMethod: Hashable, Sendable {
     case justWorks
     /// The peripheral has, or displays, these digits.
     case passkey(Passkey)
-    /// Both sides display a number. Nobody reads ours, so this proves no more than Just Works, but satisfies
-    /// peripherals that insist on it.
+    /// Numeric comparison: both sides display a number.
+    ///
+    /// Nobody reads ours, so this proves no more than Just Works, but satisfies peripherals that insist on it.
     case compare
 }
 
@@ -113,8 +114,8 @@ public protocol PairingBackend: Sendable {
 
     /// Pairs with a peripheral now; connects if necessary. Being paired already is success.
     ///
-    /// - Throws: `authentication` when either side says no, a passkey is wrong, or the peripheral did without one
-    ///   although one is given.
+    /// - Throws: `authentication` if either side refuses, the passkey is wrong, or the peripheral did not use the given
+    ///   passkey.
     func pair(_ peripheral: PeripheralID, by method: PairingMethod, timeout: Duration) async throws(BluetoothError)
 
     /// All known peripherals, bonded or not, by address.

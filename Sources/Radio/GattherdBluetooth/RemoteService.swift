@@ -1,6 +1,6 @@
 public import GattherdGATT
 
-/// One service of a connected peripheral, with all that is in it; dies with the GATT table that it was read from.
+/// One service of a connected peripheral with its contents, valid until the GATT table changes.
 public struct RemoteService: Hashable, Sendable {
     public let peripheral: PeripheralID
     public let uuid: BluetoothUUID

@@ -1,9 +1,9 @@
 /// The policy of reconnecting lost peripherals.
 ///
-/// The first attempt is made at once; the delays before the others grow from ``minimumDelay``, doubling, up to
-/// ``maximumDelay``, with jitter. They start anew when a link has been ready for ``stableAfter``.
+/// The first attempt starts at once. The delays before further attempts double from ``minimumDelay`` up to
+/// ``maximumDelay``, with jitter. They restart after a link was ready for ``stableAfter``.
 public struct Autoconnect: Sendable {
-    /// An attempt to reconnect, before it is made.
+    /// A planned attempt to reconnect.
     public struct Attempt: Sendable {
         public let peripheral: Peripheral
         /// The reason of the loss, then of the last attempt's failure.
@@ -24,7 +24,7 @@ public struct Autoconnect: Sendable {
 
     public static let never = Autoconnect { _ in false }
 
-    /// Reconnects after everything but a request of this program and failures that another attempt cannot mend.
+    /// Reconnects after every end except requests of this program and failures that another attempt cannot fix.
     public static let whenUnexpected = Autoconnect { attempt in
         ![.requested, .detached, .authentication].contains(attempt.reason)
     }
@@ -44,6 +44,6 @@ public struct Autoconnect: Sendable {
 public struct Reconnection: Hashable, Sendable {
     /// The number of the attempt; 1 for the first since a stable link.
     public let attempt: Int
-    /// The time of the attempt; without an adapter that is on, it is made when there is one.
+    /// The time of the attempt; without a powered adapter the attempt waits for one.
     public let due: ContinuousClock.Instant
 }

@@ -4,14 +4,14 @@ import GattherdSync
 extension Central {
     /// Connects, and returns when the peripheral is ready; being ready already is success.
     ///
-    /// A peripheral that the platform does not know is found by a scan. An existing link, which another program made or
-    /// an earlier run of this one left, is adopted.
+    /// A scan searches for a peripheral that the platform does not know. An existing link of another program, or of an
+    /// earlier run, is adopted.
     ///
-    /// In a connection task of the same peripheral it returns at once, for the link is up; it throws `notConnected`
-    /// there when the link has been lost.
+    /// In a connection task of the same peripheral the function returns at once, because the link is up. If the link
+    /// has been lost, it throws `notConnected`.
     ///
     /// - Parameters:
-    ///   - peripheral: Seen by a scan, or not.
+    ///   - peripheral: The peripheral, which need not have been seen by a scan.
     ///   - timeout: From the call until it is ready: connection tasks, and waiting for another attempt, are part of it.
     ///     ``Configuration/connectTimeout`` when `nil`.
     ///   - autoconnect: The policy after the loss of the link; ``Configuration/autoconnect`` when `nil`.
@@ -32,7 +32,7 @@ extension Central {
 
     /// Marks the link as wanted and adds a claim, which the caller must release.
     func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect) -> Link {
-        // The policy before may hold what needs the locks when it goes.
+        // The previous policy may own objects whose deinit needs the locks.
         let (link, _) = withLink(peripheral.id) { link in
             let before = link.state.withLock { state in
                 defer { state.autoconnect = autoconnect }
@@ -61,7 +61,7 @@ extension Central {
         return peripheral
     }
 
-    /// Ends the link, or the attempt to make one; it stays ended.
+    /// Ends the link or the attempt to connect, and does not reconnect.
     ///
     /// Not being connected is success.
     public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws {
@@ -92,7 +92,7 @@ extension Central {
         }
     }
 
-    /// Ends all operations of all peripherals that wait or are under way, attempts to connect too, with `cancelled`.
+    /// Ends all waiting and running operations of all peripherals, including attempts to connect, with `cancelled`.
     public func cancelAllOperations() {
         for link in registry.withLock({ Array($0.links.values) }) { link.cancelAll() }
     }
@@ -105,7 +105,7 @@ extension Central {
         link.connecting.stopAll(stop)
     }
 
-    // MARK: - Making
+    // MARK: - Connecting
 
     func connect(_ link: Link, _ timeout: Duration) async throws(BluetoothError) {
         let deadline = ContinuousClock.now.advanced(by: timeout.settable)
@@ -192,13 +192,13 @@ extension Central {
         guard !isEnding else { return }
         if wasMade {
             link.endUse(nil)
-            // A cancelled task could not call any more.
+            // A cancelled task could make no further calls.
             await Task { try? await backend.disconnect(link.id) }.value
         }
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
     }
 
-    // MARK: - Ending
+    // MARK: - Disconnecting
 
     private func end(_ link: Link) async throws(BluetoothError) {
         link.finishEnd(self)
@@ -212,20 +212,20 @@ extension Central {
         }
     }
 
-    /// Ends all links of ours, at the end of everything.
+    /// Ends all links of this central when it closes.
     func endLinks() async {
         let links = registry.withLock { Array($0.links.values) }
         for link in links { release(link) }
         guard !configuration.keepsLinks else { return }
         await withDiscardingTaskGroup { group in
-            // Not in their turns, which a cancelled task does not get.
+            // Without the mutexes, because a cancelled task gets no turn.
             for link in links where link.connection.isConnected { group.addTask { try? await self.end(link) } }
         }
     }
 }
 
 extension Link {
-    /// Finishes an end whose reason is not known yet.
+    /// Completes the end of a link whose reason is not known yet.
     func finishEnd(_ central: Central) {
         central.ended(self, .remote, reasonIsMissing: true)
     }
@@ -249,7 +249,7 @@ extension Link {
 }
 
 extension DisconnectReason {
-    /// Why there is no link when an attempt failed like that, before or after the link was made.
+    /// Returns the disconnect reason for a failed attempt, before or after the link was established.
     init(failedBy error: BluetoothError, afterConnecting: Bool) {
         self =
             switch error.kind {

@@ -19,7 +19,7 @@ extension Central {
         }
     }
 
-    /// Changes what is known, and lets the boards follow, in the order of the changes.
+    /// Changes the registry, then updates its observers in the order of the changes.
     func update(_ change: (inout CentralRegistry) -> Void) {
         telling.withLock { _ in
             let (state, wish) = registry.withLock { registry in
@@ -122,7 +122,7 @@ extension Central {
 }
 
 extension PeripheralStatus {
-    /// True if a scan received the peripheral between the two.
+    /// True if a scan received the peripheral between the two statuses.
     fileprivate func isSighting(after before: PeripheralStatus?) -> Bool {
         guard let before, rssi != nil else { return rssi != nil }
         return heard != before.heard || before.rssi == nil

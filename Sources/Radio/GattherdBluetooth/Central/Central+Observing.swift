@@ -9,7 +9,7 @@ extension Central {
         connectionChanges.listen(.bufferingNewest(1024))
     }
 
-    /// The connection of every peripheral that was asked to be connected, and that the platform still knows.
+    /// The connection states of all peripherals that were requested and that the platform still knows.
     public var connectionStates: [Peripheral: ConnectionState] {
         let links = registry.withLock { $0.links }
         return Dictionary(
@@ -28,7 +28,7 @@ extension Peripheral {
         central.connectionChanges.listen(.bufferingNewest(256)) { [id] in $0.peripheral.id == id }
     }
 
-    /// True while it is tried to connect it again.
+    /// True while the central tries to reconnect the peripheral.
     public var isReconnecting: Bool { central.link(id)?.state.withLock { $0.reconnecter != nil } ?? false }
 
     /// The next attempt to reconnect; `nil` if none is scheduled.
@@ -39,7 +39,7 @@ extension Peripheral {
         try await central.connect(self, timeout: timeout, autoconnect: autoconnect)
     }
 
-    /// Connects as soon as it can be, and again when it is lost; see ``Central/keepConnected(_:autoconnect:)``.
+    /// Connects as soon as possible, and again after each loss; see ``Central/keepConnected(_:autoconnect:)``.
     public func keepConnected(autoconnect: Autoconnect = .whenUnexpected) {
         central.keepConnected(self, autoconnect: autoconnect)
     }
@@ -57,7 +57,7 @@ extension Peripheral {
         central.addConnectionTask(for: id, task)
     }
 
-    /// Ends all operations that wait or are under way, an attempt to connect too, with `cancelled`.
+    /// Ends all waiting and running operations, including an attempt to connect, with `cancelled`.
     public func cancelAllOperations() {
         central.link(id)?.cancelAll()
     }

@@ -2,14 +2,14 @@ import GattherdSync
 
 // The known peripherals.
 extension Central {
-    /// The peripheral with that address on the adapter that is used; nothing needs to be known of it.
+    /// Returns the peripheral with that address on the used adapter; the platform need not know it.
     ///
-    /// `nil` without an adapter.
+    /// Returns `nil` without an adapter.
     public func peripheral(_ address: BluetoothAddress) -> Peripheral? {
         adapter.map { Peripheral(PeripheralID(adapter: $0.address, address: address), of: self) }
     }
 
-    /// The peripheral with that identity, which may be another adapter's; nothing needs to be known of it.
+    /// Returns the peripheral with that identity, on any adapter; the platform need not know it.
     public func peripheral(_ id: PeripheralID) -> Peripheral { Peripheral(id, of: self) }
 
     /// Returns the peripherals of `addresses` that the platform knows: seen recently, connected, or paired.
@@ -22,7 +22,7 @@ extension Central {
 
     /// Returns the peripherals with a link of any program that have one of `services`; all if empty.
     ///
-    /// To use one that is not ``ConnectionState/ready``, connect to it: that adopts the link.
+    /// Connect to a peripheral that is not ``ConnectionState/ready`` to adopt its link.
     public func connectedPeripherals(services: [BluetoothUUID] = []) -> [Peripheral] {
         guard let adapter else { return [] }
         let statuses = registry.withLock { registry in

@@ -1,6 +1,6 @@
 import GattherdSync
 
-// Links that end by themselves.
+// Reconnecting after links that end by themselves.
 extension Central {
     /// Records the end of a link and its reason; reconnects if the policy says so.
     func ended(_ link: Link, _ reason: DisconnectReason, reasonIsMissing: Bool = false) {
@@ -26,7 +26,7 @@ extension Central {
     /// Returns at once; the results are published by ``connectionStateChanges()``. ``disconnect(_:timeout:)`` ends it.
     ///
     /// - Parameters:
-    ///   - peripheral: Need not be there yet.
+    ///   - peripheral: The peripheral, which may be out of range.
     ///   - autoconnect: The policy after a failed attempt and after the loss of the link.
     public func keepConnected(_ peripheral: Peripheral, autoconnect: Autoconnect = .whenUnexpected) {
         let link = want(peripheral, autoconnect)
@@ -51,7 +51,7 @@ extension Central {
         return policy.decide(attempt)
     }
 
-    /// Tries until the link is ready, the policy says no, or another call takes over.
+    /// Tries until the link is ready, the policy refuses, or another call takes over.
     private func reconnect(_ link: Link, _ id: UInt64) async {
         // The result of each attempt is published as a change of the connection.
         try? await link.reconnecting.perform(.connect, within: nil) { () throws(BluetoothError) in
@@ -126,7 +126,7 @@ extension Central {
     }
 }
 
-/// Names a connection task.
+/// The identifier of a connection task.
 public struct ConnectionTaskID: Hashable, Sendable {
     let value: UInt64
 }

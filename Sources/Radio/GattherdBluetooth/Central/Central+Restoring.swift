@@ -2,10 +2,9 @@ import GattherdSync
 
 // Links that outlive the program: bluetoothd keeps them when it ends.
 extension Central {
-    /// The links and subscriptions of now, for ``restore(from:autoconnect:)`` of another run.
+    /// The current links and subscriptions, for ``restore(from:autoconnect:)`` in another run.
     ///
-    /// For the links to be there then, this run must end with ``Configuration/keepsLinks``, or without a chance to end
-    /// them.
+    /// The links survive only if this run ends with ``Configuration/keepsLinks``, or is killed.
     public var snapshot: CentralSnapshot {
         let links = registry.withLock { $0.links }.sorted { $0.key.address < $1.key.address }
         return CentralSnapshot(

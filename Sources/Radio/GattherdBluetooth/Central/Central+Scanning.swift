@@ -2,14 +2,14 @@ import GattherdSync
 
 // One scan of the adapter for all scanners.
 extension Central {
-    /// Scans for peripherals, connecting or not, until the loop over it is left.
+    /// Scans for peripherals until the loop over the result is left.
     ///
     /// - Parameters:
-    ///   - services: Only those that offer one of these; all when empty.
-    ///   - name: Only those that call themselves so.
-    ///   - namePrefix: Only those whose name begins so.
-    ///   - minimumRSSI: Only those that are received at least so strongly, in dBm.
-    ///   - allowDuplicates: Each advertisement, instead of each peripheral once.
+    ///   - services: The services of which a peripheral must offer one; any peripheral if empty.
+    ///   - name: The required name; `nil` for any.
+    ///   - namePrefix: The required beginning of the name; `nil` for any.
+    ///   - minimumRSSI: The minimum signal strength in dBm; `nil` for any.
+    ///   - allowDuplicates: True for each advertisement, false for one of each peripheral.
     ///   - timeout: The time after which the loop ends with `timedOut`; `nil` for none.
     /// - Returns: The sequence of advertisements.
     public func scan(
@@ -33,7 +33,7 @@ extension Central {
         Scan(central: self, filter: filter, allowsDuplicates: allowDuplicates, timeout: timeout)
     }
 
-    /// True while anybody on this machine scans with the adapter that is used.
+    /// True while any program on this machine scans with the used adapter.
     public var isScanning: Bool { adapter?.isDiscovering ?? false }
 
     /// Adds a scanner until the lease ends; it starts with the current advertisements.
@@ -87,7 +87,7 @@ extension Central {
         for await request in discovery.watch() where request != active {
             if let active, request?.adapter != active.adapter { await stopDiscovery(active) }
             active = await startDiscovery(request)
-            // A scan that failed to start may run all the same.
+            // A scan that failed to start may run anyway.
             if active == nil, let request { await stopDiscovery(request) }
         }
     }

@@ -1,6 +1,6 @@
 import GattherdSync
 
-// Whether Bluetooth can be used, and by which adapter.
+// The availability of Bluetooth, and the used adapter.
 extension Central {
     /// The current availability of Bluetooth.
     public var state: CentralState { stateBoard.state }
@@ -11,15 +11,14 @@ extension Central {
     /// All adapters of this machine, by name.
     public var adapters: [AdapterStatus] { registry.withLock { $0.sortedAdapters } }
 
-    /// The adapter that is used; `nil` if it is missing.
+    /// The used adapter; `nil` if it is missing.
     public var adapter: AdapterStatus? { registry.withLock { $0.adapter(configuration.adapter) } }
 
     /// Waits until ``state`` is ``CentralState/poweredOn``.
     ///
     /// - Parameter timeout: The limit; `nil` for none.
-    /// - Throws: `accessDenied` at once when this user may not; at the deadline `adapterUnavailable` or
-    ///   `serviceUnavailable`, with what is missing and what to do about it, or at once that the central is
-    ///   closed; `cancelled`.
+    /// - Throws: `accessDenied` at once without access; at the deadline `adapterUnavailable` or `serviceUnavailable`,
+    ///   with the cause and the remedy; `serviceUnavailable` at once if the central is closed; `cancelled`.
     public func waitUntilReady(timeout: Duration? = .seconds(10)) async throws {
         let isReady: Bool?
         do throws(BluetoothError) {
@@ -49,7 +48,7 @@ extension Central {
         return nil
     }
 
-    /// The error that names what is missing.
+    /// The error that names the missing part.
     var unreadiness: BluetoothError {
         registry.withLock { registry in
             guard !registry.isClosed else { return BluetoothError(.serviceUnavailable, "the central is closed") }

@@ -1,15 +1,15 @@
 import GattherdSync
 
-/// The central role of Bluetooth Low Energy on this machine: scans, connects, lists peripherals.
+/// The central role of Bluetooth Low Energy on this machine, which scans, connects and lists peripherals.
 ///
 /// A central works while ``run()`` runs. All its values may be used from any task and any actor.
 ///
-/// Everything that throws here, and in ``Peripheral``, throws ``BluetoothError``. The signatures do not say so, because
+/// All errors of this type and of ``Peripheral`` are ``BluetoothError``s. The signatures have untyped throws, because
 /// Swift 6.3 crashes on functions that catch a typed error under a condition and loop over a sequence.
 public final class Central: Sendable {
     /// The choice of an adapter.
     public enum AdapterChoice: Hashable, Sendable {
-        /// The first one that is on.
+        /// The first adapter that is on.
         case automatic
         case address(BluetoothAddress)
         /// The kernel's name, for example `hci0`, which may belong to another adapter after a restart.
@@ -51,11 +51,11 @@ public final class Central: Sendable {
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 
-    /// Creates a central on a platform of your own; `withCentral` and `Central.system` create one on BlueZ.
+    /// Creates a central on a custom platform; `withCentral` and `Central.system` create one on BlueZ.
     public init(backend: any ClientBackend, configuration: Configuration = Configuration()) {
         self.backend = backend
         self.configuration = configuration
-        // Bounded by what causes jobs: one for each sequence that ends and each link that is lost.
+        // Bounded by the causes of jobs: one for each sequence that ends and each link that is lost.
         (jobs, addJob) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
     }
 
@@ -84,7 +84,7 @@ public final class Central: Sendable {
         }
     }
 
-    /// Runs the central for as long as `body` runs, and returns its value; all background work has ended then.
+    /// Runs the central while `body` runs; returns the value of `body` after all background work has ended.
     public func run<Value, Failure: Error>(
         _ body: (Central) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -102,10 +102,9 @@ public final class Central: Sendable {
         return try result.get()
     }
 
-    /// Ends everything; links are ended too unless ``Configuration/keepsLinks`` or ``detach(_:)`` says otherwise.
+    /// Ends all operations, and all links except those kept by ``Configuration/keepsLinks`` or ``detach(_:)``.
     ///
-    /// All sequences end, and what is asked for later fails. What the central does by itself has ended when ``run()``
-    /// returns.
+    /// All sequences end, and later calls fail. Background work has ended when ``run()`` returns.
     public func close() async {
         // A cancelled task would not wait for the links to end.
         await Task { await shutDown() }.value
@@ -119,7 +118,7 @@ public final class Central: Sendable {
     private func shutDown() async {
         guard registry.withLock({ $0.close() }) else { return }
         life.set(.closed)
-        // Its state is another one now.
+        // The state has changed meanwhile.
         update { _ in }
         await endLinks()
         endSequences()

@@ -9,7 +9,7 @@ enum CentralLifecycle: Equatable, Sendable {
 }
 
 extension Central {
-    /// Waits until the central runs: ``run()`` may have been called in another task and not have begun.
+    /// Waits until the central runs, because ``run()`` may have been called in a task that has not started yet.
     ///
     /// - Throws: `serviceUnavailable` if it does not run or is closed; `cancelled`.
     func awaitRun() async throws(BluetoothError) {

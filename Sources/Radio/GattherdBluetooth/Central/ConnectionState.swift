@@ -1,15 +1,15 @@
 /// The state of a peripheral's connection to this program.
 public enum ConnectionState: Hashable, Sendable {
-    /// There is no link of ours; `nil` if there never was one.
+    /// There is no link of this central, for this reason; `nil` if there never was one.
     case disconnected(DisconnectReason?)
     case connecting
-    /// The link is up; connection tasks are under way.
+    /// The link is up, and connection tasks are running.
     case connected
     /// All connection tasks are done.
     case ready
     case disconnecting
 
-    /// True while there is a link that can be used.
+    /// True while there is a usable link.
     public var isConnected: Bool { self == .connected || self == .ready }
 }
 
@@ -41,7 +41,7 @@ public struct ConnectionStateChange: Sendable {
         return reason
     }
 
-    /// True if a link ended, or could not be made, without a request of this program.
+    /// True if a link ended, or could not be established, without a request of this program.
     public var isUnexpectedDisconnect: Bool {
         guard let reason else { return false }
         return reason != .requested && reason != .detached

@@ -3,13 +3,13 @@ import Synchronization
 
 /// The connection tasks of one connect, from the first to the last.
 ///
-/// Code in a connection task must recognise that: waiting for the end of the connect would be waiting for itself.
+/// A connection task that waited for the end of its own connect would never end.
 final class ConnectionTaskRun: Sendable {
-    /// The runs that the current task is part of: a connection task may connect another peripheral.
+    /// The current task's runs; several if a connection task connects another peripheral.
     @TaskLocal static var current: [ConnectionTaskRun] = []
 
     let link: Link
-    /// A task that outlives its connection task is part of none.
+    /// A task that outlives its connection task belongs to no run.
     private let isEnded = Atomic(false)
 
     init(of link: Link) {
@@ -26,7 +26,7 @@ final class ConnectionTaskRun: Sendable {
 extension Central {
     /// True in a connection task of the peripheral while its link is up.
     ///
-    /// - Throws: `notConnected` there when the link has been lost.
+    /// - Throws: `notConnected` in such a task if the link has been lost.
     func isInConnectionTask(of peripheral: PeripheralID) throws(BluetoothError) -> Bool {
         guard let link = link(peripheral), ConnectionTaskRun.current.contains(where: { $0.link === link && !$0.isOver })
         else { return false }

@@ -4,7 +4,7 @@ import GattherdSync
 final class Link: Sendable {
     struct State: Sendable {
         var connection = ConnectionState.disconnected(nil)
-        /// The number of the platform's link that is ours; `nil` without one.
+        /// The number of the platform's link that this central uses; `nil` without one.
         var number: UInt64?
         /// True between a link's end and the event with its reason.
         var isEnding = false
@@ -54,7 +54,7 @@ final class Link: Sendable {
 
     var connection: ConnectionState { state.withLock { $0.connection } }
 
-    /// True if the object has no state worth keeping.
+    /// True if the object can be removed without losing state.
     var isForgettable: Bool {
         let isIdle = state.withLock { state in
             guard case .disconnected = state.connection, state.claims == 0 else { return false }
@@ -137,7 +137,7 @@ final class Link: Sendable {
         names.finish()
     }
 
-    // MARK: - GATT news
+    // MARK: - GATT changes
 
     func servicesChanged(_ peripheral: Peripheral) {
         state.withLock { $0.table = nil }

@@ -1,7 +1,7 @@
-/// The advertisements of a scan; each loop is a scan of its own, and all share the adapter's.
+/// The advertisements of a scan; each loop is its own scan, and all share the adapter's.
 ///
-/// The scan begins with the loop and ends when the loop is left, or its task cancelled. It goes on by itself when
-/// bluetoothd or the adapter were away. A consumer that is slow misses the oldest of the last 1024, which
+/// The scan starts with the loop and ends when the loop is left or its task is cancelled. It resumes by itself after a
+/// loss of bluetoothd or the adapter. The scan buffers 1024 advertisements; slow consumers miss the oldest, which
 /// ``Iterator/droppedCount`` counts.
 public struct Scan: AsyncSequence, Sendable {
     public typealias Element = Advertisement
@@ -96,13 +96,13 @@ struct Scanner: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Returns true if the scanner wants `sighting`, and records it as seen.
+    /// Returns true if the scanner admits `sighting`, and records it as seen.
     mutating func admits(_ sighting: Sighting) -> Bool {
         let status = sighting.status
         return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates)
     }
 
-    /// Forgets a peripheral, so that its next advertisement is new.
+    /// Removes a peripheral, so that its next advertisement is new.
     mutating func forget(_ id: PeripheralID) {
         seen.remove(id)
     }

@@ -1,6 +1,6 @@
 public import Observation
 
-/// A central as a user interface sees it: properties that can be observed.
+/// The observable model of a central for a user interface.
 ///
 /// The model follows the central while ``follow()`` runs, for example in the task of the view.
 @MainActor @Observable public final class CentralModel {
@@ -10,7 +10,7 @@ public import Observation
     public private(set) var discoveries: [Advertisement] = []
     /// True while ``scan(_:timeout:)`` runs.
     public private(set) var isScanning = false
-    /// Why the last scan ended, unless it was stopped.
+    /// The reason why the last scan ended; `nil` if it was stopped.
     public private(set) var scanError: BluetoothError?
     private var models: [PeripheralID: PeripheralModel] = [:]
 
@@ -19,7 +19,7 @@ public import Observation
         state = central.state
     }
 
-    /// The model of a peripheral; always the same one.
+    /// Returns the model of a peripheral; always the same object.
     public func model(of peripheral: Peripheral) -> PeripheralModel {
         if let model = models[peripheral.id] { return model }
         let model = PeripheralModel(peripheral)

@@ -1,10 +1,10 @@
 public import Observation
 
-/// A peripheral as a user interface sees it; ``CentralModel/model(of:)`` makes it.
+/// The observable model of a peripheral for a user interface, created by ``CentralModel/model(of:)``.
 @MainActor @Observable public final class PeripheralModel: Identifiable {
     public let peripheral: Peripheral
     public private(set) var connectionState: ConnectionState
-    /// Why the last link ended by itself; `nil` while all is well.
+    /// The reason why the last link ended by itself; `nil` if it did not.
     public private(set) var lostBecause: DisconnectReason?
     public private(set) var isReconnecting = false
     public private(set) var isPaired = false

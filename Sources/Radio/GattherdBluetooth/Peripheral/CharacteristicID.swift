@@ -1,9 +1,9 @@
-/// Names a characteristic: by its UUID, by that and its service's, or exactly one that was discovered.
+/// The identifier of a characteristic: its UUID, its UUID and its service's, or a discovered characteristic.
 ///
 ///     try await peripheral.read(UInt8.self, from: 0x2A19)
 ///     let number: CharacteristicID = 0x7a4b0001_999f_4717_b63a_066e06971f59
 ///
-/// By UUIDs it is the first one of the peripheral's table, and means the same on every connection.
+/// UUIDs identify the first such characteristic in the peripheral's table, and stay valid on every connection.
 public struct CharacteristicID: Hashable, Sendable {
     public let uuid: BluetoothUUID
     /// `nil` for any service.

@@ -1,7 +1,7 @@
 /// The values of one characteristic, from the moment of the subscription.
 ///
-/// The subscription lasts for as long as the sequence or one of its iterators is held; any number of them share one on
-/// the link. What is not taken is kept by the ``BufferingPolicy`` that was asked for, and counted when it is dropped.
+/// The subscription lasts until the sequence and its iterators are released; all sequences of a link share one
+/// subscription. The ``BufferingPolicy`` buffers values that are not consumed; dropped values are counted.
 public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     public typealias Element = Value
     /// The errors are ``BluetoothError``s.
@@ -12,7 +12,7 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     /// The number of values dropped because they were not consumed in time.
     public var droppedCount: UInt64 { values.mailbox.droppedCount }
 
-    /// Ends the subscription, and the sequence after what is in it.
+    /// Ends the subscription, and the sequence after its buffered values.
     public func stop() {
         values.mailbox.finish()
         values.lease.end()
@@ -41,7 +41,7 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     }
 }
 
-/// One listener of a subscription, for as long as it is held.
+/// One listener of a subscription, until it is released.
 struct ValueListener: Sendable {
     let mailbox: Mailbox<CharacteristicValue>
     let lease: Cancellable

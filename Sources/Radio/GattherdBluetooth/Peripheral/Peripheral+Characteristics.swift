@@ -1,4 +1,4 @@
-// The same by characteristics that were discovered, with the names that CoreBluetooth's users look for.
+// The same operations on discovered characteristics, with CoreBluetooth's names.
 extension Peripheral {
     /// Reads the octets of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws -> [UInt8] {
@@ -95,7 +95,7 @@ extension Peripheral {
         )
     }
 
-    /// Subscribes without listening, or ends that; see ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``.
+    /// Subscribes or unsubscribes; see ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``.
     public func setNotifyValue(
         _ isEnabled: Bool,
         for characteristic: Characteristic,

@@ -1,6 +1,6 @@
 import GattherdSync
 
-// What a peripheral has.
+// Services, characteristics and descriptors of a peripheral.
 extension Peripheral {
     /// Discovers the services with these UUIDs, with their contents; all services if empty.
     ///
@@ -30,7 +30,7 @@ extension Peripheral {
     ///
     /// The service has them too; this function checks that it still exists.
     ///
-    /// - Throws: `unknownAttribute` when it is not; as ``discoverServices(_:timeout:)``.
+    /// - Throws: `unknownAttribute` if the service does not exist any more; as ``discoverServices(_:timeout:)``.
     @discardableResult
     public func discoverCharacteristics(
         _ uuids: [BluetoothUUID] = [],
@@ -42,7 +42,7 @@ extension Peripheral {
 
     /// Returns the services with these UUIDs that a service includes; all if empty.
     ///
-    /// - Throws: `unknownAttribute` when that is not there any more; as ``discoverServices(_:timeout:)``.
+    /// - Throws: `unknownAttribute` if that service is gone; as ``discoverServices(_:timeout:)``.
     @discardableResult
     public func discoverIncludedServices(
         _ uuids: [BluetoothUUID] = [],
@@ -52,9 +52,11 @@ extension Peripheral {
         return try await discoverServices(uuids).filter { including.includes($0) }
     }
 
-    /// Returns the descriptors of a characteristic, which has them too.
+    /// Returns the descriptors of a characteristic.
     ///
-    /// - Throws: `unknownAttribute` when it is not there any more; as ``discoverServices(_:timeout:)``.
+    /// The characteristic has them too; this function checks that it still exists.
+    ///
+    /// - Throws: `unknownAttribute` if the characteristic is gone; as ``discoverServices(_:timeout:)``.
     @discardableResult
     public func discoverDescriptors(for characteristic: Characteristic) async throws -> [Descriptor] {
         try await self.characteristic(characteristic.id).descriptors
@@ -82,14 +84,14 @@ extension Peripheral {
         throw Self.missing(id, at: self).during(.discover)
     }
 
-    /// Returns the changes of the peripheral's services from now on; each invalidates what was discovered.
+    /// Returns the changes of the peripheral's services from now on; each invalidates the discovered attributes.
     public func serviceChanges() -> BufferedSequence<Peripheral> {
         central.withLink(id) { $0.serviceChanges.listen(.bufferingNewest(16)) }
     }
 
     // MARK: - For operations
 
-    /// - Throws: `notConnected` unless there is a link of ours; `serviceUnavailable` when the central is closed.
+    /// - Throws: `notConnected` without a link of this central; `serviceUnavailable` if the central is closed.
     func usableLink(_ operation: BluetoothError.Operation) throws(BluetoothError) -> Link {
         guard !central.isClosed else { throw central.unreadiness.during(operation) }
         guard let link = central.link(id), link.state.withLock({ $0.number != nil }) else {
@@ -136,7 +138,8 @@ extension Peripheral {
 }
 
 extension RemoteCharacteristic {
-    /// - Throws: `notSupported` when the characteristic has none of these; a platform that does not say is believed.
+    /// - Throws: `notSupported` if the characteristic has none of these properties. Without reported properties all are
+    ///   accepted.
     func check(_ wanted: CharacteristicProperties, _ what: String) throws(BluetoothError) {
         guard properties.isEmpty || !properties.isDisjoint(with: wanted) else {
             throw BluetoothError(.notSupported, "\(uuid) \(what)")

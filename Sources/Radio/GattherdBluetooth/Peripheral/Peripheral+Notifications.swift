@@ -2,10 +2,10 @@ import GattherdSync
 
 // Notifications and indications.
 extension Peripheral {
-    /// Subscribes, and returns the values of a characteristic; the peripheral has confirmed the subscription then.
+    /// Subscribes, waits until the peripheral confirms the subscription, and returns the values of a characteristic.
     ///
-    /// Notifications are preferred to indications where there are both. Any number of sequences share one subscription,
-    /// which ends when the last of them does.
+    /// Notifications are preferred to indications if the characteristic has both. All sequences share one subscription,
+    /// which ends with the last of them.
     ///
     /// - Parameters:
     ///   - type: The type of the values.
@@ -29,7 +29,7 @@ extension Peripheral {
         return Notifications(values: values)
     }
 
-    /// Subscribes on this link without a sequence, or ends that; for ``valueUpdates(buffering:)``.
+    /// Subscribes on this link without a sequence, or unsubscribes; for ``valueUpdates(buffering:)``.
     ///
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func setNotifyValue(
@@ -79,9 +79,9 @@ extension Peripheral {
     ///   - type: The type of the answer.
     ///   - writeType: With response by default.
     ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
-    ///   - isAnswer: Whether it is the one to this question.
+    ///   - isAnswer: A function that returns true for the answer to this request.
     /// - Returns: The answer.
-    /// - Throws: `timedOut` when no answer comes; as ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
+    /// - Throws: `timedOut` without an answer; as ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func writeAndListen<Answer: Readable>(
         _ value: some Writable,
         to characteristic: CharacteristicID,
@@ -135,7 +135,7 @@ extension Peripheral {
             subscription.remove(listener)
             guard subscription.isIdle else { return }
             self.central.inBackground {
-                // A link that ends meanwhile takes the subscription along.
+                // If the link ends meanwhile, the subscription ends too.
                 try? await link.operations.perform(.subscribe, within: self.central.configuration.operationTimeout) {
                     () throws(BluetoothError) in
                     try await self.release(remote.handle, of: link)
@@ -147,7 +147,7 @@ extension Peripheral {
 
     /// Returns the existing subscription, or a new one.
     ///
-    /// `join` runs first: values may come before the answer.
+    /// `join` runs first, because values may arrive before the reply.
     @discardableResult
     private func subscription(
         to remote: RemoteCharacteristic,
@@ -182,7 +182,7 @@ extension Peripheral {
 
     private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(address): the link was lost") }
 
-    /// Subscribes with the platform; indications, which have no socket, come by signals.
+    /// Subscribes on the platform; indications have no socket and arrive as signals.
     private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {
         let (remote, token) = (subscription.characteristic, subscription.token)
         let indicates = remote.properties.isDisjoint(with: .notify) && remote.properties.contains(.indicate)

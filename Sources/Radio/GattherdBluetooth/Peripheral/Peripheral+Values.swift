@@ -72,7 +72,7 @@ extension Peripheral {
         central.link(id)?.state.withLock { $0.number != nil && $0.waitingCommands == 0 } ?? false
     }
 
-    /// The most bytes of a value: 512 with response; without, what fits into one packet.
+    /// The maximum size of a value in bytes: 512 with response; without response, the payload of one packet.
     ///
     /// - Throws: `notConnected`.
     public func maximumWriteValueLength(for type: WriteType) async throws -> Int {
@@ -110,7 +110,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - method: The proof that is required of the peripheral.
     ///   - timeout: From the call; connecting is part of it.
-    /// - Throws: `authentication` when either side says no; as ``connect(timeout:autoconnect:)``.
+    /// - Throws: `authentication` if either side refuses; as ``connect(timeout:autoconnect:)``.
     public func pair(
         by method: PairingMethod = .justWorks,
         timeout: Duration = .seconds(60)
@@ -120,7 +120,7 @@ extension Peripheral {
         do throws(BluetoothError) {
             try await central.awaitRun()
             try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
-            // The platform's event may still be under way.
+            // The platform's event may not have arrived yet.
             central.registry.withLock { $0.peripherals[id]?.isPaired = true }
         } catch {
             throw error.during(.pair)
@@ -148,7 +148,7 @@ extension Peripheral {
         }
     }
 
-    /// Writes a descriptor; the one that enables notifications is the platform's own.
+    /// Writes a descriptor, except the one that enables notifications, which the platform writes.
     public func write(
         _ value: some Writable,
         to descriptor: Descriptor,

@@ -1,10 +1,10 @@
-/// A remote device; the same one for as long as its address and the adapter are the same.
+/// A remote device, identified by its address and the adapter.
 ///
 /// A `Peripheral` may be used before and after its connection: operations that need a link throw `notConnected`
 /// without one.
 public struct Peripheral: Sendable, Identifiable {
     public let id: PeripheralID
-    /// The central that reaches it.
+    /// The central that uses the peripheral.
     public let central: Central
 
     init(_ id: PeripheralID, of central: Central) {
@@ -20,7 +20,7 @@ public struct Peripheral: Sendable, Identifiable {
     /// The time of the last advertisement; `nil` without any, or after the peripheral was removed.
     public var lastSeen: ContinuousClock.Instant? { central.lastSeen(id) }
     public var isPaired: Bool { central.status(id)?.isPaired ?? false }
-    /// The UUIDs of the services that it advertises, or was found to have.
+    /// The UUIDs of the advertised or discovered services.
     public var advertisedServices: [BluetoothUUID] { central.status(id)?.services ?? [] }
     public var advertisementData: AdvertisementData { central.status(id)?.advertisement ?? AdvertisementData() }
 

@@ -12,14 +12,14 @@ public struct Service: Hashable, Sendable, Identifiable {
     /// The identity of this service among services of one UUID, until the table changes.
     public var id: String { remote.handle }
     public var uuid: BluetoothUUID { remote.uuid }
-    /// False when it only makes sense inside another one.
+    /// False for a secondary service, which is only included by others.
     public var isPrimary: Bool { remote.isPrimary }
     public let characteristics: [Characteristic]
 
-    /// The first of its characteristics with that UUID.
+    /// Returns the first characteristic with that UUID.
     public subscript(uuid: BluetoothUUID) -> Characteristic? { characteristics.first { $0.uuid == uuid } }
 
-    /// True when `other` is part of it.
+    /// Returns true if `other` is part of this service.
     public func includes(_ other: Service) -> Bool { remote.includes.contains(other.remote.handle) }
 }
 
@@ -33,10 +33,10 @@ public struct Characteristic: Hashable, Sendable, Identifiable {
         self.descriptors = descriptors.map(Descriptor.init)
     }
 
-    /// Names exactly this one.
+    /// The identifier of exactly this characteristic.
     public var id: CharacteristicID { CharacteristicID(remote) }
     public var uuid: BluetoothUUID { remote.uuid }
-    /// The UUID of the service that it is in.
+    /// The UUID of the characteristic's service.
     public var service: BluetoothUUID { remote.service }
     /// The allowed operations; empty if the platform does not report them.
     public var properties: CharacteristicProperties { remote.properties }

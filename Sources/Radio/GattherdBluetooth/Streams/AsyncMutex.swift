@@ -17,7 +17,7 @@ final class AsyncMutex: Sendable {
         self.name = name
     }
 
-    /// Ends everything that waits or is under way with `error`.
+    /// Ends all waiting and running operations with `error`.
     func stopAll(_ error: BluetoothError) {
         for ticket in tickets.withLock({ $0 }) { ticket.stop.push(error) }
     }

@@ -17,7 +17,7 @@ public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
     /// The number of values dropped because they were not consumed in time.
     public var droppedCount: UInt64 { mailbox.droppedCount }
 
-    /// Ends the sequence after what is in it.
+    /// Ends the sequence after its buffered values.
     public func stop() {
         mailbox.finish()
         lease.end()

@@ -1,11 +1,11 @@
-/// The treatment of values that are not consumed in time.
+/// The policy for values that are not consumed in time.
 public enum BufferingPolicy: Hashable, Sendable {
-    /// Keeps so many of the oldest values and drops newer ones.
+    /// Keeps this number of the oldest values and drops newer ones.
     case bufferingOldest(Int)
-    /// Keeps so many of the newest values and drops older ones.
+    /// Keeps this number of the newest values and drops older ones.
     case bufferingNewest(Int)
 
-    /// The number of values that are kept; 1 at least.
+    /// The maximum number of buffered values, at least 1.
     var limit: Int {
         switch self {
         case .bufferingOldest(let limit), .bufferingNewest(let limit): max(1, limit)

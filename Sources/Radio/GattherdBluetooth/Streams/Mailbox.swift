@@ -67,7 +67,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         state.values.append(value)
     }
 
-    /// Ends the queue after what is in it; an error is thrown once.
+    /// Ends the queue after its buffered values; an error is thrown once.
     func finish(_ error: BluetoothError? = nil) {
         let waiters = state.withLock { state -> [Waiter] in
             guard state.end == nil else { return [] }
@@ -101,7 +101,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Returns the next delivery; without any, adds `waiter` to those that wait.
+    /// Returns the next delivery; without one, adds `waiter` to the queue.
     private func take(_ waiter: Waiter) -> Delivery? {
         state.withLock { state in
             if let value = state.takeFirst() { return .value(value) }

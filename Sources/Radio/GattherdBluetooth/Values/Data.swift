@@ -1,4 +1,4 @@
 public import FoundationEssentials
 
-/// Octets as they are.
+/// The raw octets.
 extension Data: Readable, Writable {}

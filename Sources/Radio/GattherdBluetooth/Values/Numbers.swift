@@ -2,7 +2,7 @@ public import GattherdGATT
 
 // Little-endian integers of exactly their width, IEEE 754 numbers, text.
 
-/// An integer that characteristics have.
+/// An integer type of GATT values.
 public protocol BluetoothInteger: FixedWidthInteger, Readable, Writable {}
 
 extension BluetoothInteger {

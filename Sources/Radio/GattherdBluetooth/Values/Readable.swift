@@ -1,29 +1,29 @@
 public import GattherdGATT
 
-/// A value that can be made of a characteristic's octets.
+/// A value that can be decoded from a characteristic's octets.
 public protocol Readable: Sendable {
     /// Reads the whole value.
     ///
-    /// - Throws: `PayloadError` when the octets are something else.
+    /// - Throws: `PayloadError` if the octets are no such value.
     init(octets: [UInt8]) throws(PayloadError)
 }
 
 /// A value that can be written to a characteristic.
 public protocol Writable: Sendable {
-    /// The value as it is sent.
+    /// Encodes the value.
     ///
-    /// - Throws: `PayloadError` when it cannot be said in octets.
+    /// - Throws: `PayloadError` if the value cannot be encoded.
     func octets() throws(PayloadError) -> [UInt8]
 }
 
-/// Any collection of octets needs to say no more than that it conforms.
+/// The default implementation for collections of octets.
 extension Readable where Self: RangeReplaceableCollection, Element == UInt8 {
     public init(octets: [UInt8]) {
         self.init(octets)
     }
 }
 
-/// Any collection of octets needs to say no more than that it conforms.
+/// The default implementation for collections of octets.
 extension Writable where Self: Sequence, Element == UInt8 {
     public func octets() -> [UInt8] { Array(self) }
 }
