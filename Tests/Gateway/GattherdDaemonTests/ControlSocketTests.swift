@@ -62,7 +62,7 @@ import Testing
         for number in 0..<3 { stream.send(.done("\(number)")) }
         await stream.waitForHangUp()
         ended.update { $0 += 1 }
-        return .refused("the client has hung up")
+        return .refused("the client has disconnected")
     }
 
     @Test func `a watch has several replies and ends when its client disconnects`() async throws {

@@ -160,6 +160,6 @@ public struct DeviceAccess: Sendable {
             group.cancelAll()
         }
         try? await context.central.unsubscribe(token)
-        return .failed(DeviceFailure(watch.end ?? BluetoothError(.cancelled, "the client has hung up")))
+        return .failed(DeviceFailure(watch.end ?? BluetoothError(.cancelled, "the client has disconnected")))
     }
 }

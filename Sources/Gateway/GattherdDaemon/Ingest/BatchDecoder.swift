@@ -44,7 +44,7 @@ struct BatchDecoder {
             try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
-                note(session(of: binding).replayMarks, in: &batch)
+                record(session(of: binding).replayMarks, in: &batch)
                 // An empty reading repeats an earlier one.
                 guard !samples.isEmpty else { return }
                 advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
@@ -65,7 +65,7 @@ struct BatchDecoder {
     }
 
     /// Adds increased replay counters to the batch of their readings.
-    private mutating func note(_ new: [ReplayCounter], in batch: inout ReadingBatch) {
+    private mutating func record(_ new: [ReplayCounter], in batch: inout ReadingBatch) {
         for mark in new where marks[mark.sender] != mark.counter {
             marks[mark.sender] = mark.counter
             batch.replayMarks[mark.sender] = mark.counter

@@ -89,7 +89,7 @@ extension LinkSession {
 
     private func tell(_ remarks: [String]) {
         for remark in remarks {
-            log(.warning, "a descriptor is odd", [.init("detail", remark)])
+            log(.warning, "a descriptor is invalid", [.init("detail", remark)])
             surroundings.recorder.record(device: device.name, kind: "descriptor", ["detail": .text(remark)])
         }
     }

@@ -68,7 +68,7 @@ extension LinkSession {
             report(.failed(LinkFault(.silent, watched.words(stream, silence) + cause.words)))
             return false
         case .stall(let stream, let silence):
-            report(.stalled(watched.words(stream, silence) + "; bluetoothd does not answer, it is asked again"))
+            report(.stalled(watched.words(stream, silence) + "; bluetoothd does not answer; the daemon tries again"))
         case .resume: report(.resumed)
         }
         return true

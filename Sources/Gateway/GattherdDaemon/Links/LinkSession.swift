@@ -52,7 +52,7 @@ struct LinkSession: Sendable {
             answers.withLock { $0 = plan.answers }
             let streams = try await prepare(plan)
             surroundings.bonds.served(peripheral)
-            await note(plan)
+            await recordDevice(plan)
             // The link may have ended meanwhile, or the device may have been removed.
             guard !Task.isCancelled else { return }
             report(.prepared(plan))
@@ -77,7 +77,7 @@ struct LinkSession: Sendable {
     }
 
     /// Records the device in history.
-    private func note(_ plan: ProfileAssignment) async {
+    private func recordDevice(_ plan: ProfileAssignment) async {
         let record = DeviceRecord(
             device: device.name,
             address: device.address.description,
@@ -265,7 +265,7 @@ struct LinkSession: Sendable {
                 guard await !surroundings.central.isResponsive() else {
                     return report(.failed(LinkFault(.silent, error.detail)))
                 }
-                report(.stalled("\(error.detail); bluetoothd does not answer, it is asked again"))
+                report(.stalled("\(error.detail); bluetoothd does not answer; the daemon tries again"))
                 isStalled = true
             }
         }

@@ -38,7 +38,7 @@ extension Supervisor {
             var status = LinkStatus(device: name, state: .ready, since: now())
             status.adapter = advertisement.peripheral.adapter.description
             status.rssi = advertisement.rssi
-            await note(sensor, called: advertisement.name)
+            await recordSensor(sensor, called: advertisement.name)
             // The sensor may have been removed or replaced meanwhile.
             guard sensors.isWatched(sensor) else { return }
             board.setProfiles(sensor.profiles.map(\.name), of: name)
@@ -61,7 +61,7 @@ extension Supervisor {
     }
 
     /// Records the sensor in history.
-    private func note(_ sensor: Sensor, called peripheralName: String?) async {
+    private func recordSensor(_ sensor: Sensor, called peripheralName: String?) async {
         let record = DeviceRecord(
             device: sensor.device.name,
             address: sensor.device.address.description,

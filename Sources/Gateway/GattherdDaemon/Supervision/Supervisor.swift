@@ -264,7 +264,7 @@ public final class Supervisor: Sendable {
         do throws(StoreFault) {
             return try await store.heldDevices()
         } catch {
-            log(.error, "which devices are held cannot be read", [.init("history.error", error.detail)])
+            log(.error, "the holds of devices could not be read", [.init("history.error", error.detail)])
             return nil
         }
     }

@@ -11,7 +11,7 @@ extension SupervisorRun {
     mutating func events(for message: Supervisor.Message, now: Duration) -> [SupervisorMachine.Event] {
         switch message {
         case .herd(let event):
-            note(event)
+            update(for: event)
             return [event]
         case .central(let event): return events(for: event, now: now)
         case .reload(let reload): return events(for: reload)
@@ -23,7 +23,7 @@ extension SupervisorRun {
         }
     }
 
-    private mutating func note(_ event: SupervisorMachine.Event) {
+    private mutating func update(for event: SupervisorMachine.Event) {
         switch event {
         case .powered(let adapter, isOn: true): switching.remove(adapter)
         case .link(let device, .hold): holds[device] = true
@@ -37,10 +37,10 @@ extension SupervisorRun {
         herd.watches.handle(event)
         switch event {
         case .available:
-            note("bluetoothd", state: "available", level: .notice)
+            recordState("bluetoothd", state: "available", level: .notice)
             return []
         case .unavailable(let detail):
-            note("bluetoothd", state: "unavailable", detail, level: .warning)
+            recordState("bluetoothd", state: "unavailable", detail, level: .warning)
             (peripherals, others, taken) = ([:], [:], [])
             herd.board.clearAdapters()
             return [.unavailable(detail: detail)]
@@ -50,7 +50,7 @@ extension SupervisorRun {
             guard isOurs(address) else { return [] }
             herd.board.remove(adapter: address)
             others[address] = nil
-            note("adapter", state: "removed", address.description, level: .warning)
+            recordState("adapter", state: "removed", address.description, level: .warning)
             return [.adapterRemoved(address)]
         case .peripheralChanged(let peripheral):
             return isOurs(peripheral.id.adapter) ? changed(peripheral, now: now) : []
@@ -62,7 +62,7 @@ extension SupervisorRun {
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
         case .servicesChanged(let id):
-            return tell(id, .tableChanged)
+            return linkEvents(id, .tableChanged)
         case .tableCut(let id, let kept, let ignored):
             noteCutTable(id, kept: kept, ignored: ignored)
             return []
@@ -70,7 +70,7 @@ extension SupervisorRun {
             // A token of an ended session needs no report.
             guard let stream = herd.surroundings.intake.stream(of: token) else { return [] }
             herd.surroundings.noteInterruption(stream, "its subscription ended while the link was up")
-            return tell(id, .sessionStale)
+            return linkEvents(id, .sessionStale)
         }
     }
 
@@ -90,7 +90,7 @@ extension SupervisorRun {
         guard isOurs(adapter.address) else { return [] }
         let before = herd.board.set(adapter)
         if before?.isPowered != adapter.isPowered || before?.name != adapter.name {
-            note(
+            recordState(
                 "adapter",
                 state: adapter.isPowered ? "on" : "off",
                 "\(adapter.name) \(adapter.address)",
@@ -159,7 +159,7 @@ extension SupervisorRun {
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }
 
-    private func tell(_ id: PeripheralID, _ event: LinkMachine.Event) -> [SupervisorMachine.Event] {
+    private func linkEvents(_ id: PeripheralID, _ event: LinkMachine.Event) -> [SupervisorMachine.Event] {
         guard let name = herd.roster[id.address]?.name, links[name] == id else { return [] }
         return [.link(device: name, event)]
     }
@@ -179,7 +179,7 @@ extension SupervisorRun {
         return [.heard(adapter)]
     }
 
-    private func note(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
+    private func recordState(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
         herd.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
         let fields =
             [LogField("part", kind), LogField("state", state)] + (detail.map { [LogField("detail", $0)] } ?? [])

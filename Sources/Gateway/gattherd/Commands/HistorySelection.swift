@@ -46,7 +46,7 @@ struct HistorySelection {
         )
         if let since = query.since, let until = query.until, since >= until {
             let times = "--since is \(since.rfc3339), --until is \(until.rfc3339)"
-            throw arguments.misuse("\(times): there is nothing between them; exchange them or choose others")
+            throw arguments.misuse("\(times): the range is empty; exchange them or choose others")
         }
         return query
     }

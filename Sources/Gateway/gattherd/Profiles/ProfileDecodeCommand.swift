@@ -31,7 +31,7 @@ struct ProfileDecodeCommand {
 
     func run() throws(CommandFailure) {
         if let beginning = stream.beginning, let last = payloads.last, !beginning.fits(last) {
-            throw CommandFailure(.data, "passed over: a frame of \(stream.name) begins with \(beginning)")
+            throw CommandFailure(.data, "skipped: a frame of \(stream.name) begins with \(beginning)")
         }
         guard !arguments.has("explain") else { return try explain() }
         let samples: [NamedSample]
@@ -73,7 +73,7 @@ struct ProfileDecodeCommand {
             throw arguments.misuse("--key and --address are for profiles of advertisements; leave them out")
         }
         guard let address = arguments.value("address").flatMap({ BluetoothAddress($0) }) else {
-            throw arguments.misuse("--address is who advertises, such as C0:FF:EE:00:00:01; a key needs it")
+            throw arguments.misuse("--address is the device's address, such as C0:FF:EE:00:00:01; a key needs it")
         }
         guard let file = arguments.value("key").map({ BindKeyFile(Located($0)) }) else {
             return Sender(address: address)
@@ -87,7 +87,7 @@ struct ProfileDecodeCommand {
         guard
             let explanation = ProfileTools.explain(payloads, characteristic: position, of: profile, from: sender)
         else {
-            throw CommandFailure(.data, "gattherd: \(profile.name) is native: only its code knows how it decodes")
+            throw CommandFailure(.data, "gattherd: \(profile.name) is native and cannot explain its decoding")
         }
         Terminal.say(ExplanationText(explanation, profile, position).text)
         if let rejection = explanation.rejection { throw CommandFailure(.data, "rejected: \(rejection.description)") }
