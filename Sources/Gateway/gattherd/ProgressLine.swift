@@ -22,7 +22,7 @@ struct ProgressLine {
 
     /// Adds one to the count.
     ///
-    /// - Parameter part: The finished part of the work, from 0 to 1; evaluated now and then.
+    /// - Parameter part: The finished part of the work, from 0 to 1; evaluated occasionally.
     mutating func advance(_ part: () -> Double?) {
         count += 1
         guard isShown, count & 0xFF == 0, .now >= next else { return }

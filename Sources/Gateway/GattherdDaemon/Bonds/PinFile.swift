@@ -12,7 +12,7 @@ public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// A file whose first line is the passkey of a device.
 public enum PinFile {
-    /// Reads the passkey, for each pairing anew, so that the file can be replaced.
+    /// Reads the passkey; each pairing reads the file again, so that it can be replaced.
     ///
     /// - Throws: ``PinFileError``, which never contains the content of the file.
     public static func read(_ path: String) throws(PinFileError) -> Passkey {

@@ -19,7 +19,7 @@ public final class DeviceMeter: Sendable {
     /// The payloads rejected since the start.
     public var rejects: UInt64 { rejectCount.load(ordering: .relaxed) }
 
-    /// When the newest reading was received.
+    /// The time of the newest reading.
     public var lastReading: Timestamp? {
         let microseconds = lastMicroseconds.load(ordering: .relaxed)
         return microseconds == 0 ? nil : Timestamp(microseconds: microseconds)
