@@ -226,7 +226,7 @@ import Testing
         #expect(outcome.complaints.contains("run: mkdir -p '/nowhere'"))
     }
 
-    @Test func `JSON has the same findings`() async throws {
+    @Test func `the JSON output has the same findings`() async throws {
         struct Finding: Decodable, Equatable {
             let file: String
             let line: Int?
