@@ -194,7 +194,9 @@ import Testing
         #expect(words?.contains("09 was not heard within 30s: ") == true)
         central.adapter = .name("hci1")
         let message = PeripheralClient.silence(of: address, central).message
-        #expect(message?.contains("was not heard by adapter hci1 within 30s: see that it is on, in reach and") == true)
+        #expect(
+            message?.contains("was not heard by adapter hci1 within 30s: check that it is on, in range and") == true
+        )
         #expect(message?.contains("'gattherd scan'") == true && message?.contains("--adapter") == true)
     }
 }

@@ -193,7 +193,7 @@ import Testing
     @Test(arguments: [
         (
             #"{"ts":"2026-11-21T03:20:05Z","service":"180d","characteristic":"2a37","source":"notify","hex":"16"}"#,
-            ":1: error: the line"
+            ":1: error: the header line must come first"
         ),
         ("{", ":1: error: invalid JSON"),
     ])
