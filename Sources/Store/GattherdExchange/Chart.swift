@@ -1,7 +1,7 @@
 public import GattherdHistory
 public import GattherdModel
 
-/// The course of metrics over one stretch of time, ready to be drawn; its size does not depend on how much there is.
+/// The metrics of one time range, ready to be drawn; the size does not depend on the number of samples.
 public struct Chart {
     /// The numbers of one metric of a device in one column of the chart.
     struct Cell {
@@ -23,9 +23,9 @@ public struct Chart {
     /// One metric of a device in one unit.
     struct Series {
         let name: ChartName
-        /// One for each part of the stretch; `nil` where nothing was measured.
+        /// The cells of the time range; `nil` where nothing was measured.
         private(set) var cells: [Cell?]
-        /// All of it.
+        /// The summary of the whole time range.
         private(set) var total: Cell
 
         init(_ name: ChartName, _ first: Cell, at index: Int, of count: Int) {
@@ -48,9 +48,9 @@ public struct Chart {
     private var found: [ChartName: Series] = [:]
 
     /// - Parameters:
-    ///   - times: What is drawn from the left end to the right one.
-    ///   - step: What a cell stands for.
-    ///   - limit: The most cells that there may be: beyond it several steps share one.
+    ///   - times: The time range from the left end to the right one.
+    ///   - step: The time span of a cell.
+    ///   - limit: The maximum number of cells; beyond it several steps share a cell.
     public init(_ times: Range<Timestamp>, step: Duration, limit: Int) {
         let start = times.lowerBound.microseconds
         let span = max(1, times.upperBound.microseconds &- start)
@@ -61,7 +61,7 @@ public struct Chart {
         count = Int(cells)
     }
 
-    /// The step that fills at most `limit` cells, and a stretch that begins and ends with one.
+    /// Returns a step that fills at most `limit` cells, and a time range that is aligned to it.
     public static func fit(_ times: ClosedRange<Timestamp>, limit: Int) -> (times: Range<Timestamp>, step: Duration) {
         let (first, last) = (drawable(times.lowerBound), drawable(times.upperBound))
         let span = last.microseconds - first.microseconds + 1
@@ -71,12 +71,12 @@ public struct Chart {
         return (start..<end, .microseconds(step))
     }
 
-    /// The nearest instant that an axis can name: what is earlier or later is drawn at the ends.
+    /// Returns the nearest instant that an axis can label; earlier and later ones are drawn at the ends.
     private static func drawable(_ time: Timestamp) -> Timestamp {
         min(max(time, Timestamp.writable.lowerBound), Timestamp.writable.upperBound)
     }
 
-    /// Adds what was measured; what is outside of the stretch goes to its nearest end.
+    /// Adds numbers; those outside of the time range go to the nearest end.
     public mutating func add(_ bucket: HistoryBucket) {
         guard let min = bucket.min.number, let max = bucket.max.number, bucket.mean.isFinite else { return }
         let cell = Cell(n: bucket.n, min: min, max: max, sum: bucket.mean * Double(bucket.n))
@@ -88,15 +88,15 @@ public struct Chart {
         }
     }
 
-    /// True when there is nothing to draw.
+    /// True if there is nothing to draw.
     public var isEmpty: Bool { found.isEmpty }
 
-    /// By device and metric.
+    /// The metrics, ordered by device and name.
     var series: [Series] { found.values.sorted { $0.name < $1.name } }
 }
 
 extension Chart.Series {
-    /// The cells, with the gaps filled that are no longer than the usual distance of two measurements allows.
+    /// The cells; gaps that the usual distance of two measurements explains are filled.
     var course: [Chart.Cell?] {
         let places = cells.indices.filter { cells[$0] != nil }
         let distances = zip(places.dropFirst(), places).map { $0 - $1 }

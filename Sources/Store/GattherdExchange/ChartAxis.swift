@@ -1,17 +1,17 @@
 import GattherdModel
 
-/// The marks of a value axis: round numbers around what was measured.
+/// The marks of a value axis: round numbers around the measured values.
 struct ValueAxis {
     let low: Double
     let high: Double
-    /// From the lowest up.
+    /// The marks in ascending order.
     let marks: [Double]
     private let step: Double
 
     /// - Parameters:
-    ///   - low: The least value.
-    ///   - high: The greatest value.
-    ///   - count: The most steps between marks.
+    ///   - low: The minimum.
+    ///   - high: The maximum.
+    ///   - count: The maximum number of steps between marks.
     init(_ low: Double, _ high: Double, count: Int) {
         let span = high - low
         let isFlat = !(span.isFinite && span > (abs(high) + abs(low)) * 1e-12)
@@ -45,7 +45,7 @@ struct TimeAxis {
 
     /// - Parameters:
     ///   - times: The left and the right end.
-    ///   - count: The most marks that there is room for.
+    ///   - count: The maximum number of marks that fit.
     init(_ times: Range<Timestamp>, count: Int) {
         let (start, end) = (times.lowerBound.microseconds, times.upperBound.microseconds)
         let (length, isBeyond) = end.subtractingReportingOverflow(start)
@@ -77,9 +77,9 @@ struct TimeAxis {
     }
 }
 
-/// Numbers as charts show them.
+/// Number formats of charts.
 enum ChartNumber {
-    /// With as many decimals as tell apart what is `step` apart.
+    /// Formats the number with enough decimals to distinguish values that differ by `step`.
     static func text(_ number: Double, step: Double) -> String {
         var decimals = 0
         var power = 1.0
@@ -95,7 +95,7 @@ enum ChartNumber {
         return (rounded < 0 ? "-" : "") + padded.dropLast(decimals) + point
     }
 
-    /// With about five digits.
+    /// Formats the number with about five digits.
     static func text(_ number: Double) -> String {
         guard number.isNormal else { return "0" }
         var step = 1.0

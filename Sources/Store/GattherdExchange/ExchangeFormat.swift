@@ -1,6 +1,6 @@
 /// The format of exported and imported samples, one line each.
 public enum ExchangeFormat: String, CaseIterable, Sendable {
-    /// JSON lines: keeps all that history knows of a sample.
+    /// JSON lines, with all properties of a sample.
     case json
     /// InfluxDB's line protocol, version 2: a point per sample.
     case line
@@ -21,10 +21,10 @@ public enum ExchangeFormat: String, CaseIterable, Sendable {
     }
 }
 
-/// Why a line cannot be imported: what is wrong, and what to write.
+/// The reason why a line cannot be imported, and its remedy.
 public struct ExchangeError: Error, Hashable, CustomStringConvertible {
     public let description: String
-    /// True when the next lines may complete it.
+    /// True if the next lines may complete the line.
     let isIncomplete: Bool
 
     init(_ description: String, isIncomplete: Bool = false) {

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Reads one line of JSON: an object whose members are not nested.
 ///
-/// RFC 8259; strict, and never traps, whatever the bytes are.
+/// RFC 8259; strict, and never traps on any input.
 struct JSONLineReader {
     private var rest: ArraySlice<UInt8>
 
@@ -130,7 +130,7 @@ struct JSONLineReader {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
     }
 
-    /// Takes `character`, and the space before it.
+    /// Consumes `character` and the space before it.
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
         skipSpace()
         return skip(character)

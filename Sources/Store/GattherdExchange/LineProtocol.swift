@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The words of InfluxDB's line protocol, version 2.
+/// The syntax of InfluxDB's line protocol, version 2.
 enum LineProtocol {
     private static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
     static let inTag: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "=")]
@@ -8,7 +8,7 @@ enum LineProtocol {
     static let escapedComment: [UInt8] = [backslash, UInt8(ascii: "#")]
     private static let backslash = UInt8(ascii: "\\")
 
-    /// A value as it stands after `=`; `nil` when there is no way to write it.
+    /// Formats a value for the text after `=`; `nil` if the protocol cannot represent it.
     static func field(_ value: SampleValue) -> String? {
         switch value {
         case .integer(let number): "\(number)i"
@@ -19,7 +19,7 @@ enum LineProtocol {
         }
     }
 
-    /// Writes a name or a tag's value; a line break, which these cannot have, becomes a space.
+    /// Writes a name or a tag's value; replaces line breaks, which are not allowed there, by spaces.
     static func escape(_ text: String, _ special: Set<UInt8>, to octets: inout [UInt8]) {
         for octet in text.utf8 {
             let written = octet == UInt8(ascii: "\n") ? UInt8(ascii: " ") : octet
@@ -28,7 +28,7 @@ enum LineProtocol {
         }
     }
 
-    /// Writes a measurement, with which the line begins.
+    /// Writes the measurement at the start of a line.
     static func measure(_ name: String, to octets: inout [UInt8]) {
         if name.utf8.first == UInt8(ascii: "#") { octets.append(backslash) }
         escape(name, inMeasurement, to: &octets)
@@ -42,11 +42,11 @@ enum LineProtocol {
     }
 }
 
-/// The units that a time in line protocol may have.
+/// The units of timestamps in line protocol.
 public enum TimePrecision: String, CaseIterable, Sendable {
     case ns, us, ms, s
 
-    /// The instant; `nil` when a microsecond count cannot hold it.
+    /// Returns the instant; `nil` if it overflows a count of microseconds.
     func instant(_ number: Int64) -> Timestamp? {
         let factors: [Self: Int64] = [.us: 1, .ms: 1000, .s: 1_000_000]
         guard let factor = factors[self] else {

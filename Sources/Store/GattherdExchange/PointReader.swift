@@ -10,7 +10,7 @@ struct PointReader {
         rest = line
     }
 
-    /// The samples of a point, one for each field.
+    /// Returns the samples of a point, one for each field.
     static func samples(of line: ArraySlice<UInt8>, _ precision: TimePrecision) throws(ExchangeError) -> [SampleFields]
     {
         var reader = PointReader(line)
@@ -112,7 +112,7 @@ struct PointReader {
         return try Self.string(text)
     }
 
-    /// Steps over the backslash by which ``SampleWriter`` keeps a measurement from being a comment.
+    /// Skips the backslash that ``SampleWriter`` writes so that a measurement is no comment.
     private mutating func skipEscapeOfComment() {
         if rest.starts(with: LineProtocol.escapedComment) { rest.removeFirst() }
     }
@@ -131,7 +131,7 @@ struct PointReader {
         octet == backslash || LineProtocol.inTag.contains(octet)
     }
 
-    /// Swift reads hexadecimal numbers as well, and words for what is not finite.
+    /// Swift also parses hexadecimal numbers and words such as `nan`, which are rejected here.
     private static func mayBeInNumber(_ octet: UInt8) -> Bool {
         switch octet {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
@@ -148,7 +148,7 @@ struct PointReader {
 }
 
 extension SampleFields {
-    /// Tags that history has no place for are not kept.
+    /// Tags without a column in history are ignored.
     fileprivate mutating func set(_ tag: String, to value: String) {
         switch tag {
         case "device": device = value

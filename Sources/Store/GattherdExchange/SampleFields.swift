@@ -18,7 +18,7 @@ struct SampleFields {
     var value: SampleValue?
 }
 
-/// Makes samples of what lines say; series that are the same share one object.
+/// Creates samples from the fields of lines; equal series share one object.
 struct SeriesPool {
     fileprivate struct Key: Hashable {
         let device: String
@@ -34,7 +34,7 @@ struct SeriesPool {
     private let device: String?
     private var known: [Key: HistorySeries] = [:]
 
-    /// - Parameter device: What lines are of that name no device.
+    /// - Parameter device: The device of lines that name none.
     init(device: String?) {
         self.device = device
     }
@@ -100,7 +100,7 @@ extension HistorySeries {
 }
 
 extension SampleValue {
-    /// The value with the replacement character for each NUL, at which C libraries and `length()` of SQL end a text.
+    /// The value with a replacement character for each NUL, at which C libraries and SQL's `length()` end a text.
     fileprivate var withoutNULs: SampleValue {
         guard case .text(let text) = self else { return self }
         return .text(text.withoutNULs)

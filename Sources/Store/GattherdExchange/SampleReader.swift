@@ -1,31 +1,31 @@
 public import GattherdHistory
 
-/// Reads samples that other programs or a history wrote, line by line.
+/// Reads exported samples of a history or of other programs, line by line.
 public struct SampleReader {
-    /// A point whose text has line breaks may be that long: a quotation mark that is missing shows soon.
+    /// The maximum length of a point with line breaks, so that a missing quotation mark is detected soon.
     private static let longest = 4096
 
     private let format: ExchangeFormat
     private let precision: TimePrecision
     private var pool: SeriesPool
-    /// The beginning of a point whose text has line breaks, and in how many lines.
+    /// The beginning of an unfinished point with line breaks, and its number of lines.
     private var begun: (octets: [UInt8], lines: Int)?
 
     /// - Parameters:
-    ///   - format: How the lines are written.
-    ///   - precision: What times in line protocol count.
-    ///   - device: What lines are of that name no device.
+    ///   - format: The format of the lines.
+    ///   - precision: The unit of timestamps in line protocol.
+    ///   - device: The device of lines that name none.
     public init(_ format: ExchangeFormat, precision: TimePrecision = .ns, device: String? = nil) {
         self.format = format
         self.precision = precision
         pool = SeriesPool(device: device)
     }
 
-    /// The samples of one line, without its line break; none for an empty line or a comment.
+    /// Returns the samples of one line, without its line break; none for an empty line or a comment.
     ///
-    /// A text in line protocol may have line breaks: then the last of its lines gives the samples.
+    /// A text in line protocol may have line breaks; the last of its lines then returns the samples.
     ///
-    /// - Throws: ``ExchangeError`` that says what is wrong with it.
+    /// - Throws: ``ExchangeError`` with the fault and its remedy.
     public mutating func rows(of line: ArraySlice<UInt8>) throws(ExchangeError) -> [HistoryRow] {
         switch format {
         case .json:
@@ -39,7 +39,7 @@ public struct SampleReader {
 
     /// Checks that the last line ends its text.
     ///
-    /// - Throws: ``ExchangeError`` when that was the beginning of a text.
+    /// - Throws: ``ExchangeError`` if a text is unfinished.
     public func finish() throws(ExchangeError) {
         guard let begun else { return }
         let start =
@@ -52,7 +52,7 @@ public struct SampleReader {
     }
 
     private mutating func points(_ line: ArraySlice<UInt8>, lines: Int) throws(ExchangeError) -> [HistoryRow] {
-        // Within a text this is part of it, at the end of a point it is part of the line break.
+        // A carriage return within a text belongs to the text; at the end of a point it belongs to the line break.
         let point = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
         guard let first = point.first, first != UInt8(ascii: "#") else { return [] }
         begun = nil

@@ -6,7 +6,7 @@ public struct SampleWriter {
     private let format: ExchangeFormat
     /// The bytes written since the last flush.
     public private(set) var octets: [UInt8] = []
-    /// The reading that is being written, and how many elements of each series it had.
+    /// The current reading, and the number of its elements in each series.
     private var reading: (time: Timestamp, seq: Int64)?
     private var elements: [ObjectIdentifier: Int] = [:]
 
@@ -16,7 +16,7 @@ public struct SampleWriter {
 
     /// Writes a line.
     ///
-    /// - Returns: False when the format has no way to write it: line protocol has none for a value that is not known.
+    /// - Returns: False if the format cannot represent the sample: line protocol has no unknown values.
     public mutating func write(_ row: HistoryRow) -> Bool {
         switch format {
         case .json: return writeJSON(row)
@@ -24,7 +24,7 @@ public struct SampleWriter {
         }
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Removes the written bytes and keeps the memory.
     public mutating func removeAll() {
         octets.removeAll(keepingCapacity: true)
     }
@@ -60,7 +60,7 @@ public struct SampleWriter {
         return true
     }
 
-    /// Tags are in the order that InfluxDB recommends: by name.
+    /// Tags are ordered by name, as InfluxDB recommends.
     private mutating func writePoint(_ row: HistoryRow) -> Bool {
         let series = row.series
         let element = element(row)

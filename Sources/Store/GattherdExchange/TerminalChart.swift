@@ -8,22 +8,22 @@ public struct TerminalChart {
     private let isASCII: Bool
 
     /// - Parameters:
-    ///   - width: The characters of a line.
-    ///   - height: The lines of a chart, without its title and its time axis.
-    ///   - isASCII: For terminals that do not know braille.
+    ///   - width: The number of characters per line.
+    ///   - height: The number of lines per chart, without its title and time axis.
+    ///   - isASCII: True for terminals without Braille characters.
     public init(width: Int, height: Int = 12, isASCII: Bool = false) {
         self.width = min(max(40, width), 1000)
         self.height = min(max(4, height), 200)
         self.isASCII = isASCII
     }
 
-    /// The most cells that can be told apart.
+    /// The maximum number of distinguishable cells.
     public var limit: Int { plotWidth * Self.dots.across }
 
     private var axisWidth: Int { 10 }
     private var plotWidth: Int { width - axisWidth - 2 }
 
-    /// The lines of one drawing below the other, one for each metric.
+    /// The lines of all drawings, one drawing for each metric.
     public func lines(_ chart: Chart) -> [String] {
         chart.series.map { lines($0, chart) }.joined(separator: [""]).map { $0 }
     }
@@ -47,7 +47,7 @@ public struct TerminalChart {
         return series.name.text + "  " + numbers.leftPadded(to: width - series.name.text.count - 2)
     }
 
-    /// The dots of a column go from the least to the greatest value, and on to the mean of the column before.
+    /// The dots of a column reach from the minimum to the maximum, and to the mean of the previous column.
     private func raster(_ series: Chart.Series, _ axis: ValueAxis) -> [String] {
         var canvas = Canvas(width: plotWidth, height: height, dots: Self.dots)
         let course = series.course
@@ -65,7 +65,7 @@ public struct TerminalChart {
         return canvas.rows(isASCII: isASCII)
     }
 
-    /// The row of dots, from the top.
+    /// Returns the row of dots, counted from the top.
     private func row(_ position: Double) -> Int {
         let last = height * Self.dots.down - 1
         return last - Int((position * Double(last)).rounded())

@@ -4,7 +4,7 @@ import GattherdProfiles
 import TestKit
 import Testing
 
-/// Profiles of what devices advertise.
+/// Profiles of advertisements.
 struct AdvertisementTests {
     private static func profile(_ name: String) throws -> any Profile {
         let path = "\(SharedLibrary.root)/Plugins/Standard/\(name).yaml"

@@ -232,7 +232,7 @@ import Testing
     }
 }
 
-/// Says things about BlueZ's objects without being BlueZ.
+/// A process that sends signals of BlueZ's objects without being BlueZ.
 private actor FakeStranger {
     private let connection: DBusConnection
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
@@ -241,7 +241,7 @@ private actor FakeStranger {
         connection = try await .open(.address(address), on: EventLoop(name: "stranger"))
     }
 
-    /// Tells everybody, each by its unique name, so that no match rule is in the way.
+    /// Sends to each client by its unique name, so that no match rule filters the signal.
     func claim(_ path: String) async throws {
         let bus = "org.freedesktop.DBus"
         let names = try await connection.call(bus, "/", bus, "ListNames", timeout: .seconds(20)).first?.strings ?? []

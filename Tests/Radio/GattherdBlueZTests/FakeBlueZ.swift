@@ -58,7 +58,7 @@ actor FakeBlueZ {
         on(member) { fake, call in fake.held.append(call) }
     }
 
-    /// Answers what hangs.
+    /// Replies to the held calls.
     func release(_ values: DBusValue...) throws {
         for call in held { try call.reply(values) }
         held.removeAll()
@@ -68,7 +68,7 @@ actor FakeBlueZ {
         for await calls in calls.watch() where calls.filter({ $0 == member }).count >= times { return }
     }
 
-    /// When this returns, the bus has passed on what was told.
+    /// Returns when the bus has delivered the signals.
     func makeRoundTrip() async {
         _ = try? await connection.nameOwner("org.bluez")
     }
@@ -98,7 +98,7 @@ actor FakeBlueZ {
         set(Self.device, "org.bluez.Device1", properties, invalidated: invalidated)
     }
 
-    /// Changes a property that nobody is told of.
+    /// Changes a property without a signal.
     func setSilently(_ path: String, _ interface: String, _ name: String, _ value: DBusValue) {
         objects[path]?[interface]?[name] = value
     }
@@ -120,7 +120,7 @@ actor FakeBlueZ {
         setDevice(["Connected": .boolean(isConnected), "ServicesResolved": .boolean(isConnected)])
     }
 
-    /// Says why the link has ended, as BlueZ does from 5.83 on.
+    /// Signals the reason of the link's end, as BlueZ does from 5.83 on.
     func explainEnd(_ reason: String) {
         emit(Self.device, "org.bluez.Device1", "Disconnected", [.string(reason), .string("")])
     }
@@ -204,7 +204,7 @@ actor FakeBlueZ {
         }
     }
 
-    /// BlueZ tells the value of a read as if it were a notification, then answers.
+    /// Signals the value of a read like a notification, then replies, as BlueZ does.
     func readValue(_ octets: [UInt8], _ call: DBusMethodCall) throws {
         notify(octets, at: call.path)
         try call.reply(.bytes(octets))

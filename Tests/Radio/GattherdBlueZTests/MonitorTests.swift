@@ -6,7 +6,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// Advertisements that bluetoothd tells of without a scan.
+/// Advertisements that bluetoothd reports without a scan.
 @Suite(.timeLimit(.minutes(1))) struct MonitorTests {
     private final class Sink: AdvertisementSink {
         let heard = LatestValue<[HeardAdvertisement]>([])
@@ -40,7 +40,7 @@ import Testing
         await fake.add(FakeBlueZ.adapter, Self.manager, ["SupportedMonitorTypes": .strings(["or_patterns"])])
     }
 
-    /// Calls what was registered, as bluetoothd does.
+    /// Calls the registered monitor, as bluetoothd does.
     private func ask(
         _ fake: FakeBlueZ,
         _ below: String,

@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdBlueZ
 
-/// Signals as bluetoothd sends them, and what is delivered of them.
+/// Signals in bluetoothd's order, and the values delivered from them.
 @Suite struct NotificationFilterTests {
     /// The messages of bluetoothd, in order.
     private enum Message {
@@ -23,7 +23,7 @@ import Testing
     private struct Row: CustomTestStringConvertible {
         let testDescription: String
         var isReadable = false
-        /// True if nobody had notifications when we started ours.
+        /// True if no client had notifications before ours.
         var isAlone = true
         let messages: [Message]
         let notified: [UInt8]

@@ -39,7 +39,7 @@ struct PairingStage {
         await fake.on("RequestDefaultAgent") { _, call in try call.reply() }
     }
 
-    /// Asks an agent, the newest unless told otherwise.
+    /// Calls an agent, the newest by default.
     func ask(
         _ member: String,
         _ more: DBusValue...,
@@ -52,7 +52,7 @@ struct PairingStage {
     }
 }
 
-/// Accepts what Just Works accepts, and keeps what it was asked.
+/// A delegate that responds like Just Works and records the requests.
 final class AcceptingDelegate: PairingDelegate {
     let asked = Locked<[PairingRequest]>([])
 

@@ -79,7 +79,7 @@ import Testing
         try result.get()
     }
 
-    /// A socket holds 278 notifications: fewer arrive even if nobody reads meanwhile.
+    /// A socket holds 278 notifications: fewer all arrive even without a reader.
     @Test(arguments: [(NotificationPath.signals, 1000), (.socket, 250)])
     func `every notification arrives once, in order`(path: NotificationPath, count: Int) async throws {
         try await run { simulated in

@@ -88,7 +88,7 @@ struct EventReader: Sendable {
 
     var hasLostBlueZ: Bool { seen.contains { if case .unavailable = $0 { true } else { false } } }
 
-    /// Reads on until `matches` says yes.
+    /// Reads events until `matches` returns true.
     @discardableResult
     func next(where matches: (CentralEvent) -> Bool) async throws -> CentralEvent {
         for await event in events {
@@ -125,7 +125,7 @@ extension Result where Failure == BluetoothError {
     }
 }
 
-/// Keeps what it gets.
+/// A sink that records the values.
 final class RecordingSink: NotificationSink {
     struct Value: Hashable, Sendable {
         let octets: [UInt8]

@@ -3,7 +3,7 @@ import GattherdBluetooth
 import GattherdDBus
 import Testing
 
-/// Subscriptions that are given up while bluetoothd discovers a GATT table again.
+/// Subscriptions that end while bluetoothd discovers a GATT table again.
 @Suite(.timeLimit(.minutes(1))) struct TableChangeTests {
     private static let token = SubscriptionToken(1)
 

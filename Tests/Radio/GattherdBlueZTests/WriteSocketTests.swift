@@ -48,7 +48,7 @@ import Testing
         for await outcome in outcomes {
             seen.append(outcome)
             guard outcome == .full else { continue }
-            // Linux says that there is room when most of it is.
+            // Linux reports room when most of the buffer is free.
             #expect(seen.dropLast().allSatisfy { _ in pair.receive() == [1] })
         }
         #expect(seen.drop { $0 == .sent } == [.full, .sent, .closed])

@@ -98,7 +98,7 @@ extension Result where Failure == BluetoothError {
 }
 
 extension BufferedSequence where Element == ConnectionStateChange {
-    /// Reads on until a change says `state`.
+    /// Reads changes until one has `state`.
     @discardableResult
     func wait(for state: ConnectionState) async -> ConnectionStateChange? {
         for await change in self where change.state == state { return change }

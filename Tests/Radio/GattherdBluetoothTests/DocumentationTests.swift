@@ -15,7 +15,7 @@ import Testing
 
     static let pages = files(in: catalog, ".md") + [root.appending(path: "README.md")]
 
-    /// The lines without what stands before and after them, and without empty ones.
+    /// The trimmed lines, without empty ones.
     private func lines(_ text: some StringProtocol) -> [Substring] {
         text.split(separator: "\n").map { line in
             line.drop { $0 == " " }

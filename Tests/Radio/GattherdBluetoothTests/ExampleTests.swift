@@ -5,7 +5,7 @@ import Testing
 
 @testable import BluetoothExamples
 
-/// The programs of the documentation do what it says.
+/// The example programs of the documentation.
 @Suite(.timeLimit(.minutes(2))) struct ExampleTests {
     private static let scenario = """
         timing: {disconnect: 10ms}

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdModel
 import GattherdSync
 
-/// A Bluetooth that does what the test says: one adapter, any peripherals, no time passes by itself.
+/// A scripted backend with one adapter and any peripherals; no time passes by itself.
 final class FakeBackend: ClientBackend {
     static let adapter = BluetoothAddress(value: 0x00005E_005300)
     static let strap = PeripheralID(adapter: adapter, address: BluetoothAddress(value: 0xC0FFEE_000001))
@@ -38,7 +38,7 @@ final class FakeBackend: ClientBackend {
         setPowered(isPowered)
     }
 
-    // MARK: - What the test says
+    // MARK: - Scripting
 
     func say(_ event: CentralEvent) { tell.yield(event) }
 
@@ -61,7 +61,7 @@ final class FakeBackend: ClientBackend {
         tellStatus(id, change)
     }
 
-    /// The link ends, and the platform says why.
+    /// Ends the link with a reason.
     func drop(_ id: PeripheralID, _ reason: DisconnectReason = .remote) {
         setConnected(id, false)
         tell.yield(.linkEnded(id, reason))

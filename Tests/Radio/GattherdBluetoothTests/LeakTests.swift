@@ -66,7 +66,7 @@ import Testing
         for try await _ in first.prefix(1) {}
         _ = try await peripheral.readValue(for: 0xFFF1)
         try await peripheral.write([1] as [UInt8], to: 0xFFF1, type: .withoutResponse)
-        // What is still under way when the link ends must go with it.
+        // Pending operations must end with the link.
         async let late = outcome { try await peripheral.readValue(for: 0xFFF1) }
         if number.isMultiple(of: 2) {
             try await simulator.perform(.drop(name))
@@ -101,7 +101,7 @@ import Testing
             try await cycles(0..<2, central, simulator)
             let before = try await Traces(central, observer)
             try await cycles(0..<20, central, simulator)
-            // What nobody waits for ends a moment later.
+            // Background work ends a moment later.
             var after = try await Traces(central, observer)
             for _ in 0..<100 where after != before {
                 try await Task.sleep(for: .milliseconds(50))

@@ -8,7 +8,7 @@ import Testing
     private static let strap = FakeBackend.strap
     private static let dial = FakeBackend.dial
 
-    /// Collects what a scan hears until it has heard `count`.
+    /// Collects the first `count` advertisements of a scan.
     private func hear(_ scan: Scan, _ count: Int) async throws -> [Advertisement] {
         var heard: [Advertisement] = []
         for try await advertisement in scan.prefix(count) { heard.append(advertisement) }

@@ -15,7 +15,7 @@ private struct Seen: Hashable, Sendable {
     private static let interface = "org.bluez.GattCharacteristic1"
     private static let path = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01/service0001/char0002"
 
-    /// Sends signals over a real bus and gives what a handler saw of each.
+    /// Sends signals over a real bus and returns a handler's view of each.
     private func observe(_ signals: [(path: String, member: String, arguments: [DBusValue])]) async throws -> [Seen] {
         let bus = try PrivateBus()
         let loop = EventLoop(name: "test")

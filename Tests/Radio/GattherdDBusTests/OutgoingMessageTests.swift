@@ -33,7 +33,7 @@ import Testing
         return try message.octets(serial: 7)
     }
 
-    /// Reads all of a message, and says what was found.
+    /// Parses a whole message and describes it.
     @discardableResult
     private static func read(_ octets: [UInt8]) throws -> (path: String, value: [UInt8]?, arguments: [DBusValue]) {
         try unsafe octets.withUnsafeBytes { octets in
@@ -230,7 +230,7 @@ import Testing
 }
 
 extension DBusDescriptor {
-    /// The end to read from; nobody has the other.
+    /// The read end; the write end is closed.
     fileprivate convenience init?(ofNewPipe: Void) {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else { return nil }
@@ -238,7 +238,7 @@ extension DBusDescriptor {
         self.init(owning: ends[0])
     }
 
-    /// Tells its file from all others that are open.
+    /// The identity of the open file.
     fileprivate var inode: UInt {
         var status = stat()
         unsafe fstat(rawValue, &status)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GattherdDBus
 
-/// When a busy connection is read next.
+/// The read schedule of a busy connection.
 struct ReadPacingTests {
     private let start = SuspendingClock.now
     private let longest = Duration.milliseconds(100)

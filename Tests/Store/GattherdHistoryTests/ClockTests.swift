@@ -7,7 +7,7 @@ import Testing
 
 @testable import GattherdHistory
 
-/// A machine whose wall clock is wrong by what a test says; what is right is ``epoch`` plus the uptime.
+/// A machine with a scripted error of the wall clock; the true time is ``epoch`` plus the uptime.
 private final class Machine: Sendable {
     static let epoch = Fixture.epoch.microseconds
     private static let second: Int64 = 1_000_000
@@ -45,11 +45,11 @@ private final class Machine: Sendable {
     func pass(_ seconds: Int64) { state.withLock { $0.passed += seconds * Self.second } }
     /// Sets the wall clock.
     func step(toError seconds: Int64) { state.withLock { $0.error = seconds * Self.second } }
-    /// An NTP client sets it right, and says so.
+    /// Sets the clock to the true time, synchronised by NTP.
     func synchronise() {
         synchronise(toError: 0)
     }
-    /// An NTP client sets it as a server says that lies.
+    /// Sets the clock to a wrong time, synchronised by a false NTP server.
     func synchronise(toError seconds: Int64) {
         state.withLock { ($0.error, $0.isSynchronised) = (seconds * Self.second, true) }
     }
@@ -104,12 +104,12 @@ struct ClockTests {
         return try connection.integer("SELECT count(*) FROM (\(sql))")
     }
 
-    /// Samples whose time is not what it should be.
+    /// The samples with a wrong time.
     private func wrong() throws(StoreFault) -> Int64 {
         try count("SELECT 1 FROM history WHERE ts <> value")
     }
 
-    /// `seq` tells the order in which they came, and summaries are what the samples are.
+    /// Expects `seq` to follow the order of arrival, and the summaries to equal the samples.
     private func expectOrder(_ location: SourceLocation = #_sourceLocation) throws {
         let before = "SELECT value, lag(value) OVER (ORDER BY seq) AS before FROM history"
         #expect(try count("SELECT 1 FROM (\(before)) WHERE value < before") == 0, sourceLocation: location)

@@ -26,7 +26,7 @@ import Testing
         ClockTrust(reading, boot: boot, saved: mark, earliest: Self.start * 1_000_000, isEmpty: false)
     }
 
-    /// Looks once a minute, as a running daemon does.
+    /// Checks the clock once a minute, as a running daemon does.
     private func run(_ trust: inout ClockTrust, lead: Int64, _ seconds: Range<Int64>, synchronised: Bool = true) {
         for uptime in stride(from: seconds.lowerBound, through: seconds.upperBound, by: 60) {
             trust.observe(Self.reading(uptime + lead, uptime, synchronised: synchronised))

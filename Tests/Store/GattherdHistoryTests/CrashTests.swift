@@ -61,7 +61,7 @@ struct CrashTests {
     }
 }
 
-/// Appends the whole numbers, delivers them, and says so in a file that a kill leaves as it is.
+/// Appends the whole numbers, delivers them, and records that in a file that survives a kill.
 private struct CrashingWriter {
     let path: String
     let witness: String

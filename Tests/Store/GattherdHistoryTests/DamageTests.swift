@@ -68,7 +68,7 @@ struct DamageTests {
         #expect(compaction?.kind == .damaged)
     }
 
-    /// Gives the cells of some pages in the middle nonsense for their sizes and pages.
+    /// Overwrites the cell sizes and page numbers of some pages in the middle.
     private func breakPages() throws {
         var octets = try Data(contentsOf: URL(filePath: folder.database))
         var random = SplitMix(state: 3)

@@ -129,7 +129,7 @@ struct FaultTests {
         #expect(HistoryFileProblem(path: folder.database) == nil)
     }
 
-    /// The damaged files, without what belongs to them.
+    /// The damaged databases, without their other files.
     private func setAside() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path)
             .filter { $0.contains(".corrupt-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }

@@ -222,7 +222,7 @@ struct TroubleTests {
 }
 
 extension ReadingHistory {
-    /// Tells one opening of the file from another.
+    /// The identity of one opening of the file.
     fileprivate var connection: ObjectIdentifier? { file.map { ObjectIdentifier($0.connection) } }
 
     fileprivate func tidyUp() throws(StoreFault) {

@@ -33,7 +33,7 @@ struct RetentionTests {
         Int(try file.connection.integer("SELECT sum(last - first + 1) FROM outbox"))
     }
 
-    /// Does all that is due at `now`, and checks that no step does much.
+    /// Runs all work that is due at `now`, and checks that each step is short.
     private func upkeep(_ file: HistoryFile, at now: Timestamp? = nil) throws {
         if let now { try file.beginPass(at: now) }
         file.checkpointIfDue()

@@ -15,12 +15,12 @@ import Testing
             let answered = try #require(diary.firstReply("Connect", at: strap.path))
             let resolved = try #require(diary.firstIndex(of: "ServicesResolved", true, at: strap.path))
             #expect(answered < resolved)
-            // bluetoothd 5.66 now and then says nothing of Connected; later it never does.
+            // bluetoothd 5.66 sometimes omits the signal of Connected, but never sends it after the reply.
             #expect(diary.firstIndex(of: "Connected", true, at: strap.path) ?? 0 < answered)
             #expect(try await strap.isTrue("Connected"))
             #expect(diary[resolved].value("UUIDs", of: strap.path) != nil, "in the same signal")
             let measurement = try await strap.characteristic("2a37").path
-            // bluetoothd 5.66 tells of the objects before, too, unless it is in a hurry.
+            // bluetoothd 5.66 signals the objects before, too, unless it is busy.
             let areBefore = [Sight](diary[..<resolved]).added.contains(measurement)
             #expect(areBefore || StackKind.current == .real)
         }

@@ -3,7 +3,7 @@ import GattherdDBus
 import TestKit
 import Testing
 
-/// When objects come and go, and what they are called.
+/// The creation, removal and paths of objects.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ObjectTests {
     private static let beacon = Neighbourhood.Entry(
         "custom",
@@ -69,7 +69,7 @@ import Testing
             #expect(!uuids.contains { $0.hasPrefix("0000180f") })
             let rate = try await strap.characteristic("2a37")
             try await scene.client.see { diary in
-                // In either order: bluetoothd tells what is new when it has nothing else to do.
+                // In either order: bluetoothd signals new objects when it is idle.
                 diary.contains { if case .added(rate.path, _) = $0 { true } else { false } }
                     && diary.contains { if case .removed(before, _) = $0 { true } else { false } }
             }

@@ -9,7 +9,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-/// gattherd's own client of org.bluez, running, with what it tells.
+/// gattherd's own client of org.bluez, running, with its events.
 struct OurClient: Sendable {
     let central: BlueZCentral
     private let told = Locked<[CentralEvent]>([])
@@ -43,7 +43,7 @@ struct OurClient: Sendable {
     /// Removes the events so far.
     func forget() { told.withLock { $0.removeAll() } }
 
-    /// Leaves the bus and comes back as somebody new.
+    /// Leaves the bus and returns under a new unique name.
     func renewSession() async throws {
         forget()
         await central.renewSession()

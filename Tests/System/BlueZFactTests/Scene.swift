@@ -69,7 +69,7 @@ struct Scene {
 
     var names: [String] { neighbourhood.devices.map(\.name) }
 
-    /// Gives an order to the peripherals or their stack.
+    /// Sends an order to the peripherals or their stack.
     func order(_ words: String...) async throws {
         try await stack.order(words)
     }

@@ -37,7 +37,7 @@ import Testing
         #expect(try await states(gateway) == ["failing NULL", "recovered 0"])
     }
 
-    /// The whole story, with what is waited for while the disk is full.
+    /// Runs the whole scenario of a full disk.
     private func withFullDisk(
         _ disk: SmallFileSystem,
         _ gateway: Gateway,

@@ -4,7 +4,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// The daemon when nobody reads its log.
+/// The daemon without a reader of its log.
 @Suite(.timeLimit(.minutes(2))) struct StalledLogTests {
     /// A pipe in which there is no room.
     private final class FullPipe {

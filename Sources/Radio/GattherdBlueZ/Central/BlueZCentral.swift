@@ -74,7 +74,7 @@ public actor BlueZCentral: ClientBackend {
     var isLoaded = false
     /// True if bluetoothd sent anything since the last liveness check.
     var hasReceived = false
-    /// The liveness check under way; concurrent callers share its result.
+    /// The current liveness check; concurrent callers share its result.
     var livenessCheck: Task<Bool, Never>?
     /// The requests to load the objects and to register monitors.
     var refreshRequests: AsyncStream<Void>.Continuation?

@@ -117,7 +117,7 @@ final class SignalSequencer {
         }
     }
 
-    /// Ends the run if there was no answer: nothing more is known, and values must not wait for ever.
+    /// Ends the run if there was no answer, because values must not wait forever.
     private func probed(_ outcome: Result<[DBusValue], DBusError>) {
         isProbing = false
         let isUnanswered = [DBusError.timeoutName, DBusError.disconnectedName]

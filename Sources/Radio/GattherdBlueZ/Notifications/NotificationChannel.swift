@@ -23,7 +23,7 @@ final class NotificationChannel {
     /// The number of our unanswered reads of the characteristic.
     var openReads = 0
     private var filter: NotificationFilter
-    /// The number of gaps at which nobody had notifications, just before ours were started.
+    /// The number of gaps just before our `StartNotify`, if no client had notifications then.
     private var gapsWhenQuiet: UInt64?
     /// True while a decision about values without proof is scheduled.
     private var awaitsDecision = false
@@ -45,7 +45,7 @@ final class NotificationChannel {
         subscribers.removeAll { $0.token == token }
     }
 
-    /// Records, just before `StartNotify`, that nobody had notifications at this number of gaps; `nil` if somebody had.
+    /// Records the number of gaps just before `StartNotify` if no client has notifications; else `nil`.
     func recordQuiet(at gaps: UInt64?) {
         gapsWhenQuiet = gaps
     }

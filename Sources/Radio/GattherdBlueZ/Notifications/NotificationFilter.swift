@@ -111,7 +111,7 @@ struct NotificationFilter {
         return decideIfProven()
     }
 
-    /// Ends everything that waits, by what is known.
+    /// Decides about all waiting values by the current evidence.
     mutating func flush() -> [Delivery] {
         endRun(isAnswered: false) + decide()
     }
@@ -129,7 +129,7 @@ struct NotificationFilter {
 
     // MARK: - Proof
 
-    /// True if what is known of the number of copies explains the run; a run of one signal is proof by itself.
+    /// True if the known number of copies explains the run; a run of one signal is proof by itself.
     private mutating func explains(_ run: Run) -> Bool {
         let isEcho = run.isAnswered && run.count % copies == 1 % copies
         if run.count == 1 {

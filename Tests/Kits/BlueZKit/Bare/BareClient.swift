@@ -2,7 +2,7 @@ public import GattherdDBus
 import GattherdSync
 import TestKit
 
-/// A client of org.bluez by bare D-Bus, which knows nothing of gattherd, and a diary of what it was told.
+/// A client of org.bluez by bare D-Bus, independent of gattherd, with a diary of the received messages.
 public final class BareClient: Sendable {
     private let loop = EventLoop(name: "bare")
     private let connection: DBusConnection
