@@ -5,7 +5,7 @@ public import GattherdSync
 
 /// The whole daemon, composed of the given parts.
 public struct Gateway: Sendable {
-    public let herd: Supervisor
+    public let supervisor: Supervisor
     public let intake: Intake
     public let recorder: EventRecorder
     private let ingest: Ingest
@@ -56,7 +56,7 @@ public struct Gateway: Sendable {
             recorder: recorder,
             log: log
         )
-        herd = Supervisor(
+        supervisor = Supervisor(
             devices: devices,
             profiles: profiles,
             central: central,
@@ -72,7 +72,7 @@ public struct Gateway: Sendable {
 
     /// Returns when every loop has run once more: supervisor, Bluetooth, ingest and delivery.
     public func pulse() async {
-        await herd.pulse()
+        await supervisor.pulse()
         await central.pulse()
         await ingest.pulse()
         await deliverer?.pulse()
@@ -91,14 +91,14 @@ public struct Gateway: Sendable {
         async let delivering: Void? = deliverer?.run()
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
         async let ingesting: Void = ingest.run()
-        async let herding: Void = herd.run()
+        async let supervising: Void = supervisor.run()
         async let serving: Void = central.run()
         await stopped()
         log(.notice, "stopping")
         // Before the subscriptions end: messages still in the bus would be lost with them.
         await central.catchUp(within: Self.catchUpLimit)
-        herd.stop()
-        await herding
+        supervisor.stop()
+        await supervising
         await central.close()
         await serving
         intake.finish()

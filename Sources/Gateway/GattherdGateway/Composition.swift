@@ -73,7 +73,7 @@ package struct Composition: Sendable {
             now: { SystemClock.now }
         )
         let state = Locked(ReloadState())
-        let supervisor = gateway.herd
+        let supervisor = gateway.supervisor
         let reporter = StatusReporter(running, gateway, delivery, history, state, started: started)
         let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)

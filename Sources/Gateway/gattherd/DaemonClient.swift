@@ -51,7 +51,7 @@ struct DaemonClient {
         guard let error = errors.first else { return }
         let first = error.description.split(separator: "\n").first ?? ""
         let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
-        Terminal.complain(
+        Terminal.printError(
             """
             gattherd: the configuration is wrong, and the daemon keeps the last valid one; a restart would fail
             \(Terminal.harmless(String(first)))\(more)

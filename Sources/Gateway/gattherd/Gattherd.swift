@@ -23,7 +23,7 @@ enum Gattherd {
         do throws(CommandFailure) {
             try await run(words)
         } catch {
-            if let message = error.message { Terminal.complain(message) }
+            if let message = error.message { Terminal.printError(message) }
             exit(error.code.rawValue)
         }
     }

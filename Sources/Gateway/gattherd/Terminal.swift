@@ -16,14 +16,14 @@ enum Terminal {
     }
 
     /// Writes lines to standard error; a terminal gets no control characters.
-    static func complain(_ text: String) {
+    static func printError(_ text: String) {
         let lines = text.hasSuffix("\n") ? text : text + "\n"
         write(isatty(STDERR_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDERR_FILENO)
     }
 
     /// Writes a line to standard error; gives up after a second if nobody reads it.
-    static func complainBriefly(_ text: String) async {
-        await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { complain(text) } }
+    static func printErrorBriefly(_ text: String) async {
+        await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { printError(text) } }
     }
 
     /// Writes all of `text`; ends the program if the reader has closed the pipe, as filters do.

@@ -25,7 +25,7 @@ struct DeliveryLogger {
     private var loggedAt: [Subject: Duration] = [:]
 
     /// True at most once a minute for each subject.
-    mutating func mayTell(of subject: Subject, at now: Duration) -> Bool {
+    mutating func mayLog(of subject: Subject, at now: Duration) -> Bool {
         loggedAt = loggedAt.filter { now < $0.value + Self.pause }
         guard loggedAt[subject] == nil else { return false }
         loggedAt[subject] = now
@@ -44,21 +44,21 @@ struct DeliveryLogger {
 }
 
 extension MQTTDelivery {
-    func narrate(_ remark: DeliveryMachine.Remark) {
-        switch remark {
+    func logReport(_ report: DeliveryMachine.Report) {
+        switch report {
         case .connected:
-            narrator.connected()
+            deliveryLogger.connected()
             record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
             log(
                 .notice,
                 "connected to the broker",
                 [.init("mqtt.host", settings.host), .init("mqtt.port", settings.port)]
             )
-        case .disconnected(let fault, let delay): narrate(fault, retryAfter: delay)
+        case .disconnected(let fault, let delay): logReport(fault, retryAfter: delay)
         case .skipped(let reading, let detail):
             counters.refused.add()
             let topic = topics.reading(reading.device, reading.stream)
-            guard refusals[topic] == nil, narrator.mayTell(of: .skipped, at: now) else { return }
+            guard refusals[topic] == nil, deliveryLogger.mayLog(of: .skipped, at: now) else { return }
             record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
             log(
                 .error,
@@ -67,7 +67,7 @@ extension MQTTDelivery {
             )
         case .unacknowledged(let reading): omitted(reading)
         case .busy(let detail):
-            guard narrator.mayTell(of: .busy, at: now) else { return }
+            guard deliveryLogger.mayLog(of: .busy, at: now) else { return }
             record(["state": .text("busy"), "error": .text(detail)])
             log(.warning, "the broker does not accept readings for now", [.init("mqtt.reason", detail)])
         case .awaitingSubscribers(let reading):
@@ -82,7 +82,7 @@ extension MQTTDelivery {
 
     /// Logs that the broker refused a state, a response or an event.
     func narrateRefusal(_ reason: MQTTReason) {
-        guard narrator.mayTell(of: .refusedState, at: now) else { return }
+        guard deliveryLogger.mayLog(of: .refusedState, at: now) else { return }
         log(
             .error,
             "the broker refuses messages other than readings; allow the MQTT user all of the gateway's topics",
@@ -91,8 +91,8 @@ extension MQTTDelivery {
     }
 
     /// Logs that the broker refused a subscription.
-    func narrateDeafness(_ filter: String) {
-        guard narrator.mayTell(of: .refusedSubscription(filter), at: now) else { return }
+    func logRefusedSubscription(_ filter: String) {
+        guard deliveryLogger.mayLog(of: .refusedSubscription(filter), at: now) else { return }
         if filter == topics.sets || filter == topics.requests {
             log(
                 .error,
@@ -108,8 +108,8 @@ extension MQTTDelivery {
         }
     }
 
-    private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {
-        let isNew = narrator.isNew(fault)
+    private func logReport(_ fault: BrokerFault, retryAfter delay: Duration) {
+        let isNew = deliveryLogger.isNew(fault)
         if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
         let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
         log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])

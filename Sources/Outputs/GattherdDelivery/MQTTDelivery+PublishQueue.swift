@@ -179,7 +179,7 @@ extension MQTTDelivery {
     /// Drops a response for lack of room: the broker accepts no messages, or too many requests arrived.
     private func drop(_ answer: MQTTResponse) {
         counters.answersDropped.add()
-        guard narrator.mayTell(of: .answers, at: now) else { return }
+        guard deliveryLogger.mayLog(of: .answers, at: now) else { return }
         record(["state": .text("answers_dropped"), "topic": .text(answer.topic)])
         log(
             .error,
@@ -268,7 +268,7 @@ extension MQTTDelivery {
             name = topics.event
         }
         let isForGood = if case .refused = error.verdict { true } else { false }
-        let level: LogLevel = isForGood && narrator.mayTell(of: .unpublished, at: now) ? .warning : .debug
+        let level: LogLevel = isForGood && deliveryLogger.mayLog(of: .unpublished, at: now) ? .warning : .debug
         log(level, "a message could not be published", [.init("mqtt.message", name), .init("mqtt.error", error)])
     }
 

@@ -47,7 +47,7 @@ extension MQTTDelivery {
     }
 
     private func logFailed(_ operation: DeliveryMachine.LogOperation, _ fault: StoreFault) {
-        if narrator.mayTell(of: .log, at: now) {
+        if deliveryLogger.mayLog(of: .log, at: now) {
             log(
                 .warning,
                 "delivery cannot use the journal",

@@ -9,7 +9,7 @@ extension MQTTDelivery {
     /// Records an answered packet; the broker has accepted all packets before it.
     func accepted(_ identifier: UInt16, isAccepted: Bool = true) {
         let wasCautious = refusals.isCautious
-        for topic in refusals.acknowledged(identifier, isAccepted: isAccepted) { narrateReturn(of: topic) }
+        for topic in refusals.acknowledged(identifier, isAccepted: isAccepted) { logReturn(of: topic) }
         if wasCautious, !refusals.isCautious { endCaution() }
     }
 
@@ -19,7 +19,7 @@ extension MQTTDelivery {
         switch refusals.sessionEnded(reason, at: now) {
         case .setAside(let topic): setAside(topic)
         case .chosenTopic: suspendChosenTopics(reason)
-        case .brokerAcceptsNothing: narrateFaultyBroker(reason)
+        case .brokerAcceptsNothing: logFaultyBroker(reason)
         case nil: break
         }
     }
@@ -48,8 +48,8 @@ extension MQTTDelivery {
 
     var areChosenTopicsRefused: Bool { chosenTopicsRefusedUntil.map { now < $0 } ?? false }
 
-    private func narrateFaultyBroker(_ reason: String) {
-        guard narrator.mayTell(of: .faultyBroker, at: now) else { return }
+    private func logFaultyBroker(_ reason: String) {
+        guard deliveryLogger.mayLog(of: .faultyBroker, at: now) else { return }
         record(["state": .text("accepts_nothing"), "error": .text(reason)])
         log(.error, "the broker accepts no message; check the broker", [.init("mqtt.reason", reason)])
     }
@@ -72,7 +72,7 @@ extension MQTTDelivery {
         )
     }
 
-    private func narrateReturn(of topic: String) {
+    private func logReturn(of topic: String) {
         report()
         record([
             "state": .text("topic_accepted"), "topic": .text(topic), "device": topics.device(topic).map { .text($0) },

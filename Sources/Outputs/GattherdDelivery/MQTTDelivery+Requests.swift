@@ -25,7 +25,7 @@ extension MQTTDelivery {
     private func refuse(_ message: BrokerMessage, _ request: Topics.Request) {
         counters.misnamedRequests.add()
         let topic = message.topic.cut(toBytes: 200)
-        if narrator.mayTell(of: .misnamedRequest, at: now) {
+        if deliveryLogger.mayLog(of: .misnamedRequest, at: now) {
             let advice = "names are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'"
             log(.warning, "a request is refused for its topic", [.init("mqtt.topic", topic), .init("advice", advice)])
         }
@@ -37,7 +37,7 @@ extension MQTTDelivery {
     /// Ignores a retained set: its sender may be gone, and each reconnect would repeat it.
     private func ignore(_ message: BrokerMessage) {
         counters.retainedRequestsIgnored.add()
-        if narrator.mayTell(of: .retainedRequest, at: now) {
+        if deliveryLogger.mayLog(of: .retainedRequest, at: now) {
             log(
                 .warning,
                 "a retained request is ignored; publish it without retain",

@@ -138,7 +138,7 @@ extension MQTTDelivery {
             case .subscribed(let identifier, let reason):
                 let packet = link.others.remove(identifier)
                 accepted(identifier)
-                if let filter = packet?.topic, reason.isFailure { narrateDeafness(filter) }
+                if let filter = packet?.topic, reason.isFailure { logRefusedSubscription(filter) }
             case .unsubscribed(let identifier): _ = link.others.remove(identifier)
             case .message(let message): receive(message)
             }

@@ -77,7 +77,7 @@ public actor MQTTDelivery {
     var isRetainedWillRefused = false
     /// The index of the broker's address to try next.
     var nextAddress = 0
-    var narrator = DeliveryLogger()
+    var deliveryLogger = DeliveryLogger()
     private var events: [DeliveryMachine.Event] = []
     private var isStepping = false
     private var timer: (timer: LoopTimer, deadline: Duration)?
@@ -190,7 +190,7 @@ public actor MQTTDelivery {
         case .publish(let session, let readings, let again): publish(readings, again: again, session: session)
         case .sayFarewell: sayFarewell()
         case .close(let session): close(session)
-        case .report(let remark): narrate(remark)
+        case .report(let report): logReport(report)
         case .finish:
             isFinished = true
             counters.answersDropped.add(UInt64(outbox.responses.messageCount))
@@ -219,7 +219,7 @@ public actor MQTTDelivery {
     func report() {
         var status = DeliveryStatus()
         status.session = machine.state
-        status.lastError = narrator.lastFault?.detail
+        status.lastError = deliveryLogger.lastFault?.detail
         status.cursor = machine.cursor
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight

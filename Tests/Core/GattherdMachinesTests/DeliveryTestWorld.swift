@@ -18,7 +18,7 @@ struct DeliveryTestWorld {
     var isWanted: @Sendable (Int64) -> Bool = { _ in true }
     /// Readings that reached the broker, by session.
     var sessions: [[Int64]] = []
-    var remarks: [DeliveryMachine.Remark] = []
+    var remarks: [DeliveryMachine.Report] = []
     var republished = 0
     var saves = 0
     var isFinished = false

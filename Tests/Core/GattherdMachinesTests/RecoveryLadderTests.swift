@@ -2,19 +2,19 @@ import GattherdMachines
 import Testing
 
 @Suite struct RecoveryLadderTests {
-    private let listening = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: false, hasSessions: false)
-    private let idle = RecoveryLadder.Surroundings(isListeningSince: nil, hasLinks: false, hasSessions: false)
+    private let listening = RecoveryLadder.Conditions(isListeningSince: .zero, hasLinks: false, hasSessions: false)
+    private let idle = RecoveryLadder.Conditions(isListeningSince: nil, hasLinks: false, hasSessions: false)
 
     /// Returns the steps within a time, as seconds and names, checked once a second.
     private func steps(
         _ ladder: inout RecoveryLadder,
-        _ surroundings: RecoveryLadder.Surroundings,
+        _ conditions: RecoveryLadder.Conditions,
         seconds: Range<Int>,
         before: (inout RecoveryLadder, Int) -> Void = { _, _ in }
     ) -> [String] {
         seconds.compactMap { second in
             before(&ladder, second)
-            let remedy = ladder.settle(surroundings, now: .seconds(second))
+            let remedy = ladder.settle(conditions, now: .seconds(second))
             return remedy.map { "\(second) \($0.step.rawValue) \($0.symptom.rawValue)" }
         }
     }
@@ -68,12 +68,12 @@ import Testing
 
     @Test func `steps that would end working links are skipped`() {
         var ladder = RecoveryLadder()
-        let busy = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: true, hasSessions: true)
+        let busy = RecoveryLadder.Conditions(isListeningSince: .zero, hasLinks: true, hasSessions: true)
         let found = steps(&ladder, busy, seconds: 0..<3600)
         #expect(!found.isEmpty)
         #expect(found.allSatisfy { $0.contains("restartDiscovery") })
         ladder = RecoveryLadder()
-        let other = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: true, hasSessions: false)
+        let other = RecoveryLadder.Conditions(isListeningSince: .zero, hasLinks: true, hasSessions: false)
         #expect(!steps(&ladder, other, seconds: 0..<3600).contains { $0.contains("powerCycle") })
     }
 
@@ -120,9 +120,9 @@ import Testing
 
     @Test func `an adapter is deaf after a long silence`() {
         var ladder = RecoveryLadder()
-        #expect(ladder.isDeaf(at: .zero))
+        #expect(ladder.hearsNothing(at: .zero))
         ladder.heard(now: .zero)
-        #expect(!ladder.isDeaf(at: .seconds(120)))
-        #expect(ladder.isDeaf(at: .seconds(121)))
+        #expect(!ladder.hearsNothing(at: .seconds(120)))
+        #expect(ladder.hearsNothing(at: .seconds(121)))
     }
 }

@@ -153,13 +153,13 @@ import Testing
 
     @Test func `an adapter unplugged during a power cycle is left alone, and works after its return`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
-        world.adapters[world.adapter]?.isDeaf = true
+        world.adapters[world.adapter]?.hearsNothing = true
         world.tellEverything()
         let cycle = world.run(for: .seconds(600)) { $0.cycling.contains($0.adapter) }
         #expect(cycle != nil)
         world.unplug(world.adapter)
         world.run(for: .seconds(100))
-        world.adapters[world.adapter]?.isDeaf = false
+        world.adapters[world.adapter]?.hearsNothing = false
         world.plug(world.adapter)
         #expect(world.run(for: .seconds(10), until: \.isSettled) != nil)
         #expect(world.problems.isEmpty, "\(world.story)")

@@ -109,7 +109,7 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
             let request = ControlRequest(device: "strap", control: "power", value: .integer(5))
-            #expect(await bench.herd.controls.set(request) == result)
+            #expect(await bench.supervisor.controls.set(request) == result)
         }
         #expect(calls(bench).filter { $0 == .subscribe }.count == 2)
     }
@@ -124,7 +124,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            async let answer = bench.herd.controls.set(
+            async let answer = bench.supervisor.controls.set(
                 ControlRequest(device: "strap", control: "power", value: .integer(5))
             )
             await bench.central.wait(for: .write([5]))

@@ -15,7 +15,11 @@ struct BondKeeperTests {
         let pairing = DevicePairing(.justWorks, repairsBond: repairsBond)
         let device = SupervisedDevice(name: "lock", address: first.address, pairing: pairing)
         let recorder = EventRecorder(now: { Timestamp(microseconds: 0) })
-        return BondKeeper(roster: ConfiguredDevices([device], profiles: []), recorder: recorder, log: .silent)
+        return BondKeeper(
+            configuredDevices: ConfiguredDevices([device], profiles: []),
+            recorder: recorder,
+            log: .silent
+        )
     }
 
     private func status(isConnected: Bool, isResolved: Bool = false) -> PeripheralStatus {

@@ -73,7 +73,7 @@ import Testing
             remote.peripheral, PeripheralID(adapter: remote.peripheral.adapter, address: BluetoothAddress(value: 3))
         )
         let bonds = BondKeeper(
-            roster: ConfiguredDevices([], profiles: []),
+            configuredDevices: ConfiguredDevices([], profiles: []),
             recorder: EventRecorder(now: { Timestamp(microseconds: 0) }),
             log: .silent
         )

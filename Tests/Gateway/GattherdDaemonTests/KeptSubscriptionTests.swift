@@ -31,7 +31,7 @@ import Testing
             #expect(bench.central.calls.state.count { $0 == .unsubscribe } == 1)
             #expect(await notified(bench, "one") == [.integer(1), .integer(2), .integer(3)])
             #expect(await notified(bench, "two") == [.integer(1)])
-            #expect(bench.herd.counters.interruptions.value == 0)
+            #expect(bench.supervisor.counters.interruptions.value == 0)
         }
     }
 
@@ -43,7 +43,7 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
             bench.central.notify([1])
-            await bench.herd.reload(devices: bench.herd.devices, profiles: [one, other])
+            await bench.supervisor.reload(devices: bench.supervisor.devices, profiles: [one, other])
             await bench.announcer.wait(for: "strap", .ready, times: 2)
             bench.central.notify([2])
             await bench.store.wait { $0.readings.count { $0.values == [.integer(2)] } == 2 }
@@ -64,10 +64,10 @@ import Testing
             bench.central.state.withLock { $0.readValue = [] }
             for _ in 0..<3 { bench.central.notify([]) }
             await bench.store.wait { $0.rejects.count == 3 }
-            #expect(bench.herd.devices.first?.meter.undecodable.isEmpty == false)
-            await bench.herd.reload(devices: bench.herd.devices, profiles: [other])
+            #expect(bench.supervisor.devices.first?.meter.undecodable.isEmpty == false)
+            await bench.supervisor.reload(devices: bench.supervisor.devices, profiles: [other])
             await bench.store.wait { $0.rejects.count == 4 }
-            #expect(bench.herd.devices.first?.meter.undecodable.isEmpty == true)
+            #expect(bench.supervisor.devices.first?.meter.undecodable.isEmpty == true)
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             await bench.store.wait { $0.events.contains { $0.detail.contains("values may be missing") } }
-            #expect(bench.herd.counters.interruptions.value == 1)
+            #expect(bench.supervisor.counters.interruptions.value == 1)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            try await bench.herd.disconnect("strap")
+            try await bench.supervisor.disconnect("strap")
             await bench.central.wait(for: .unsubscribe, times: 2)
             #expect(bench.central.state.withLock { $0.sinks.isEmpty })
         }

@@ -6,26 +6,26 @@ import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct ReloadTests {
-    private let profile = SimulatedHerd.Setup().profile
+    private let profile = SimulatedSupervisor.Setup().profile
 
     @Test func `a reload without changes keeps all links`() async throws {
-        try await SimulatedHerd.run { world in
-            await world.herd.reload(devices: world.configured, profiles: [profile])
-            await world.herd.reload(devices: Array(world.configured.dropLast()), profiles: [profile])
+        try await SimulatedSupervisor.run { world in
+            await world.supervisor.reload(devices: world.configured, profiles: [profile])
+            await world.supervisor.reload(devices: Array(world.configured.dropLast()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-3")
             for name in ["strap-1", "strap-2"] { #expect(world.states(name).count { $0 == .discovering } == 1) }
         }
     }
 
     @Test func `a device removed from the configuration loses its link and state`() async throws {
-        try await SimulatedHerd.run { world in
-            await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
+        try await SimulatedSupervisor.run { world in
+            await world.supervisor.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-1")
             #expect(world.states("strap-1").suffix(2) == [.disconnecting, .held])
-            #expect(world.herd.board.status(of: "strap-1") == nil)
-            #expect(world.herd.devices.map(\.name) == ["strap-2", "strap-3"])
+            #expect(world.supervisor.board.status(of: "strap-1") == nil)
+            #expect(world.supervisor.devices.map(\.name) == ["strap-2", "strap-3"])
             let request = ControlRequest(device: "strap-1", control: "any", value: .trigger)
-            #expect(await world.herd.controls.set(request) == .failure(.noSuchDevice("strap-1")))
+            #expect(await world.supervisor.controls.set(request) == .failure(.noSuchDevice("strap-1")))
             let held = try await world.store.heldDevices()
             #expect(held.isEmpty)
             await world.store.wait { store in
@@ -35,58 +35,58 @@ import Testing
     }
 
     @Test func `a new device connects although BlueZ already knows its peripheral`() async throws {
-        try await SimulatedHerd.run { world in
-            await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
+        try await SimulatedSupervisor.run { world in
+            await world.supervisor.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-1")
-            await world.herd.reload(devices: world.configured, profiles: [profile])
+            await world.supervisor.reload(devices: world.configured, profiles: [profile])
             await world.announcer.wait(for: "strap-1", .ready, times: 2)
             #expect(world.readyCount("strap-2") == 1)
         }
     }
 
     @Test func `a device that is added again before its removal has finished reconnects`() async throws {
-        try await SimulatedHerd.run { world in
-            await world.herd.reload(devices: [], profiles: [profile])
-            await world.herd.reload(devices: world.configured, profiles: [profile])
+        try await SimulatedSupervisor.run { world in
+            await world.supervisor.reload(devices: [], profiles: [profile])
+            await world.supervisor.reload(devices: world.configured, profiles: [profile])
             for name in world.names { await world.announcer.wait(for: name, .ready, times: 2) }
         }
     }
 
     @Test func `two devices can exchange their addresses`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
             let swapped = [
                 SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first),
             ]
-            await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
+            await world.supervisor.reload(devices: swapped + [world.configured[2]], profiles: [profile])
             for name in ["strap-1", "strap-2"] { await world.announcer.wait(for: name, .ready, times: 2) }
-            #expect(world.herd.devices.first?.address == second)
+            #expect(world.supervisor.devices.first?.address == second)
             #expect(world.readyCount("strap-3") == 1)
         }
     }
 
     @Test func `a move to another adapter is not reported as a removal, and another peripheral is`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             let (first, second) = (try #require(world.addresses["strap-1"]), try #require(world.addresses["strap-2"]))
-            let adapter = try #require(SimulatedHerd.adapter)
+            let adapter = try #require(SimulatedSupervisor.adapter)
             let moved = SupervisedDevice(name: "strap-1", address: first, adapter: adapter)
             let other = SupervisedDevice(name: "strap-3", address: second)
-            await world.herd.reload(devices: [moved, other], profiles: [profile])
+            await world.supervisor.reload(devices: [moved, other], profiles: [profile])
             for name in ["strap-1", "strap-3"] { await world.announcer.wait(for: name, .ready, times: 2) }
             #expect(Set(world.announcer.removed.state) == ["strap-2", "strap-3"])
         }
     }
 
     @Test func `a device put on hold during a move stays disconnected`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
             let swapped = [
                 SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first),
             ]
-            await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
-            try await world.herd.disconnect("strap-1")
+            await world.supervisor.reload(devices: swapped + [world.configured[2]], profiles: [profile])
+            try await world.supervisor.disconnect("strap-1")
             await world.announcer.wait(for: "strap-2", .ready, times: 2)
             await world.announcer.wait(for: "strap-1", .held, times: 2)
             #expect(world.readyCount("strap-1") == 1)
@@ -94,37 +94,37 @@ import Testing
     }
 
     @Test func `a changed profile restarts link sessions on the same links`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             var other = profile
             other.revision = 1
-            await world.herd.reload(devices: world.configured, profiles: [other])
+            await world.supervisor.reload(devices: world.configured, profiles: [other])
             for name in world.names { await world.announcer.wait(for: name, .ready, times: 2) }
             for name in world.names { #expect(world.states(name).count { $0 == .connecting } == 1) }
         }
     }
 
     @Test func `a profile that serves no device restarts no link session`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             let useless = OctetProfile("useless", service: 0x1234, characteristic: 0x1235)
-            await world.herd.reload(devices: world.configured, profiles: [useless, profile])
-            await world.herd.reload(devices: Array(world.configured.dropLast()), profiles: [useless, profile])
+            await world.supervisor.reload(devices: world.configured, profiles: [useless, profile])
+            await world.supervisor.reload(devices: Array(world.configured.dropLast()), profiles: [useless, profile])
             await world.announcer.wait(forRemovalOf: "strap-3")
             for name in ["strap-1", "strap-2"] { #expect(world.states(name).count { $0 == .discovering } == 1) }
         }
     }
 
     @Test func `a device without a fitting profile is retried at once when one is added`() async throws {
-        var setup = SimulatedHerd.Setup(devices: 1, ready: 0)
+        var setup = SimulatedSupervisor.Setup(devices: 1, ready: 0)
         setup.profile = OctetProfile("wrong", service: 0x1234, characteristic: 0x1235, isRequired: true)
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             await world.announcer.wait(for: "strap-1", .failed)
-            await world.herd.reload(devices: world.configured, profiles: [profile])
+            await world.supervisor.reload(devices: world.configured, profiles: [profile])
             await world.announcer.wait(for: "strap-1", .ready)
         }
     }
 }
 
-extension SimulatedHerd {
+extension SimulatedSupervisor {
     fileprivate var configured: [SupervisedDevice] {
         names.compactMap { name in addresses[name].map { SupervisedDevice(name: name, address: $0) } }
     }

@@ -67,7 +67,7 @@ private final class BeaconSession: ProfileSession {
 
     private init(store: FakeStore) { self.store = store }
 
-    private func herd(
+    private func supervisor(
         _ profile: BeaconProfile = BeaconProfile(),
         silence: Duration = .seconds(3600),
         adapter: BluetoothAddress? = nil
@@ -95,14 +95,14 @@ private final class BeaconSession: ProfileSession {
     }
 
     /// Runs `body` while the supervisor listens; all advertised values are stored when this returns.
-    private func run(_ herd: Supervisor, _ body: @Sendable () async throws -> Void) async throws {
+    private func run(_ supervisor: Supervisor, _ body: @Sendable () async throws -> Void) async throws {
         let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
         let ingest = Ingest(intake: intake, store: store, commitInterval: .zero, recorder: recorder, log: .silent)
         async let ingesting: Void = ingest.run()
-        async let herding: Void = herd.run()
+        async let herding: Void = supervisor.run()
         await central.wait(for: .watch)
         try await body()
-        herd.stop()
+        supervisor.stop()
         await herding
         intake.finish()
         await ingesting
@@ -117,8 +117,8 @@ private final class BeaconSession: ProfileSession {
     private var counts: [SampleValue] { get async { await store.readings.map { $0.values[1] } } }
 
     @Test func `advertisements of a sensor are stored and the sensor is never connected`() async throws {
-        let herd = herd()
-        try await run(herd) {
+        let supervisor = supervisor()
+        try await run(supervisor) {
             advertise(1, 5)
             await announcer.wait(for: "tag", .ready)
             var status = PeripheralStatus(id: PeripheralID(adapter: adapter, address: address))
@@ -132,12 +132,12 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.readings.map(\.source) == [.advert])
         #expect(await store.readings.map(\.values) == [[.integer(1), .integer(5)]])
         #expect(await store.devices.map(\.profiles) == [["beacon"]])
-        #expect(herd.board.status(of: "tag")?.rssi == -70)
+        #expect(supervisor.board.status(of: "tag")?.rssi == -70)
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
     }
 
     @Test func `repeated bytes are one reading across adapters until they are sent again`() async throws {
-        try await run(herd()) {
+        try await run(supervisor()) {
             for adapter in [1, 2, 1] as [UInt64] { advertise(1, 5, adapter: adapter) }
             advertise(1, 6)
             advertise(1, 5)
@@ -146,7 +146,7 @@ private final class BeaconSession: ProfileSession {
     }
 
     @Test func `different bytes with the same sequence number are no new reading`() async throws {
-        try await run(herd(BeaconProfile(renewal: .zero))) {
+        try await run(supervisor(BeaconProfile(renewal: .zero))) {
             advertise(1, 5)
             advertise(1, 5)
             advertise(1, 5, 9)
@@ -159,7 +159,7 @@ private final class BeaconSession: ProfileSession {
     @Test func `undecodable frames are rejects, and unknown frames are ignored`()
         async throws
     {
-        try await run(herd()) {
+        try await run(supervisor()) {
             advertise(1)
             advertise(2, 5)
             advertise(1, 5, address: 0xC0FF_EE00_0002)
@@ -174,7 +174,7 @@ private final class BeaconSession: ProfileSession {
     {
         let store = FakeStore(marks: ["tag": 5, "other": 9])
         let suite = SensorTests(store: store)
-        try await suite.run(suite.herd(BeaconProfile(isGuarded: true))) {
+        try await suite.run(suite.supervisor(BeaconProfile(isGuarded: true))) {
             suite.advertise(1, 4)
             suite.advertise(1, 6)
             suite.advertise(1, 7)
@@ -188,7 +188,7 @@ private final class BeaconSession: ProfileSession {
         let store = FakeStore(marks: ["tag": 5])
         let suite = SensorTests(store: store)
         await store.failToRecall(1)
-        try await suite.run(suite.herd(BeaconProfile(isGuarded: true))) {
+        try await suite.run(suite.supervisor(BeaconProfile(isGuarded: true))) {
             suite.advertise(1, 3)
             await store.wait { !$0.readings.isEmpty }
             suite.advertise(1, 4)
@@ -198,7 +198,7 @@ private final class BeaconSession: ProfileSession {
     }
 
     @Test func `a silent sensor is away until it advertises again`() async throws {
-        try await run(herd(silence: .milliseconds(20))) {
+        try await run(supervisor(silence: .milliseconds(20))) {
             advertise(1, 5)
             await announcer.wait(for: "tag", .waiting, times: 2)
             advertise(1, 6)
@@ -208,7 +208,7 @@ private final class BeaconSession: ProfileSession {
     }
 
     @Test func `a sensor with its own adapter is not heard on another one`() async throws {
-        try await run(herd(adapter: BluetoothAddress(value: 2))) {
+        try await run(supervisor(adapter: BluetoothAddress(value: 2))) {
             advertise(1, 5, adapter: 1)
             advertise(1, 6, adapter: 2)
         }
@@ -216,7 +216,7 @@ private final class BeaconSession: ProfileSession {
     }
 
     @Test func `only the metrics heard from an open format are described`() async throws {
-        try await run(herd(BeaconProfile(isOpen: true))) {
+        try await run(supervisor(BeaconProfile(isOpen: true))) {
             advertise(1, 5)
             for await all in announcer.descriptions.watch() where all["tag"] != nil { break }
         }
@@ -226,38 +226,40 @@ private final class BeaconSession: ProfileSession {
     @Test func `a reload stops removed sensors, starts new ones and keeps the others`()
         async throws
     {
-        let (herd, other) = (herd(), BluetoothAddress(value: 0xC0FF_EE00_0002))
-        try await run(herd) {
+        let (supervisor, other) = (supervisor(), BluetoothAddress(value: 0xC0FF_EE00_0002))
+        try await run(supervisor) {
             advertise(1, 5)
             await announcer.wait(for: "tag", .ready)
             let second = SupervisedDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
-            await herd.reload(devices: herd.devices + [second], profiles: [BeaconProfile()])
+            await supervisor.reload(devices: supervisor.devices + [second], profiles: [BeaconProfile()])
             await announcer.wait(for: "second", .waiting)
             await central.wait(for: .watch, times: 2)
             advertise(1, 5)
             advertise(1, 7, address: other.value)
             await announcer.wait(for: "second", .ready)
-            #expect(herd.devices.map(\.name) == ["second", "tag"])
-            await herd.reload(devices: [second], profiles: [BeaconProfile()])
+            #expect(supervisor.devices.map(\.name) == ["second", "tag"])
+            await supervisor.reload(devices: [second], profiles: [BeaconProfile()])
             await announcer.wait(forRemovalOf: "tag")
             advertise(1, 8)
         }
         #expect(await counts == [.integer(5), .integer(7)])
         #expect(announcer.statuses.state["tag"] == [.waiting, .ready])
-        #expect(herd.board.status(of: "tag") == nil)
+        #expect(supervisor.board.status(of: "tag") == nil)
     }
 
     @Test func `connecting a sensor is refused with the reason`() async throws {
-        let herd = herd()
-        let error = await #expect(throws: ControlError.self) { try await herd.connect("tag") }
+        let supervisor = supervisor()
+        let error = await #expect(throws: ControlError.self) { try await supervisor.connect("tag") }
         #expect("\(try #require(error))".contains("only advertises"))
     }
 
     @Test func `setting a control of a sensor is refused with the reason`() async throws {
-        let herd = herd()
-        let value = await herd.controls.set(ControlRequest(device: "tag", control: "level", value: .integer(1)))
+        let supervisor = supervisor()
+        let value = await supervisor.controls.set(ControlRequest(device: "tag", control: "level", value: .integer(1)))
         #expect(value == .failure(.onlyAdvertises("tag")))
-        let other = await herd.controls.set(ControlRequest(device: "nobody", control: "level", value: .integer(1)))
+        let other = await supervisor.controls.set(
+            ControlRequest(device: "nobody", control: "level", value: .integer(1))
+        )
         #expect(other == .failure(.noSuchDevice("nobody")))
     }
 }

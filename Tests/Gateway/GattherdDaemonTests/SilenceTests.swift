@@ -10,14 +10,14 @@ import Testing
 
 /// Links that appear up but carry no data: a real bus and supervisor, and a virtual bluetoothd.
 @Suite(.timeLimit(.minutes(2))) struct SilenceTests {
-    private var streaming: SimulatedHerd.Setup {
-        var setup = SimulatedHerd.Setup()
+    private var streaming: SimulatedSupervisor.Setup {
+        var setup = SimulatedSupervisor.Setup()
         setup.rate = 50
         return setup
     }
 
     @Test func `links that a hung controller lost silently are replaced`() async throws {
-        try await SimulatedHerd.run(streaming) { world in
+        try await SimulatedSupervisor.run(streaming) { world in
             try await world.order(.hang(adapter: "hci0", true))
             for name in world.names { try await world.order(.drop(name)) }
             try await world.order(.hang(adapter: "hci0", false))
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `a controller that hangs for long is recovered like a failed one`() async throws {
-        try await SimulatedHerd.run(streaming) { world in
+        try await SimulatedSupervisor.run(streaming) { world in
             try await world.order(.hang(adapter: "hci0", true))
             await world.store.wait { $0.hasRemedy(.restartDiscovery, .stall) }
             try await world.order(.hang(adapter: "hci0", false))
@@ -41,8 +41,8 @@ import Testing
     }
 
     @Test func `a peripheral without new values keeps its link`() async throws {
-        try await SimulatedHerd.run { world in
-            let probes = world.herd.counters.silenceProbes
+        try await SimulatedSupervisor.run { world in
+            let probes = world.supervisor.counters.silenceProbes
             while probes.value < 6 { await Task.yield() }
             #expect(world.isAllReady)
             for name in world.names { #expect(world.readyCount(name) == 1) }
@@ -52,7 +52,7 @@ import Testing
     @Test func `a configured silence limit replaces a link that answers`() async throws {
         var setup = streaming
         setup.silence.streams = ["pulse": .stated(.milliseconds(300))]
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             try await world.recover { try await world.order(.silence("strap-1", .notifications)) }
             #expect(world.readyCount("strap-2") == 1)
         }
@@ -61,10 +61,10 @@ import Testing
     @Test func `a silence limit of never keeps a dead link`() async throws {
         var setup = streaming
         setup.silence.all = .never
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             try await world.order(.silence("strap-1", .all))
             try await world.recover("strap-2") { try await world.order(.drop("strap-2")) }
-            #expect(world.herd.counters.silenceProbes.value == 0)
+            #expect(world.supervisor.counters.silenceProbes.value == 0)
         }
     }
 }
@@ -104,7 +104,7 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
             bench.tellPeripheral(isConnected: true, isResolved: true, heard: 1)
-            while bench.herd.counters.silenceProbes.value == 0 { await Task.yield() }
+            while bench.supervisor.counters.silenceProbes.value == 0 { await Task.yield() }
         }
     }
 

@@ -14,7 +14,7 @@ struct Bench: Sendable {
     let announcer = FakeAnnouncer()
     let intake: Intake
     let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
-    let herd: Supervisor
+    let supervisor: Supervisor
     let adapter: BluetoothAddress
     let address: BluetoothAddress
 
@@ -35,7 +35,7 @@ struct Bench: Sendable {
         var settings = Supervisor.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
         settings.describe = describe
         (settings.silence.lateAdvertisements, settings.silence.freshness) = (.zero, .zero)
-        herd = Supervisor(
+        supervisor = Supervisor(
             devices: [
                 SupervisedDevice(
                     name: "strap",
@@ -101,11 +101,11 @@ struct Bench: Sendable {
             log: .silent
         )
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await herd.run() }
+            group.addTask { await supervisor.run() }
             group.addTask { await ingest.run() }
             group.addTask { await recorder.run(store: store, announcer: announcer, log: .silent) }
             try await body()
-            herd.stop()
+            supervisor.stop()
             try await group.next()
             intake.finish()
             recorder.finish()
@@ -122,7 +122,7 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .ready)
         }
         #expect(bench.announcer.statuses.state["strap"]?.last == .disconnected)
-        #expect(bench.herd.board.status(of: "strap")?.reason == .requested)
+        #expect(bench.supervisor.board.status(of: "strap")?.reason == .requested)
     }
 
     @Test
@@ -147,13 +147,13 @@ struct Bench: Sendable {
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            #expect(bench.herd.board.lastSighting(of: "strap") == nil)
+            #expect(bench.supervisor.board.lastSighting(of: "strap") == nil)
             var peripheral = PeripheralStatus(id: bench.id)
             (peripheral.isConnected, peripheral.rssi, peripheral.heard) = (true, -70, 1)
             bench.central.tell.yield(.peripheralChanged(peripheral))
             bench.central.tell.yield(.adapterRemoved(bench.adapter))
             await bench.announcer.wait(for: "strap", .disconnected)
-            let sighting = try #require(bench.herd.board.lastSighting(of: "strap"))
+            let sighting = try #require(bench.supervisor.board.lastSighting(of: "strap"))
             #expect(sighting.rssi == -70)
             #expect(sighting.time == Timestamp(microseconds: 1))
         }
@@ -181,7 +181,7 @@ struct Bench: Sendable {
             bench.central.notify([])
             bench.central.notify([1])
             await bench.store.wait { $0.readings.count == 2 && $0.rejects.count == 1 }
-            #expect(bench.herd.board.status(of: "strap")?.state == .ready)
+            #expect(bench.supervisor.board.status(of: "strap")?.state == .ready)
         }
         let reject = try #require(await bench.store.rejects.first)
         #expect(reject.characteristic == "bbbb")
@@ -231,15 +231,15 @@ struct Bench: Sendable {
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            try await bench.herd.disconnect("strap")
+            try await bench.supervisor.disconnect("strap")
             await bench.announcer.wait(for: "strap", .held)
             #expect(await bench.store.held == ["strap"])
             bench.powerOn()
-            try await bench.herd.connect("strap")
+            try await bench.supervisor.connect("strap")
             await bench.announcer.wait(for: "strap", .ready, times: 2)
             #expect(await bench.store.held == [])
         }
-        await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.herd.connect("nobody") }
+        await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.supervisor.connect("nobody") }
     }
 
     @Test
@@ -250,7 +250,7 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .failed)
             await bench.central.wait(for: .disconnect)
         }
-        #expect(bench.herd.board.status(of: "strap")?.reason == .profileMismatch)
+        #expect(bench.supervisor.board.status(of: "strap")?.reason == .profileMismatch)
     }
 
     @Test
@@ -307,18 +307,18 @@ struct Bench: Sendable {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
             let request = ControlRequest(device: "strap", control: "level", value: .integer(33))
-            #expect(await bench.herd.controls.set(request) == .success(.integer(33)))
+            #expect(await bench.supervisor.controls.set(request) == .success(.integer(33)))
             let wrong = ControlRequest(device: "strap", control: "level", value: .integer(101))
             let refusal = ControlError.invalidValue("101", expected: "an integer from 0 to 100")
-            #expect(await bench.herd.controls.set(wrong) == .failure(refusal))
+            #expect(await bench.supervisor.controls.set(wrong) == .failure(refusal))
             let unknown = ControlRequest(device: "strap", control: "lamp", value: .integer(1))
-            #expect(await bench.herd.controls.set(unknown) == .failure(.noSuchControl("lamp")))
+            #expect(await bench.supervisor.controls.set(unknown) == .failure(.noSuchControl("lamp")))
             let long = ControlRequest(
                 device: "strap",
                 control: String(repeating: "x", count: 60_000),
                 value: .text("on")
             )
-            guard case .failure(.noSuchControl(let name)) = await bench.herd.controls.set(long) else {
+            guard case .failure(.noSuchControl(let name)) = await bench.supervisor.controls.set(long) else {
                 Issue.record("a name that no control can have was not refused")
                 return
             }

@@ -18,22 +18,24 @@ import Testing
 
     /// With a small file pages are copied from its write-ahead log often.
     private static let history = "max_size: 16MiB"
-    private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
+    private static let supervisor = Neighbourhood(
+        .init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1")
+    )
 
     @Test func `a killed daemon loses no committed reading and repeats no number`() async throws {
-        let gateway = try await Gateway(Self.herd, history: Self.history)
+        let gateway = try await Gateway(Self.supervisor, history: Self.history)
         try await expectNothingLost(gateway) { $0.signal(SIGKILL) }
     }
 
     @Test(.enabled("needs a file system of its own") { await VolatileDisk.isPossible() })
     func `a power loss loses no committed reading and repeats no number`() async throws {
         let disk = try await VolatileDisk()
-        let gateway = try await Gateway(Self.herd, disk: disk.path, history: Self.history)
+        let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: Self.history)
         try await expectNothingLost(gateway) { try await disk.cutPower(of: $0) }
     }
 
     @Test func `a killed, stopped or frozen broker receives everything in order once it is back`() async throws {
-        let gateway = try await Gateway(Self.herd)
+        let gateway = try await Gateway(Self.supervisor)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()

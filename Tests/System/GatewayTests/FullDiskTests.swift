@@ -7,11 +7,13 @@ import Testing
 
 /// A disk that fills up while the daemon runs, and has room again later.
 @Suite(.timeLimit(.minutes(4)), .serialized, .enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
-    private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
+    private static let supervisor = Neighbourhood(
+        .init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1")
+    )
 
     @Test func `with when_full deliver unstored readings are delivered marked, in order and completely`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
-        let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: deliver")
+        let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: deliver")
         let account = try await withFullDisk(disk, gateway) { subscriber in
             try await eventually { subscriber.messages.contains { $0.payload.contains("\"stored\":false,") } }
         }
@@ -26,7 +28,7 @@ import Testing
 
     @Test func `with when_full hold readings are delivered only after they are stored`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
-        let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: hold")
+        let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: hold")
         let account = try await withFullDisk(disk, gateway) { _ in
             let count = try gateway.truth().entries.count
             try await eventually { try gateway.truth().entries.count > count + 500 }

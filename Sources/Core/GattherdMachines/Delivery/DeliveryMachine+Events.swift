@@ -50,13 +50,13 @@ extension DeliveryMachine {
         case sayFarewell(session: Int)
         /// Send DISCONNECT if the connection is good, and free the client.
         case close(session: Int)
-        case report(Remark)
+        case report(Report)
         /// The delivery has ended.
         case finish
     }
 
     /// An occurrence worth a log line.
-    public enum Remark: Hashable, Sendable {
+    public enum Report: Hashable, Sendable {
         case connected
         case disconnected(BrokerFault, retryAfter: Duration)
         /// The broker refused this reading permanently; it is skipped.

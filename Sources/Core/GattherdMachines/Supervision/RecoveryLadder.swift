@@ -44,7 +44,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// The state of the adapter that the ladder does not track itself.
-    public struct Surroundings: Hashable, Sendable {
+    public struct Conditions: Hashable, Sendable {
         /// The time since which discovery looks for a missing device; `nil` if none is missing.
         public var isListeningSince: Duration?
         /// True while the adapter has a link, of any program.
@@ -85,7 +85,7 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// Records an advertisement.
     public mutating func heard(now: Duration) {
-        let isSteady = !isDeaf(at: now)
+        let isSteady = !hearsNothing(at: now)
         lastHeard = now
         if symptom == .silence { leave() }
         if !isSteady { hearingSince = now }
@@ -118,7 +118,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     // MARK: - What to do
 
     /// True if nothing at all was heard recently.
-    public func isDeaf(at now: Duration) -> Bool {
+    public func hearsNothing(at now: Duration) -> Bool {
         lastHeard.map { now - $0 > policy.silence } ?? true
     }
 
@@ -129,10 +129,10 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// Returns the remedy that is due, if any.
-    public mutating func settle(_ surroundings: Surroundings, now: Duration) -> Remedy? {
-        guard let (symptom, time) = next(surroundings), now >= time else { return nil }
+    public mutating func settle(_ conditions: Conditions, now: Duration) -> Remedy? {
+        guard let (symptom, time) = next(conditions), now >= time else { return nil }
         let steps = Step.allCases[rung...]
-        let step = steps.first { isAllowed($0, surroundings) }
+        let step = steps.first { isAllowed($0, conditions) }
         forgetFailures()
         lastStep = now
         guard let step else {
@@ -146,14 +146,14 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// The time at which ``settle(_:now:)`` has an effect without another event.
-    public func deadline(_ surroundings: Surroundings, now: Duration) -> Duration? {
+    public func deadline(_ conditions: Conditions, now: Duration) -> Duration? {
         let listening = lastStep.map { $0 + policy.grace }.flatMap { isTreatingAttempts && $0 > now ? $0 : nil }
-        return [next(surroundings)?.time, listening].compactMap(\.self).min()
+        return [next(conditions)?.time, listening].compactMap(\.self).min()
     }
 
     /// Returns the first symptom to treat, and the time from which to treat it.
-    private func next(_ surroundings: Surroundings) -> (symptom: Symptom, time: Duration)? {
-        let silence = surroundings.isListeningSince.map { since in
+    private func next(_ conditions: Conditions) -> (symptom: Symptom, time: Duration)? {
+        let silence = conditions.isListeningSince.map { since in
             let quietSince = max(since, lastHeard ?? since, lastStep ?? since)
             return (Symptom.silence, quietSince + (rung == 0 ? pause(from: policy.silence) : policy.grace))
         }
@@ -172,11 +172,11 @@ public struct RecoveryLadder: Equatable, Sendable {
         Backoff(minimum: first, maximum: policy.longestPause).ceiling(after: rounds)
     }
 
-    private func isAllowed(_ step: Step, _ surroundings: Surroundings) -> Bool {
+    private func isAllowed(_ step: Step, _ conditions: Conditions) -> Bool {
         switch step {
         case .restartDiscovery: true
-        case .newSession: !surroundings.hasSessions
-        case .powerCycle: policy.mayPowerCycle && !surroundings.hasLinks
+        case .newSession: !conditions.hasSessions
+        case .powerCycle: policy.mayPowerCycle && !conditions.hasLinks
         }
     }
 

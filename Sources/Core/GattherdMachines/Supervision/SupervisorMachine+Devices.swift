@@ -221,7 +221,7 @@ extension SupervisorMachine {
         let isAdaptersFault =
             switch reason {
             case .busy: true
-            case .timedOut: wasInReach || adapter.ladder.isDeaf(at: now)
+            case .timedOut: wasInReach || adapter.ladder.hearsNothing(at: now)
             case .connectFailed, .unknown: isSudden && links == 0
             default: false
             }

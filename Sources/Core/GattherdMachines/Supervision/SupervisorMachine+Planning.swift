@@ -96,8 +96,8 @@ extension SupervisorMachine {
         }
         let isLooking = devices.keys.contains { needsSighting($0, on: address, now: now) }
         adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
-        let surroundings = surroundings(of: address)
-        if let remedy = adapters[address]?.ladder.settle(surroundings, now: now) {
+        let conditions = conditions(of: address)
+        if let remedy = adapters[address]?.ladder.settle(conditions, now: now) {
             apply(remedy, to: address, now: now, into: &effects)
         }
         let isWanted = wantsDiscovery(on: address, now: now)
@@ -123,9 +123,9 @@ extension SupervisorMachine {
         }
     }
 
-    private func surroundings(of address: BluetoothAddress) -> RecoveryLadder.Surroundings {
+    private func conditions(of address: BluetoothAddress) -> RecoveryLadder.Conditions {
         let since = listens(on: address) ? .zero : adapters[address]?.lookingSince
-        return RecoveryLadder.Surroundings(
+        return RecoveryLadder.Conditions(
             isListeningSince: since.flatMap { since in adapters[address]?.discovery.since.map { max($0, since) } },
             hasLinks: hasWorkingLinks(on: address),
             hasSessions: devices.values.contains { $0.link.state.holdsLink }
@@ -198,7 +198,7 @@ extension SupervisorMachine {
                 isListenedTo(address) ? adapter.passiveScan.deadline(lastHeard: adapter.ladder.lastHeard) : nil,
                 adapter.slots.probe(links: links(on: address)),
                 adapter.discovery.deadline(isWanted: isWanted),
-                adapter.ladder.deadline(surroundings(of: address), now: now),
+                adapter.ladder.deadline(conditions(of: address), now: now),
             ].compactMap(\.self).filter { $0 > now }
         }
         return times.min()

@@ -8,7 +8,7 @@ import GattherdSync
 /// Values read or watched here go to the requester only and are not stored as readings. A watch is one more subscriber
 /// of the link session's subscription.
 public struct DeviceAccess: Sendable {
-    let roster: ConfiguredDevices
+    let configuredDevices: ConfiguredDevices
     let board: SupervisorStatus
     let context: LinkSessionContext
     let watches: DeviceWatches
@@ -41,7 +41,7 @@ public struct DeviceAccess: Sendable {
     }
 
     private func device(_ who: String) -> SupervisedDevice? {
-        roster[who] ?? BluetoothAddress(who).flatMap { roster[$0] }
+        configuredDevices[who] ?? BluetoothAddress(who).flatMap { configuredDevices[$0] }
     }
 
     /// Returns the link of a device if the device is ready.
@@ -79,7 +79,7 @@ public struct DeviceAccess: Sendable {
         case .ready:
             return await perform(on: device.name) { link throws(BluetoothError) in
                 let services = try await context.central.services(of: link, timeout: context.resolveTimeout)
-                return .table(DeviceTable(link, name: context.peripheralName(link), services))
+                return .table(GATTTableReply(link, name: context.peripheralName(link), services))
             }
         }
     }

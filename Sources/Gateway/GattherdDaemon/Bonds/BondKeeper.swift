@@ -7,7 +7,7 @@ import GattherdSync
 
 /// Decides which devices may pair, tracks the state of bonds and rejects links whose bond is lost.
 final class BondKeeper: PairingDelegate {
-    private let roster: ConfiguredDevices
+    private let configuredDevices: ConfiguredDevices
     private let watches = Locked<[PeripheralID: BondWatch]>([:])
     /// The bond state of each link, for its link session.
     let standings = LatestValue<[PeripheralID: Standing]>([:])
@@ -35,8 +35,8 @@ final class BondKeeper: PairingDelegate {
         var mayBeStuck: Bool { isAsking && hasPaired && !pairedFirst }
     }
 
-    init(roster: ConfiguredDevices, recorder: EventRecorder, log: Log) {
-        self.roster = roster
+    init(configuredDevices: ConfiguredDevices, recorder: EventRecorder, log: Log) {
+        self.configuredDevices = configuredDevices
         self.recorder = recorder
         self.log = log
         start = clock.now
@@ -47,7 +47,9 @@ final class BondKeeper: PairingDelegate {
     // MARK: - Permission to pair
 
     func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
-        guard let device = roster[peripheral.address] else { return .rejected("it is no device of this gateway") }
+        guard let device = configuredDevices[peripheral.address] else {
+            return .rejected("it is no device of this gateway")
+        }
         let answer = device.pairing.answer(to: question)
         if case .rejected(let reason) = answer, question != .service {
             reject(peripheral, "it wants to pair: \(reason)")
@@ -60,7 +62,9 @@ final class BondKeeper: PairingDelegate {
     /// - Throws: ``LinkFault``, also if a bond with another adapter may be lost: a new bond must not replace it
     ///   unnoticed.
     func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
-        guard let device = roster[link.address], device.pairing.way != .never, !isPaired(link) else { return nil }
+        guard let device = configuredDevices[link.address], device.pairing.way != .never, !isPaired(link) else {
+            return nil
+        }
         if !device.pairing.repairsBond, let other = doubtfulBond(of: link.address) {
             let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
             throw LinkFault(.authentication, "its bond with the adapter \(other) may be lost; \(remedy)")
@@ -112,7 +116,7 @@ final class BondKeeper: PairingDelegate {
     }
 
     private func change(_ link: PeripheralID, _ event: (inout BondWatch) -> BondWatch.Change?) {
-        guard let device = roster[link.address] else { return }
+        guard let device = configuredDevices[link.address] else { return }
         switch update(link, event) {
         case .made:
             recordEvent(device, "made", "the device has paired, and its keys are stored")
@@ -152,19 +156,19 @@ final class BondKeeper: PairingDelegate {
 
     /// Returns true if the bond must be removed before another attempt.
     func mustRepair(_ link: PeripheralID) -> Bool {
-        watch(link).hasLostBond && roster[link.address]?.pairing.repairsBond == true
+        watch(link).hasLostBond && configuredDevices[link.address]?.pairing.repairsBond == true
     }
 
     /// Records that the daemon is about to remove the bond.
     func willForget(_ link: PeripheralID) {
-        guard roster[link.address] != nil else { return }
+        guard configuredDevices[link.address] != nil else { return }
         settle(link)
         update(link) { $0.forget() }
         _ = removing.withLock { $0.insert(link) }
     }
 
     func didForget(_ link: PeripheralID, because reason: String) {
-        roster[link.address].map { recordEvent($0, "forgotten", reason) }
+        configuredDevices[link.address].map { recordEvent($0, "forgotten", reason) }
     }
 
     /// Returns true once for each bond that the daemon removed.
@@ -182,7 +186,7 @@ final class BondKeeper: PairingDelegate {
     /// Creates the fault of a failed request and updates the bond state.
     func fault(_ error: BluetoothError, of link: PeripheralID, while action: String) -> LinkFault {
         switch error.kind {
-        case .authentication where !isPaired(link) && roster[link.address]?.pairing.way != .never:
+        case .authentication where !isPaired(link) && configuredDevices[link.address]?.pairing.way != .never:
             update(link) { $0.requestNeedsPairing() }
             return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
         case .notConnected, .att(0x0E):
@@ -222,7 +226,7 @@ final class BondKeeper: PairingDelegate {
     @discardableResult
     private func reject(_ link: PeripheralID, _ reason: String) -> LinkFault {
         let fault = LinkFault(.authentication, reason, isPermanent: true)
-        roster[link.address].map { recordEvent($0, "refused", reason) }
+        configuredDevices[link.address].map { recordEvent($0, "refused", reason) }
         setFault(link, fault)
         return fault
     }

@@ -33,7 +33,7 @@ public enum ControlReply: Codable, Hashable, Sendable {
     /// Success, with text for people.
     case done(String)
     case refused(String)
-    case table(DeviceTable)
+    case table(GATTTableReply)
     /// The daemon neither has a link to the device nor tries to make one; with the reason for people.
     case notServed(String)
     case watching

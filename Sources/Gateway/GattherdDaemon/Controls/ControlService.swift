@@ -17,7 +17,7 @@ public final class ControlService: Sendable {
         case event(ControlKey, ControlThrottle.Event)
     }
 
-    private let roster: ConfiguredDevices
+    private let configuredDevices: ConfiguredDevices
     private let sensors: SensorWatch
     private let central: any CentralBackend
     private let catalogue: StreamCatalogue
@@ -26,13 +26,13 @@ public final class ControlService: Sendable {
     private let post: AsyncStream<Message>.Continuation
 
     init(
-        roster: ConfiguredDevices,
+        configuredDevices: ConfiguredDevices,
         sensors: SensorWatch,
         central: any CentralBackend,
         catalogue: StreamCatalogue,
         recorder: EventRecorder
     ) {
-        self.roster = roster
+        self.configuredDevices = configuredDevices
         self.sensors = sensors
         self.central = central
         self.catalogue = catalogue
@@ -43,7 +43,7 @@ public final class ControlService: Sendable {
 
     /// Sets a control and returns the result; a value that is not written in time is dropped.
     public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        guard roster[request.device] != nil else {
+        guard configuredDevices[request.device] != nil else {
             let isSensor = sensors[request.device] != nil
             let name = request.device.cut(toBytes: Slug.longest)
             return .failure(isSensor ? .onlyAdvertises(name) : .noSuchDevice(name))
@@ -137,7 +137,7 @@ public final class ControlService: Sendable {
             try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
             return .written(ticket)
         }
-        let verdict = try await exchange.desk.verdict(by: exchange.rule, of: exchange.remote) {
+        let verdict = try await exchange.awaiter.verdict(by: exchange.rule, of: exchange.remote) {
             () async throws(BluetoothError) in
             try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
         }

@@ -47,7 +47,7 @@ struct BatchDecoder {
                 record(session(of: binding).replayMarks, in: &batch)
                 // An empty reading repeats an earlier one.
                 guard !samples.isEmpty else { return }
-                advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+                advertiser.metricCatalogue.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
             }
             batch.readings.append(
                 Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)

@@ -12,7 +12,7 @@ extension LinkSession {
     ///
     /// Devices with chosen profiles are left as they are.
     func describe(_ plan: ProfileAssignment) async throws(LinkFault) -> ProfileAssignment {
-        guard let describe = surroundings.describe, device.profileNames == nil else { return plan }
+        guard let describe = sessionContext.describe, device.profileNames == nil else { return plan }
         var described: [DescribedCharacteristic] = []
         var reads = 0
         for (remote, descriptors) in candidates(try await services(), beyond: plan) {
@@ -48,7 +48,7 @@ extension LinkSession {
 
     private func services() async throws(LinkFault) -> [RemoteService] {
         do throws(BluetoothError) {
-            return try await surroundings.central.services(of: peripheral, timeout: surroundings.resolveTimeout)
+            return try await sessionContext.central.services(of: peripheral, timeout: sessionContext.resolveTimeout)
         } catch {
             throw LinkFault(error, while: "resolving the GATT table")
         }
@@ -80,7 +80,7 @@ extension LinkSession {
 
     private func read(_ descriptor: RemoteDescriptor) async throws(LinkFault) -> [UInt8]? {
         do throws(BluetoothError) {
-            return try await surroundings.central.read(descriptor)
+            return try await sessionContext.central.read(descriptor)
         } catch {
             guard error.isAboutAttribute else { throw LinkFault(error, while: "reading a descriptor") }
             return nil
@@ -90,7 +90,7 @@ extension LinkSession {
     private func tell(_ remarks: [String]) {
         for remark in remarks {
             log(.warning, "a descriptor is invalid", [.init("detail", remark)])
-            surroundings.recorder.record(device: device.name, kind: "descriptor", ["detail": .text(remark)])
+            sessionContext.recorder.record(device: device.name, kind: "descriptor", ["detail": .text(remark)])
         }
     }
 }

@@ -4,7 +4,7 @@ import GattherdModel
 import GattherdSync
 
 extension LinkSession {
-    private var bonds: BondKeeper { surroundings.bonds }
+    private var bonds: BondKeeper { sessionContext.bonds }
 
     /// Pairs before the first request if the device's configuration demands it or an earlier request needed it.
     ///
@@ -13,7 +13,7 @@ extension LinkSession {
         guard let method = try bonds.method(for: peripheral) else { return false }
         do throws(BluetoothError) {
             // The Security Manager's own limit is 30 s: Core Specification, Vol 3, Part H, "Security Manager Protocol".
-            try await surroundings.central.pair(peripheral, by: method, timeout: .seconds(45))
+            try await sessionContext.central.pair(peripheral, by: method, timeout: .seconds(45))
             return true
         } catch {
             throw bonds.pairingFailed(error, with: peripheral)
@@ -35,7 +35,7 @@ extension LinkSession {
 extension Supervisor {
     /// Makes a link, after repairing its bond if necessary.
     func makeLink(_ link: PeripheralID) async throws(LinkFault) {
-        let bonds = surroundings.bonds
+        let bonds = sessionContext.bonds
         if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
         do throws(BluetoothError) {
             if bonds.mustRepair(link) { try await repairBond(link) }
@@ -57,7 +57,7 @@ extension Supervisor {
 
     /// Removes a bond that the device has lost; the device pairs again after its next advertisement.
     private func repairBond(_ link: PeripheralID) async throws(BluetoothError) {
-        let bonds = surroundings.bonds
+        let bonds = sessionContext.bonds
         bonds.willForget(link)
         try await central.forget(link)
         bonds.didForget(link, because: "it had lost its bond and must pair again")

@@ -10,12 +10,12 @@ extension LinkSession {
     /// Executes the actions of the silence watch until cancelled or until the link proves dead.
     func watchSilence(of streams: [Served]) async {
         let watched = WatchedStreams(streams, device)
-        let catalogue = surroundings.catalogue
+        let catalogue = sessionContext.catalogue
         var watch = SilenceWatch(
             watched.limits.enumerated().map { index, limit in
                 (limit, index < streams.count ? catalogue.silence(of: streams[index].binding.stream) : .init())
             },
-            policy: surroundings.silence,
+            policy: sessionContext.silence,
             now: now
         )
         defer {
@@ -35,7 +35,7 @@ extension LinkSession {
     }
 
     /// The monotonic time of all link sessions.
-    private var now: Duration { SuspendingClock.now - surroundings.start }
+    private var now: Duration { SuspendingClock.now - sessionContext.start }
 
     /// Sleeps until `deadline`, or until the peripheral is heard advertising.
     ///
@@ -89,16 +89,16 @@ extension LinkSession {
 
     /// Sends the peripheral a request that needs a response.
     private func probe(_ stream: Served?) async -> SilenceWatch.Outcome {
-        surroundings.silenceProbes.add()
+        sessionContext.silenceProbes.add()
         log(.debug, "a silent link is probed")
-        guard await surroundings.central.isResponsive() else { return .serviceUnanswered }
+        guard await sessionContext.central.isResponsive() else { return .serviceUnanswered }
         do throws(BluetoothError) {
             switch await target(stream) {
             case .subscription(let descriptor):
-                let octets = try await surroundings.central.read(descriptor)
+                let octets = try await sessionContext.central.read(descriptor)
                 let isOurs = stream?.planned.remote == descriptor.characteristic
                 return .answered(isSubscribed: !isOurs || octets.isEmpty || octets.contains { $0 != 0 })
-            case .value(let characteristic): _ = try await surroundings.central.read(characteristic)
+            case .value(let characteristic): _ = try await sessionContext.central.read(characteristic)
             case nil: break
             }
             return .answered(isSubscribed: true)
@@ -109,7 +109,7 @@ extension LinkSession {
 
     /// Returns the best target; `nil` if nothing is readable or the table is being resolved again.
     private func target(_ stream: Served?) async -> Target? {
-        guard let services = try? await surroundings.central.services(of: peripheral, timeout: .seconds(5)) else {
+        guard let services = try? await sessionContext.central.services(of: peripheral, timeout: .seconds(5)) else {
             return nil
         }
         let subscriptions = services.flatMap(\.descriptors).filter { $0.uuid == 0x2902 }

@@ -12,10 +12,10 @@ extension LinkSession {
     func listen(_ plan: ProfileAssignment) async throws(LinkFault) {
         for remote in plan.answering {
             let key = key(of: remote)
-            let token = subscriptions.token(of: key) ?? surroundings.intake.newToken()
+            let token = subscriptions.token(of: key) ?? sessionContext.intake.newToken()
             plan.answers.bind(token, to: remote)
             do throws(BluetoothError) {
-                try await surroundings.central.subscribe(to: remote, by: key.path, token: token, sink: plan.answers)
+                try await sessionContext.central.subscribe(to: remote, by: key.path, token: token, sink: plan.answers)
                 subscriptions.add(key, token)
             } catch {
                 subscriptions.remove(key)
@@ -39,7 +39,7 @@ extension LinkSession {
     /// Returns the bytes to write if an earlier value of the device allows to resume the task.
     private func resumed(_ task: ProfileAssignment.Task) -> [UInt8]? {
         guard let rule = task.task.resume else { return nil }
-        let catalogue = surroundings.catalogue
+        let catalogue = sessionContext.catalogue
         let progress = catalogue.progress(device: device.name, profile: task.profile.name, rule)
         return progress.newest.withLock { $0 }.flatMap { rule.octets(after: $0) }
     }
@@ -49,11 +49,11 @@ extension LinkSession {
         _ octets: [UInt8],
         _ isAcknowledged: Bool
     ) async throws(BluetoothError) {
-        let central = surroundings.central
+        let central = sessionContext.central
         guard let exchange = task.exchange else {
             return try await central.write(octets, to: task.remote, withResponse: isAcknowledged)
         }
-        let verdict = try await exchange.desk.verdict(by: exchange.rule, of: exchange.remote) {
+        let verdict = try await exchange.awaiter.verdict(by: exchange.rule, of: exchange.remote) {
             () async throws(BluetoothError) in
             try await central.write(octets, to: task.remote, withResponse: isAcknowledged)
         }

@@ -10,7 +10,7 @@ import Synchronization
 struct LinkSession: Sendable {
     let device: SupervisedDevice
     let peripheral: PeripheralID
-    let surroundings: LinkSessionContext
+    let sessionContext: LinkSessionContext
     /// The subscriptions of this session and its predecessor on the link.
     let subscriptions: LinkSubscriptions
     let log: Log
@@ -19,8 +19,8 @@ struct LinkSession: Sendable {
     /// Reports progress to the link machine.
     let report: @Sendable (LinkSessionProgress) -> Void
 
-    private var central: any CentralBackend { surroundings.central }
-    private var intake: Intake { surroundings.intake }
+    private var central: any CentralBackend { sessionContext.central }
+    private var intake: Intake { sessionContext.intake }
 
     /// Runs until `end` has an element or ends; all its operations have ended when it returns.
     ///
@@ -45,13 +45,13 @@ struct LinkSession: Sendable {
         do throws(LinkFault) {
             let known = try await discover()
             report(.discovered)
-            surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
+            sessionContext.bonds.asking(peripheral, pairedFirst: try await pair())
             let plan = try await describe(known)
             try plan.checkThatItServes()
             reportUnserved(plan)
             answers.withLock { $0 = plan.answers }
             let streams = try await prepare(plan)
-            surroundings.bonds.served(peripheral)
+            sessionContext.bonds.served(peripheral)
             await recordDevice(plan)
             // The link may have ended meanwhile, or the device may have been removed.
             guard !Task.isCancelled else { return }
@@ -65,12 +65,12 @@ struct LinkSession: Sendable {
     private func discover() async throws(LinkFault) -> ProfileAssignment {
         let table: [RemoteCharacteristic]
         do throws(BluetoothError) {
-            table = try await central.characteristics(of: peripheral, timeout: surroundings.resolveTimeout)
+            table = try await central.characteristics(of: peripheral, timeout: sessionContext.resolveTimeout)
         } catch {
             throw LinkFault(error, while: "resolving the GATT table")
         }
         return try ProfileAssignment(
-            candidates: surroundings.roster.profiles(for: device.name),
+            candidates: sessionContext.configuredDevices.profiles(for: device.name),
             areChosen: device.profileNames != nil,
             table: table
         )
@@ -81,11 +81,11 @@ struct LinkSession: Sendable {
         let record = DeviceRecord(
             device: device.name,
             address: device.address.description,
-            name: surroundings.peripheralName(peripheral),
+            name: sessionContext.peripheralName(peripheral),
             profiles: plan.profiles.map(\.name)
         )
         do throws(StoreFault) {
-            try await surroundings.store.record(record, seenAt: surroundings.now())
+            try await sessionContext.store.record(record, seenAt: sessionContext.now())
         } catch {
             log(.warning, "the device could not be recorded in history", [.init("history.error", error.detail)])
         }
@@ -105,7 +105,7 @@ struct LinkSession: Sendable {
     ///
     /// Values that other streams need for decoding are read before those streams can notify.
     private func prepare(_ plan: ProfileAssignment) async throws(LinkFault) -> [Served] {
-        let decoders = subscriptions.assignDecoders(to: plan.streams, next: surroundings.catalogue.newSession)
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: sessionContext.catalogue.newSession)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [Served] = []
         for stream in plan.streams {
@@ -134,11 +134,11 @@ struct LinkSession: Sendable {
         wantsEcho: Bool,
         _ resume: ResumeRule?
     ) -> Served {
-        let definition = surroundings.catalogue.stream(device: device.name, stream)
+        let definition = sessionContext.catalogue.stream(device: device.name, stream)
         let progress = resume.map {
-            surroundings.catalogue.progress(device: device.name, profile: stream.profile.name, $0)
+            sessionContext.catalogue.progress(device: device.name, profile: stream.profile.name, $0)
         }
-        let echo = wantsEcho ? surroundings.catalogue.echo(device: device.name, stream: definition.stream) : nil
+        let echo = wantsEcho ? sessionContext.catalogue.echo(device: device.name, stream: definition.stream) : nil
         func binding(_ source: ReadingSource) -> StreamBinding {
             StreamBinding(
                 stream: definition,
@@ -187,7 +187,7 @@ struct LinkSession: Sendable {
         let remotes = Set(wanted.map(\.remote))
         for (key, token) in ended {
             if remotes.contains(key.remote), let stream = intake.stream(of: token) {
-                surroundings.noteInterruption(stream, "it is subscribed by \(key.path.other) from now on")
+                sessionContext.noteInterruption(stream, "it is subscribed by \(key.path.other) from now on")
             }
             await unsubscribe(token)
         }
@@ -206,7 +206,7 @@ struct LinkSession: Sendable {
         guard stream.planned.remote.properties.isReadable else { return }
         do throws(BluetoothError) {
             let octets = try await central.read(stream.planned.remote)
-            intake.receive(octets, for: stream.readBinding, at: surroundings.now())
+            intake.receive(octets, for: stream.readBinding, at: sessionContext.now())
         } catch {
             try tolerate(error, stream, while: "reading \(stream.planned.descriptor.uuid)")
         }
@@ -225,13 +225,13 @@ struct LinkSession: Sendable {
         of stream: String? = nil,
         while action: String
     ) throws(LinkFault) {
-        let fault = surroundings.bonds.fault(error, of: peripheral, while: action)
-        let isUnpaired = error.kind == .authentication && !surroundings.bonds.isPaired(peripheral)
+        let fault = sessionContext.bonds.fault(error, of: peripheral, while: action)
+        let isUnpaired = error.kind == .authentication && !sessionContext.bonds.isPaired(peripheral)
         let isLinkProblem = !error.isAboutAttribute || isUnpaired
         guard !isLinkProblem, !isRequired else { throw fault }
         let what: StaticString = stream == nil ? "a task failed" : "a stream is not served"
         log(.warning, what, [.init("action", action), .init("error", error.detail)])
-        surroundings.recorder.record(
+        sessionContext.recorder.record(
             device: device.name,
             kind: stream == nil ? "task" : "stream",
             ["stream": stream.map { .text($0) }, "error": .text("\(action): \(error.detail)")]
@@ -262,7 +262,7 @@ struct LinkSession: Sendable {
             } catch {
                 guard !Task.isCancelled else { return }
                 guard error.reason == .timedOut else { return report(.failed(error)) }
-                guard await !surroundings.central.isResponsive() else {
+                guard await !sessionContext.central.isResponsive() else {
                     return report(.failed(LinkFault(.silent, error.detail)))
                 }
                 report(.stalled("\(error.detail); bluetoothd does not answer; the daemon tries again"))
@@ -283,7 +283,7 @@ struct LinkSession: Sendable {
         let limit = ProfileAssignment.mostStreams
         let detail = "\(plan.unserved.count) characteristics are not served: a device has \(limit) streams at most"
         log(.warning, "a device has too many characteristics", [.init("detail", detail)])
-        surroundings.recorder.record(device: device.name, kind: "stream", ["error": .text(detail)])
+        sessionContext.recorder.record(device: device.name, kind: "stream", ["error": .text(detail)])
     }
 }
 

@@ -9,7 +9,7 @@ import GattherdSync
 struct LinkSessionContext: Sendable {
     let central: any CentralBackend
     let intake: Intake
-    let roster: ConfiguredDevices
+    let configuredDevices: ConfiguredDevices
     let catalogue: StreamCatalogue
     let store: any ReadingStore
     let recorder: EventRecorder

@@ -5,7 +5,7 @@ import GattherdSync
 /// The decoder's view of an advertising device.
 struct Advertiser: Sendable {
     let sender: Sender
-    let census: MetricCatalogue
+    let metricCatalogue: MetricCatalogue
     /// True if the stream's metrics are all that its format defines: the device has only those that were heard.
     let isOpen: Bool
 }

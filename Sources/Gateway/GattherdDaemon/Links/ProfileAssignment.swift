@@ -211,7 +211,7 @@ struct ProfileAssignment: Sendable {
         guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile) else {
             return nil
         }
-        return ResponseExpectation(desk: answers, rule: rule, remote: remote)
+        return ResponseExpectation(awaiter: answers, rule: rule, remote: remote)
     }
 
     private func find(

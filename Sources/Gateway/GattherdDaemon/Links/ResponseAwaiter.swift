@@ -89,7 +89,7 @@ final class ResponseAwaiter: NotificationSink {
 
 /// The expected response to a control's or task's write, and its characteristic.
 struct ResponseExpectation: Sendable {
-    let desk: ResponseAwaiter
+    let awaiter: ResponseAwaiter
     let rule: ResponseRule
     let remote: RemoteCharacteristic
 }

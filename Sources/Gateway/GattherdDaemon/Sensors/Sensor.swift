@@ -16,7 +16,7 @@ struct Sensor: Sendable {
     let silence: Duration
     let bindings: [Frame: StreamBinding]
     /// The streams and metrics heard so far.
-    let census: MetricCatalogue
+    let metricCatalogue: MetricCatalogue
     /// The first advertisement after each absence.
     let arrivals: AsyncStream<HeardAdvertisement>
     let wake: AsyncStream<HeardAdvertisement>.Continuation
@@ -37,8 +37,8 @@ struct Sensor: Sendable {
         let profiles = Self.profiles(of: device, from: all)
         self.profiles = profiles
         silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? .seconds(300)
-        let census = MetricCatalogue(device, describe)
-        self.census = census
+        let metricCatalogue = MetricCatalogue(device, describe)
+        self.metricCatalogue = metricCatalogue
         let sender = Sender(address: device.address, key: listening.key)
         var bindings: [Frame: StreamBinding] = [:]
         for (position, profile) in profiles.enumerated() {
@@ -50,7 +50,7 @@ struct Sensor: Sendable {
                     advertisement: index,
                     session: session,
                     sender: sender,
-                    census: census
+                    metricCatalogue: metricCatalogue
                 )
             }
         }
@@ -90,7 +90,7 @@ extension StreamBinding {
         advertisement: Int,
         session: Int,
         sender: Sender,
-        census: MetricCatalogue
+        metricCatalogue: MetricCatalogue
     ) {
         let descriptor = profile.advertisements[advertisement]
         self.init(
@@ -106,7 +106,7 @@ extension StreamBinding {
             source: .advert,
             meter: device.meter,
             echo: nil,
-            advertiser: Advertiser(sender: sender, census: census, isOpen: descriptor.isOpen)
+            advertiser: Advertiser(sender: sender, metricCatalogue: metricCatalogue, isOpen: descriptor.isOpen)
         )
     }
 }

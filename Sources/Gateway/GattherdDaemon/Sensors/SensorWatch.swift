@@ -74,12 +74,14 @@ final class SensorWatch: AdvertisementSink {
             before.first { $0.isMade(of: device, profiles) }
                 ?? Sensor(device, profiles, newSession: catalogue.newSession, describe: describe)
         }
-        let outdated = before.filter { old in !wanted.contains { $0.census === old.census } }
+        let outdated = before.filter { old in !wanted.contains { $0.metricCatalogue === old.metricCatalogue } }
         sensors.withLock { sensors in
             let old = sensors
             sensors = Dictionary(
                 wanted.map { sensor in
-                    let known = old[sensor.device.address].flatMap { $0.sensor.census === sensor.census ? $0 : nil }
+                    let known = old[sensor.device.address].flatMap {
+                        $0.sensor.metricCatalogue === sensor.metricCatalogue ? $0 : nil
+                    }
                     return (sensor.device.address, known ?? Watched(sensor: sensor))
                 },
                 uniquingKeysWith: { first, _ in first }
@@ -87,7 +89,7 @@ final class SensorWatch: AdvertisementSink {
         }
         for sensor in outdated { sensor.wake.finish() }
         intake.unbind([], sessions: outdated.flatMap(\.sessions))
-        let changed = wanted.filter { sensor in !before.contains { $0.census === sensor.census } }
+        let changed = wanted.filter { sensor in !before.contains { $0.metricCatalogue === sensor.metricCatalogue } }
         for sensor in changed { arrived.yield(sensor) }
         if !changed.isEmpty || !outdated.isEmpty { replaced.yield() }
         let names = (before: Set(before.map(\.device.name)), now: Set(wanted.map(\.device.name)))
@@ -130,14 +132,14 @@ final class SensorWatch: AdvertisementSink {
     }
 
     func isWatched(_ sensor: Sensor) -> Bool {
-        sensors.withLock { $0[sensor.device.address]?.sensor.census === sensor.census }
+        sensors.withLock { $0[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue }
     }
 
     /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
     private func patience(with sensor: Sensor) -> Duration? {
         let now = clock.now
         return sensors.withLock { sensors in
-            guard sensors[sensor.device.address]?.sensor.census === sensor.census else { return nil }
+            guard sensors[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue else { return nil }
             return sensors[sensor.device.address]?.presence.patience(sensor.silence, now: now)
         }
     }

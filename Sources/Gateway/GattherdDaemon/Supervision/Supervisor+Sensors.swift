@@ -21,7 +21,7 @@ extension Supervisor {
         let (changed, gone) = sensors.replace(
             with: devices,
             profiles,
-            surroundings.catalogue,
+            sessionContext.catalogue,
             describe: { announcer?.describe($0) }
         )
         for device in gone { dismiss(device) }

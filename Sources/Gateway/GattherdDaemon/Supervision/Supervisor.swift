@@ -43,7 +43,7 @@ public final class Supervisor: Sendable {
     public typealias Offer = @Sendable (PeripheralStatus) -> Bool
 
     enum Message: Sendable {
-        case herd(SupervisorMachine.Event)
+        case supervisor(SupervisorMachine.Event)
         case central(CentralEvent)
         case reload(ReloadedDevices)
         case seek(Offer?)
@@ -53,11 +53,11 @@ public final class Supervisor: Sendable {
 
     let central: any CentralBackend
     /// The devices that are connected.
-    let roster: ConfiguredDevices
+    let configuredDevices: ConfiguredDevices
     /// The sensors, which are never connected.
     let sensors: SensorWatch
     let settings: Settings
-    let surroundings: LinkSessionContext
+    let sessionContext: LinkSessionContext
     let store: any ReadingStore
     let announcer: (any Announcer)?
     let recorder: EventRecorder
@@ -99,7 +99,7 @@ public final class Supervisor: Sendable {
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.central = central
-        roster = ConfiguredDevices(
+        configuredDevices = ConfiguredDevices(
             devices.filter { $0.listening == nil },
             profiles: profiles.filter { !$0.isForAdvertisements }
         )
@@ -111,14 +111,14 @@ public final class Supervisor: Sendable {
         self.now = now
         let catalogue = StreamCatalogue()
         sensors = SensorWatch(intake: intake)
-        surroundings = LinkSessionContext(
+        sessionContext = LinkSessionContext(
             central: central,
             intake: intake,
-            roster: roster,
+            configuredDevices: configuredDevices,
             catalogue: catalogue,
             store: store,
             recorder: recorder,
-            bonds: BondKeeper(roster: roster, recorder: recorder, log: log),
+            bonds: BondKeeper(configuredDevices: configuredDevices, recorder: recorder, log: log),
             now: now,
             resolveTimeout: settings.resolveTimeout,
             describe: settings.describe,
@@ -127,7 +127,7 @@ public final class Supervisor: Sendable {
             interruptions: counters.interruptions
         )
         controls = ControlService(
-            roster: roster,
+            configuredDevices: configuredDevices,
             sensors: sensors,
             central: central,
             catalogue: catalogue,
@@ -143,10 +143,10 @@ public final class Supervisor: Sendable {
         let known = await heldDevices()
         let held = known ?? []
         var machine = machine(held: held)
-        for device in roster.devices { begin(device.name, isHeld: held.contains(device.name)) }
+        for device in configuredDevices.devices { begin(device.name, isHeld: held.contains(device.name)) }
         for device in sensors.devices { begin(device.name, isHeld: false) }
-        await central.answerPairing(with: surroundings.bonds)
-        var run = SupervisorRun(herd: self)
+        await central.answerPairing(with: sessionContext.bonds)
+        var run = SupervisorRun(supervisor: self)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
             group.addTask { await self.listen() }
@@ -160,7 +160,7 @@ public final class Supervisor: Sendable {
     }
 
     private func machine(held: Set<String>) -> SupervisorMachine {
-        let devices = roster.devices
+        let devices = configuredDevices.devices
         return SupervisorMachine(
             devices: devices.map(\.name),
             pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
@@ -208,9 +208,9 @@ public final class Supervisor: Sendable {
     /// GATT operations for people over the supervisor's links.
     public var access: DeviceAccess {
         DeviceAccess(
-            roster: roster,
+            configuredDevices: configuredDevices,
             board: board,
-            context: surroundings,
+            context: sessionContext,
             watches: watches,
             connectTimeout: settings.connectTimeout,
             release: { self.send(.link(device: $0, .release)) }
@@ -242,7 +242,7 @@ public final class Supervisor: Sendable {
     }
 
     func send(_ event: SupervisorMachine.Event) {
-        post.yield(.herd(event))
+        post.yield(.supervisor(event))
     }
 
     func send(_ reload: ReloadedDevices) {
@@ -251,7 +251,7 @@ public final class Supervisor: Sendable {
 
     private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
         guard sensors[device] == nil else { throw .onlyAdvertises(device) }
-        guard roster[device] != nil else { throw .noSuchDevice(device) }
+        guard configuredDevices[device] != nil else { throw .noSuchDevice(device) }
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)
         } catch {

@@ -12,28 +12,28 @@ extension SupervisorRun {
         on adapter: BluetoothAddress,
         in group: inout DiscardingTaskGroup
     ) {
-        let herd = herd
+        let supervisor = supervisor
         group.addTask {
             do throws(BluetoothError) {
                 switch effect {
-                case .start: try await herd.central.startDiscovery(on: adapter, services: [])
-                case .stop: try await herd.central.stopDiscovery(on: adapter)
+                case .start: try await supervisor.central.startDiscovery(on: adapter, services: [])
+                case .stop: try await supervisor.central.stopDiscovery(on: adapter)
                 }
-                herd.send(.discovery(adapter, ticket: effect.ticket, .done))
+                supervisor.send(.discovery(adapter, ticket: effect.ticket, .done))
             } catch {
                 let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
-                herd.log(.warning, "scanning could not be started or stopped", fields)
+                supervisor.log(.warning, "scanning could not be started or stopped", fields)
                 // Busy means that an earlier start or stop in BlueZ is still pending.
                 let isAnswered = ![.timedOut, .cancelled, .busy].contains(error.kind)
-                herd.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
+                supervisor.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
             }
         }
     }
 
     /// Counts, records and logs a recovery step of an adapter.
     func note(_ remedy: RecoveryLadder.Remedy, _ adapter: BluetoothAddress) {
-        herd.counters[remedy.step].add()
-        herd.recorder.record(
+        supervisor.counters[remedy.step].add()
+        supervisor.recorder.record(
             kind: "recovery",
             [
                 "adapter": .text(adapter.description),
@@ -45,22 +45,22 @@ extension SupervisorRun {
             LogField("adapter", adapter), LogField("step", remedy.step.rawValue),
             LogField("symptom", remedy.symptom.rawValue),
         ]
-        herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work properly", fields)
+        supervisor.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work properly", fields)
     }
 
     /// Publishes an adapter's report and updates the devices that wait for a slot.
     mutating func take(_ report: AdapterReport) {
-        let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
-        herd.board.set(report)
+        let before = Set(supervisor.board.report(of: report.address)?.waiting ?? [])
+        supervisor.board.set(report)
         recordFullness(of: report)
         let detail = fullness(of: report) + "; waits for a free slot"
         for name in report.waiting where !before.contains(name) {
-            guard var status = herd.board.status(of: name) else { continue }
+            guard var status = supervisor.board.status(of: name) else { continue }
             // A device that has just made room keeps that reason.
             guard status.reason != .rotated else { continue }
             (status.reason, status.detail) = (.adapterFull, detail)
-            herd.board.set(status)
-            herd.announcer?.update(status)
+            supervisor.board.set(status)
+            supervisor.announcer?.update(status)
         }
     }
 
@@ -72,40 +72,40 @@ extension SupervisorRun {
         let waiting = report.waiting.joined(separator: ", ")
         let detail = fullness(of: report) + (isFull ? "; waiting: \(waiting)" : "")
         let state = isFull ? "full" : "has room"
-        herd.recorder.record(kind: "adapter", ["state": .text(state), "detail": .text(detail)])
-        herd.log(isFull ? .warning : .info, "adapter", [.init("state", state), .init("detail", detail)])
+        supervisor.recorder.record(kind: "adapter", ["state": .text(state), "detail": .text(detail)])
+        supervisor.log(isFull ? .warning : .info, "adapter", [.init("state", state), .init("detail", detail)])
     }
 
     private func fullness(of report: AdapterReport) -> String {
-        let name = herd.board.adapters.first { $0.address == report.address }?.name ?? report.address.description
+        let name = supervisor.board.adapters.first { $0.address == report.address }?.name ?? report.address.description
         return "adapter \(name) holds \(report.links)\(report.slots.map { " of \($0)" } ?? "") links"
     }
 
     func renewSession(in group: inout DiscardingTaskGroup) {
-        let herd = herd
-        group.addTask { await herd.central.renewSession() }
+        let supervisor = supervisor
+        group.addTask { await supervisor.central.renewSession() }
     }
 
     /// Switches an adapter off and on; if switching off fails, the adapter stays as it is.
     mutating func powerCycle(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
         switching.insert(adapter)
-        let herd = herd
+        let supervisor = supervisor
         group.addTask {
             do throws(BluetoothError) {
-                try await herd.central.setPowered(false, adapter: adapter)
+                try await supervisor.central.setPowered(false, adapter: adapter)
             } catch {
-                herd.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
+                supervisor.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
                 // Without a reply the adapter may go off later: the machine switches it on after a timeout.
                 guard ![.timedOut, .busy, .cancelled].contains(error.kind) else { return }
-                return herd.send(.powered(adapter, isOn: true))
+                return supervisor.send(.powered(adapter, isOn: true))
             }
-            herd.send(.powered(adapter, isOn: await herd.switchOn(adapter)))
+            supervisor.send(.powered(adapter, isOn: await supervisor.switchOn(adapter)))
         }
     }
 
     func powerOn(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
-        let herd = herd
-        group.addTask { herd.send(.powered(adapter, isOn: await herd.switchOn(adapter))) }
+        let supervisor = supervisor
+        group.addTask { supervisor.send(.powered(adapter, isOn: await supervisor.switchOn(adapter))) }
     }
 }
 

@@ -10,14 +10,14 @@ extension SupervisorRun {
     /// Translates a message to events for the machine and updates the published state.
     mutating func events(for message: Supervisor.Message, now: Duration) -> [SupervisorMachine.Event] {
         switch message {
-        case .herd(let event):
+        case .supervisor(let event):
             update(for: event)
             return [event]
         case .central(let event): return events(for: event, now: now)
         case .reload(let reload): return events(for: reload)
         case .seek(let offer): return seek(offer)
         case .pulse:
-            herd.pulses.update { $0 += 1 }
+            supervisor.pulses.update { $0 += 1 }
             return []
         case .stop: return []
         }
@@ -33,8 +33,8 @@ extension SupervisorRun {
     }
 
     private mutating func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
-        herd.surroundings.bonds.note(event)
-        herd.watches.handle(event)
+        supervisor.sessionContext.bonds.note(event)
+        supervisor.watches.handle(event)
         switch event {
         case .available:
             recordState("bluetoothd", state: "available", level: .notice)
@@ -42,13 +42,13 @@ extension SupervisorRun {
         case .unavailable(let detail):
             recordState("bluetoothd", state: "unavailable", detail, level: .warning)
             (peripherals, others, taken) = ([:], [:], [])
-            herd.board.clearAdapters()
+            supervisor.board.clearAdapters()
             return [.unavailable(detail: detail)]
         case .adapterChanged(let adapter):
             return adapterChanged(adapter)
         case .adapterRemoved(let address):
             guard isOurs(address) else { return [] }
-            herd.board.remove(adapter: address)
+            supervisor.board.remove(adapter: address)
             others[address] = nil
             recordState("adapter", state: "removed", address.description, level: .warning)
             return [.adapterRemoved(address)]
@@ -57,7 +57,7 @@ extension SupervisorRun {
         case .disconnected(let id):
             return isOurs(id.adapter) ? disconnected(id) : []
         case .linkEnded(let id, _):
-            return herd.roster[id.address].map { herd.sequel(ofEnd: id, $0.name) } ?? []
+            return supervisor.configuredDevices[id.address].map { supervisor.sequel(ofEnd: id, $0.name) } ?? []
         case .accessDenied: return []
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
@@ -68,27 +68,27 @@ extension SupervisorRun {
             return []
         case .subscriptionEnded(let token, let id):
             // A token of an ended session needs no report.
-            guard let stream = herd.surroundings.intake.stream(of: token) else { return [] }
-            herd.surroundings.noteInterruption(stream, "its subscription ended while the link was up")
+            guard let stream = supervisor.sessionContext.intake.stream(of: token) else { return [] }
+            supervisor.sessionContext.noteInterruption(stream, "its subscription ended while the link was up")
             return linkEvents(id, .sessionStale)
         }
     }
 
     private func noteCutTable(_ id: PeripheralID, kept: Int, ignored: Int) {
-        guard let name = herd.roster[id.address]?.name else { return }
+        guard let name = supervisor.configuredDevices[id.address]?.name else { return }
         let detail = "its GATT table is too long: \(kept) attributes are used and \(ignored) are ignored"
-        herd.counters.ignoredAttributes.add(UInt64(clamping: ignored))
-        herd.recorder.record(device: name, kind: "stream", ["error": .text(detail)])
-        herd.log(.warning, "a GATT table is too long", [.init("device", name), .init("ignored", ignored)])
+        supervisor.counters.ignoredAttributes.add(UInt64(clamping: ignored))
+        supervisor.recorder.record(device: name, kind: "stream", ["error": .text(detail)])
+        supervisor.log(.warning, "a GATT table is too long", [.init("device", name), .init("ignored", ignored)])
     }
 
     private func isOurs(_ adapter: BluetoothAddress) -> Bool {
-        herd.settings.adapters?.contains(adapter) ?? true
+        supervisor.settings.adapters?.contains(adapter) ?? true
     }
 
     private func adapterChanged(_ adapter: AdapterStatus) -> [SupervisorMachine.Event] {
         guard isOurs(adapter.address) else { return [] }
-        let before = herd.board.set(adapter)
+        let before = supervisor.board.set(adapter)
         if before?.isPowered != adapter.isPowered || before?.name != adapter.name {
             recordState(
                 "adapter",
@@ -109,22 +109,24 @@ extension SupervisorRun {
     private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [SupervisorMachine.Event] {
         knowing.insert(peripheral.id.adapter)
         let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
-        guard let name = herd.roster[peripheral.id.address]?.name else {
+        guard let name = supervisor.configuredDevices[peripheral.id.address]?.name else {
             show(peripheral)
             let links = setOther(peripheral.id, isConnected: peripheral.isConnected)
             return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
         }
-        herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
+        supervisor.sessionContext.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
-        if before == nil { herd.log(.info, "seen", [.init("device", name)] + rssi) }
+        if before == nil { supervisor.log(.info, "seen", [.init("device", name)] + rssi) }
         let isHeard = peripheral.heard > before?.heard ?? 0
-        if isHeard { herd.board.set(.init(time: herd.now(), rssi: peripheral.rssi), of: name) }
+        if isHeard { supervisor.board.set(.init(time: supervisor.now(), rssi: peripheral.rssi), of: name) }
         return [sighting(of: peripheral, as: name, isHeard: isHeard)]
     }
 
     private mutating func seek(_ offer: Supervisor.Offer?) -> [SupervisorMachine.Event] {
         (self.offer, taken) = (offer, [])
-        for peripheral in peripherals.values where herd.roster[peripheral.id.address] == nil { show(peripheral) }
+        for peripheral in peripherals.values where supervisor.configuredDevices[peripheral.id.address] == nil {
+            show(peripheral)
+        }
         return [.seeking(offer != nil)]
     }
 
@@ -147,20 +149,20 @@ extension SupervisorRun {
 
     private mutating func disconnected(_ id: PeripheralID) -> [SupervisorMachine.Event] {
         peripherals[id]?.isConnected = false
-        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
-        return [.dropped(device: name, on: id.adapter)] + herd.sequel(ofEnd: id, name)
+        guard let name = supervisor.configuredDevices[id.address]?.name else { return setOther(id, isConnected: false) }
+        return [.dropped(device: name, on: id.adapter)] + supervisor.sequel(ofEnd: id, name)
     }
 
     private mutating func removed(_ id: PeripheralID) -> [SupervisorMachine.Event] {
         peripherals[id] = nil
         taken.remove(id.address)
-        herd.surroundings.peripheralNames.withLock { $0[id] = nil }
-        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
-        return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
+        supervisor.sessionContext.peripheralNames.withLock { $0[id] = nil }
+        guard let name = supervisor.configuredDevices[id.address]?.name else { return setOther(id, isConnected: false) }
+        return [.forgotten(device: name, on: id.adapter)] + supervisor.sequel(ofRemoval: id, name)
     }
 
     private func linkEvents(_ id: PeripheralID, _ event: LinkMachine.Event) -> [SupervisorMachine.Event] {
-        guard let name = herd.roster[id.address]?.name, links[name] == id else { return [] }
+        guard let name = supervisor.configuredDevices[id.address]?.name, links[name] == id else { return [] }
         return [.link(device: name, event)]
     }
 
@@ -180,9 +182,9 @@ extension SupervisorRun {
     }
 
     private func recordState(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
-        herd.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
+        supervisor.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
         let fields =
             [LogField("part", kind), LogField("state", state)] + (detail.map { [LogField("detail", $0)] } ?? [])
-        herd.log(level, "bluetooth changed", fields)
+        supervisor.log(level, "bluetooth changed", fields)
     }
 }

@@ -19,7 +19,9 @@ struct ReloadedDevices: Sendable {
 
 extension Supervisor {
     /// All devices, sorted by name, including those that are being removed.
-    public var devices: [SupervisedDevice] { (roster.devices + sensors.devices).sorted { $0.name < $1.name } }
+    public var devices: [SupervisedDevice] {
+        (configuredDevices.devices + sensors.devices).sorted { $0.name < $1.name }
+    }
 
     /// Replaces the devices and profiles; unaffected links stay.
     public func reload(devices: [SupervisedDevice], profiles: [any Profile]) async {
@@ -38,7 +40,7 @@ extension Supervisor {
     /// With `isMoving`, the same peripheral returns on another adapter, so its removal is not announced.
     func dismiss(_ device: SupervisedDevice, isMoving: Bool = false) {
         controls.forget(device: device.name)
-        surroundings.bonds.forget(device.address)
+        sessionContext.bonds.forget(device.address)
         plans.withLock { $0[device.name] = nil }
         board.remove(device: device.name)
         if !isMoving { announcer?.remove(device: device.name) }
@@ -60,10 +62,12 @@ extension SupervisorRun {
     mutating func events(for reload: ReloadedDevices) -> [SupervisorMachine.Event] {
         self.reload = reload
         replaceSensors(reload)
-        let hasOtherProfiles = herd.roster.setProfiles(reload.profiles.filter { !$0.isForAdvertisements })
+        let hasOtherProfiles = supervisor.configuredDevices.setProfiles(
+            reload.profiles.filter { !$0.isForAdvertisements }
+        )
         let wanted = Dictionary(reload.devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var events: [SupervisorMachine.Event] = []
-        for device in herd.roster.devices {
+        for device in supervisor.configuredDevices.devices {
             if let successor = wanted[device.name], successor.hasSameLink(as: device) {
                 let isConcerned = become(successor, device, hasOtherProfiles: hasOtherProfiles)
                 if isConcerned { events.append(.link(device: device.name, .reconfigured)) }
@@ -71,7 +75,7 @@ extension SupervisorRun {
                 events.append(.dismissed(device: device.name))
             }
         }
-        for device in reload.devices where herd.roster[device.name] == nil {
+        for device in reload.devices where supervisor.configuredDevices[device.name] == nil {
             // The stored holds may be older than a request since the start.
             events += enrol(device, isHeld: holds[device.name] ?? reload.held.contains(device.name))
         }
@@ -80,47 +84,50 @@ extension SupervisorRun {
 
     /// Replaces the sensors; a device that was connected becomes a sensor after its link has ended.
     private func replaceSensors(_ reload: ReloadedDevices) {
-        herd.replaceSensors(with: reload.sensors.filter { herd.roster[$0.name] == nil }, reload.profiles)
+        supervisor.replaceSensors(
+            with: reload.sensors.filter { supervisor.configuredDevices[$0.name] == nil },
+            reload.profiles
+        )
     }
 
     /// Updates a device; returns true if its link session must be replaced.
     private func become(_ successor: SupervisedDevice, _ device: SupervisedDevice, hasOtherProfiles: Bool) -> Bool {
-        herd.roster.enrol(device.becoming(successor))
+        supervisor.configuredDevices.enrol(device.becoming(successor))
         guard hasOtherProfiles || !device.isConfigured(as: successor) else { return false }
         device.meter.endRejectStreaks()
-        guard herd.board.status(of: device.name)?.state == .ready else { return true }
-        let plan = herd.plans.withLock { $0[device.name] }
-        let candidates = herd.roster.profiles(for: device.name)
+        guard supervisor.board.status(of: device.name)?.state == .ready else { return true }
+        let plan = supervisor.plans.withLock { $0[device.name] }
+        let candidates = supervisor.configuredDevices.profiles(for: device.name)
         let isServedAlike = plan?.isMade(of: candidates, areChosen: successor.profileNames != nil) ?? false
         let isTakenAlike = device.usesSocket == successor.usesSocket && device.silence == successor.silence
         return !isServedAlike || !isTakenAlike
     }
 
     private mutating func enrol(_ device: SupervisedDevice, isHeld: Bool) -> [SupervisorMachine.Event] {
-        herd.roster.enrol(device)
-        herd.note(device, "enrolled")
-        herd.begin(device.name, isHeld: isHeld)
+        supervisor.configuredDevices.enrol(device)
+        supervisor.note(device, "enrolled")
+        supervisor.begin(device.name, isHeld: isHeld)
         return [.enrolled(device: device.name, pinned: device.adapter, isHeld: isHeld)] + sightings(of: device.address)
     }
 
     /// Removes the state of a device that has left.
     mutating func forget(_ name: String) {
-        guard let device = herd.roster[name] else { return }
-        herd.roster.remove(device)
+        guard let device = supervisor.configuredDevices[name] else { return }
+        supervisor.configuredDevices.remove(device)
         forgetReleases()
         let successor = reload.flatMap { ($0.devices + $0.sensors).first { $0.name == name } }
-        herd.dismiss(device, isMoving: successor?.address == device.address)
-        sightings(of: device.address).forEach(herd.send)
+        supervisor.dismiss(device, isMoving: successor?.address == device.address)
+        sightings(of: device.address).forEach(supervisor.send)
         if let reload, successor != nil {
-            herd.send(reload)
+            supervisor.send(reload)
         } else {
-            herd.surroundings.catalogue.forget(device: name)
+            supervisor.sessionContext.catalogue.forget(device: name)
         }
     }
 
     /// Returns the sightings of an address for its present device.
     private mutating func sightings(of address: BluetoothAddress) -> [SupervisorMachine.Event] {
-        let name = herd.roster[address]?.name
+        let name = supervisor.configuredDevices[address]?.name
         let known = knowing.sorted().compactMap { peripherals[PeripheralID(adapter: $0, address: address)] }
         return known.flatMap { peripheral in
             let links = setOther(peripheral.id, isConnected: name == nil && peripheral.isConnected)

@@ -9,7 +9,7 @@ import GattherdSync
 ///
 /// One loop owns it; the tasks it starts belong to that loop's task group.
 struct SupervisorRun {
-    let herd: Supervisor
+    let supervisor: Supervisor
     /// All peripherals that BlueZ knows.
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
     /// The adapters that have known a peripheral, for lookups by address.
@@ -40,8 +40,8 @@ struct SupervisorRun {
     /// The addresses that were enrolled or declined; they are not offered again while BlueZ knows them.
     var taken: Set<BluetoothAddress> = []
 
-    init(herd: Supervisor) {
-        self.herd = herd
+    init(supervisor: Supervisor) {
+        self.supervisor = supervisor
     }
 
     /// Starts an effect of the machine; results arrive through the inbox.
@@ -59,7 +59,7 @@ struct SupervisorRun {
         case .report(let report): take(report)
         case .wake(let time): wake(at: time, now: now, in: &group)
         case .link(let name, let adapter, let effect):
-            guard let device = herd.roster[name] else { return }
+            guard let device = supervisor.configuredDevices[name] else { return }
             if let adapter { links[name] = PeripheralID(adapter: adapter, address: device.address) }
             perform(effect, for: device, in: &group)
         }
@@ -88,32 +88,32 @@ struct SupervisorRun {
 
     private func connect(_ device: SupervisedDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
         guard let link = links[device.name] else { return }
-        let herd = herd
+        let supervisor = supervisor
         group.addTask {
             do throws(LinkFault) {
-                try await herd.makeLink(link)
-                herd.send(.link(device: device.name, .connected(ticket: ticket)))
+                try await supervisor.makeLink(link)
+                supervisor.send(.link(device: device.name, .connected(ticket: ticket)))
             } catch {
-                herd.send(.link(device: device.name, .failed(error, ticket: ticket)))
+                supervisor.send(.link(device: device.name, .failed(error, ticket: ticket)))
             }
-            herd.sequel(ofEnd: link, device.name).forEach(herd.send)
+            supervisor.sequel(ofEnd: link, device.name).forEach(supervisor.send)
         }
     }
 
     private func disconnect(_ device: SupervisedDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
-        let herd = herd
+        let supervisor = supervisor
         let link = links[device.name]
         group.addTask {
             do throws(BluetoothError) {
-                if let link { try await herd.central.disconnect(link) }
+                if let link { try await supervisor.central.disconnect(link) }
             } catch {
-                herd.log(
+                supervisor.log(
                     .warning,
                     "disconnecting failed",
                     [.init("device", device.name), .init("error", error.detail)]
                 )
             }
-            herd.send(.link(device: device.name, .disconnected(ticket: ticket)))
+            supervisor.send(.link(device: device.name, .disconnected(ticket: ticket)))
         }
     }
 
@@ -126,15 +126,15 @@ struct SupervisorRun {
         releases[device.name] = released
         let sightings = LatestValue<UInt64>(0)
         doubts[device.name] = sightings
-        let herd = herd
+        let supervisor = supervisor
         let session = LinkSession(
             device: device,
             peripheral: link,
-            surroundings: herd.surroundings,
+            sessionContext: supervisor.sessionContext,
             subscriptions: subscriptions[device.name] ?? LinkSubscriptions(),
-            log: herd.log.with(LogField("device", device.name)),
+            log: supervisor.log.with(LogField("device", device.name)),
             doubts: sightings,
-            report: { herd.report($0, of: device, link: link, ticket: ticket) }
+            report: { supervisor.report($0, of: device, link: link, ticket: ticket) }
         )
         group.addTask {
             // Unsubscribing must not overtake the subscriptions of the new session.
@@ -147,18 +147,18 @@ struct SupervisorRun {
     /// Removes the finished entries that no new session waits for.
     mutating func forgetReleases() {
         releases = releases.filter { !$0.value.state }
-        subscriptions = subscriptions.filter { herd.roster[$0.key] != nil }
+        subscriptions = subscriptions.filter { supervisor.configuredDevices[$0.key] != nil }
     }
 
     private mutating func closeSession(_ name: String) {
         sessions.removeValue(forKey: name)?.finish()
         doubts[name] = nil
-        herd.controls.close(device: name)
+        supervisor.controls.close(device: name)
     }
 
     private func changed(_ change: LinkChange, _ device: SupervisedDevice) {
-        let now = herd.now()
-        let before = herd.board.status(of: device.name)
+        let now = supervisor.now()
+        let before = supervisor.board.status(of: device.name)
         let since = change.isWithinState ? before?.since : nil
         var status = LinkStatus(device: device.name, state: change.to, since: since ?? now)
         status.reason = change.reason
@@ -168,15 +168,15 @@ struct SupervisorRun {
         if let link = links[device.name] {
             status.adapter = link.adapter.description
             status.rssi = peripherals[link]?.rssi
-            if change.to == .failed { herd.surroundings.bonds.settle(link) }
+            if change.to == .failed { supervisor.sessionContext.bonds.settle(link) }
         }
-        herd.publish(status, change)
+        supervisor.publish(status, change)
     }
 
     private func wake(at time: Duration, now: Duration, in group: inout DiscardingTaskGroup) {
-        let herd = herd
+        let supervisor = supervisor
         group.addTask {
-            if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { herd.send(.wake(at: time)) }
+            if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { supervisor.send(.wake(at: time)) }
         }
     }
 
@@ -185,12 +185,12 @@ struct SupervisorRun {
     /// Ends all link sessions, then all links unless they are kept.
     mutating func end(keepingLinks: Bool) async {
         for name in sessions.keys.sorted() { closeSession(name) }
-        for adapter in switching { await herd.switchOn(adapter) }
+        for adapter in switching { await supervisor.switchOn(adapter) }
         guard !keepingLinks else { return }
-        let herd = herd
+        let supervisor = supervisor
         await withDiscardingTaskGroup { group in
-            for (name, link) in links where herd.board.status(of: name)?.state.mayHoldLink == true {
-                group.addTask { await herd.end(link, of: name) }
+            for (name, link) in links where supervisor.board.status(of: name)?.state.mayHoldLink == true {
+                group.addTask { await supervisor.end(link, of: name) }
             }
         }
     }

@@ -46,12 +46,12 @@ struct GatewayHTTPBackend: HTTPBackend {
 
     func words(for error: ControlError) -> String { commands.words(for: error) }
 
-    func connect(_ device: String) async throws(ControlError) { try await gateway.herd.connect(device) }
+    func connect(_ device: String) async throws(ControlError) { try await gateway.supervisor.connect(device) }
 
-    func disconnect(_ device: String) async throws(ControlError) { try await gateway.herd.disconnect(device) }
+    func disconnect(_ device: String) async throws(ControlError) { try await gateway.supervisor.disconnect(device) }
 
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        await gateway.herd.controls.set(request)
+        await gateway.supervisor.controls.set(request)
     }
 
     func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.page(query) }
@@ -67,7 +67,7 @@ struct GatewayHTTPBackend: HTTPBackend {
     var now: Timestamp { SystemClock.now }
 
     var counters: [DescribedCounter] {
-        let remedies = gateway.herd.counters
+        let remedies = gateway.supervisor.counters
         return [
             DescribedCounter(gateway.recorder.dropped, "Events that were not stored"),
             DescribedCounter(gateway.recorder.leftOut, "Events left out because their source had too many"),

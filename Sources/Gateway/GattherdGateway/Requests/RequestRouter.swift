@@ -35,7 +35,7 @@ final class RequestRouter: Sendable {
         guard let dependencies = dependencies.withLock({ $0 }) else {
             return .failure(.notReady(device: request.device))
         }
-        return await dependencies.gateway.herd.controls.set(request)
+        return await dependencies.gateway.supervisor.controls.set(request)
     }
 
     func answer(_ request: BridgeRequest) async -> Result<BridgeReply, BridgeFailure> {
@@ -44,8 +44,8 @@ final class RequestRouter: Sendable {
         }
         do throws(ControlError) {
             switch request {
-            case .connect(let device): try await dependencies.gateway.herd.connect(device)
-            case .disconnect(let device): try await dependencies.gateway.herd.disconnect(device)
+            case .connect(let device): try await dependencies.gateway.supervisor.connect(device)
+            case .disconnect(let device): try await dependencies.gateway.supervisor.disconnect(device)
             case .history(let request): return await historyService.answer(request)
             case .health: return .success(BridgeReply(health(dependencies)))
             }
@@ -65,7 +65,7 @@ final class RequestRouter: Sendable {
     }
 
     private func health(_ dependencies: Dependencies) -> [UInt8] {
-        let board = dependencies.gateway.herd.board
+        let board = dependencies.gateway.supervisor.board
         return JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("version")

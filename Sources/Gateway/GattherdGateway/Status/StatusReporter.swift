@@ -28,7 +28,7 @@ struct StatusReporter: Sendable {
         _ reloads: Locked<ReloadState>,
         started: Timestamp
     ) {
-        (self.running, supervisor, intake) = (running, gateway.herd, gateway.intake)
+        (self.running, supervisor, intake) = (running, gateway.supervisor, gateway.intake)
         (self.delivery, self.history, self.reloads, self.started) = (delivery, history, reloads, started)
     }
 

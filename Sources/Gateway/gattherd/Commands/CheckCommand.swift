@@ -41,7 +41,7 @@ struct CheckCommand {
         if isJSON {
             Terminal.say(CheckFinding.json(findings))
         } else {
-            for finding in findings { Terminal.complain(finding.description) }
+            for finding in findings { Terminal.printError(finding.description) }
             if let summary { Terminal.say(summary) }
         }
         if findings.contains(where: \.isError) { throw CommandFailure(.configuration, nil) }

@@ -111,7 +111,7 @@ struct DatabaseCommands {
     /// Recomputes wrong summaries and prints them on standard error.
     func repair() throws(CommandFailure) {
         do throws(StoreFault) {
-            for difference in try SummaryRepair.run(path: path) { Terminal.complain("repaired: \(difference)") }
+            for difference in try SummaryRepair.run(path: path) { Terminal.printError("repaired: \(difference)") }
         } catch {
             throw CommandFailure(error)
         }
@@ -147,7 +147,7 @@ extension DatabaseCommands {
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size)); start the daemon now")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
             guard restore.skipsNumbers else { return }
-            Terminal.complain(
+            Terminal.printError(
                 "gattherd: \(path)-seq was missing: which numbers were given since the backup is not known, "
                     + "so the next ones begin far above"
             )

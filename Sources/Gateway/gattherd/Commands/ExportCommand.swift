@@ -65,7 +65,7 @@ struct ExportCommand {
         _ = destination.write(writer.octets)
         try destination.finish()
         if unwritten > 0 {
-            Terminal.complain("gattherd export: left out \(unwritten) values that are not known: use --format json")
+            Terminal.printError("gattherd export: left out \(unwritten) values that are not known: use --format json")
         }
     }
 }

@@ -49,7 +49,7 @@ struct RunCommand {
         signal(SIGPIPE, SIG_IGN)
         let configuration: Configuration
         do throws(ConfigErrors) { configuration = try file.parsed() } catch {
-            await Terminal.complainBriefly(error.description)
+            await Terminal.printErrorBriefly(error.description)
             throw CommandFailure(.configuration, nil)
         }
         do throws(GatewayError) {
@@ -58,7 +58,7 @@ struct RunCommand {
             }
         } catch {
             // A supervisor that restarts the daemon waits for its end.
-            await Terminal.complainBriefly(error.message)
+            await Terminal.printErrorBriefly(error.message)
             throw CommandFailure(CommandFailure(error).code, nil)
         }
     }

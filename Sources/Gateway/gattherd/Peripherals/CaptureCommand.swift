@@ -62,7 +62,9 @@ struct CaptureCommand {
             let changes = peripheral.connectionStateChanges()
             try await recorder.begin(peripheral)
             let end = await record(updates, by: recorder, until: changes, signals)
-            if updates.droppedCount > 0 { Terminal.complain("gattherd: \(updates.droppedCount) values came too fast") }
+            if updates.droppedCount > 0 {
+                Terminal.printError("gattherd: \(updates.droppedCount) values came too fast")
+            }
             return end
         }
         try recorder.finish()

@@ -54,7 +54,7 @@ final class CaptureRecorder {
     /// Gives the file its name and prints the number of values.
     func finish() throws(CommandFailure) {
         try destination.finish()
-        Terminal.complain("\(count) value\(count == 1 ? "" : "s")")
+        Terminal.printError("\(count) value\(count == 1 ? "" : "s")")
     }
 
     private func read(_ characteristic: Characteristic, of peripheral: GattherdBluetooth.Peripheral) async {
@@ -63,7 +63,7 @@ final class CaptureRecorder {
             let octets = try await peripheral.readValue(for: characteristic.id)
             write(octets, at: SystemClock.now, from: characteristic.id, .read)
         } catch {
-            Terminal.complain("gattherd: \(characteristic.uuid) cannot be read: \(Terminal.harmless("\(error)"))")
+            Terminal.printError("gattherd: \(characteristic.uuid) cannot be read: \(Terminal.harmless("\(error)"))")
         }
     }
 
@@ -72,7 +72,7 @@ final class CaptureRecorder {
             if !characteristic.properties.contains(.notify) { indicating.insert(characteristic.id) }
             try await peripheral.setNotifyValue(true, for: characteristic.id)
         } catch {
-            Terminal.complain(
+            Terminal.printError(
                 "gattherd: \(characteristic.uuid) cannot be listened to: \(Terminal.harmless("\(error)"))"
             )
         }

@@ -16,7 +16,7 @@ final class DaemonBackend: ClientBackend {
     let events: AsyncStream<CentralEvent>
     private let post: AsyncStream<CentralEvent>.Continuation
     private let path: String
-    private let table: DeviceTable
+    private let table: GATTTableReply
     private let peripheral: PeripheralID
     private let shared = Locked(Shared())
 
@@ -33,7 +33,7 @@ final class DaemonBackend: ClientBackend {
             reply = try await ControlClient.reply(to: .table(device: address.description), at: path)
         } catch {
             if !error.isNobodyThere {
-                Terminal.complain("gattherd: \(error.description); the device is connected without the daemon")
+                Terminal.printError("gattherd: \(error.description); the device is connected without the daemon")
             }
             return nil
         }
@@ -49,7 +49,7 @@ final class DaemonBackend: ClientBackend {
 
     private static let misunderstood = "the daemon's answer is not understood; is it another version?"
 
-    private init(_ table: DeviceTable, _ peripheral: PeripheralID, _ path: String) {
+    private init(_ table: GATTTableReply, _ peripheral: PeripheralID, _ path: String) {
         (self.table, self.peripheral, self.path) = (table, peripheral, path)
         (events, post) = AsyncStream.makeStream(of: CentralEvent.self)
     }

@@ -53,7 +53,7 @@ struct ReplayCommand {
             )
         }
         for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
-            Terminal.complain("\(refusal)")
+            Terminal.printError("\(refusal)")
         }
     }
 

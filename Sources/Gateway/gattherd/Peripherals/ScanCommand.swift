@@ -82,7 +82,7 @@ struct ScanCommand {
     }
 
     func run() async throws(CommandFailure) {
-        Terminal.complain("listening for \(seconds) s; Ctrl-C ends it sooner")
+        Terminal.printError("listening for \(seconds) s; Ctrl-C ends it sooner")
         var found: [Neighbour]
         do {
             found = try await withCentral(on: bus, configuration: self.central) {

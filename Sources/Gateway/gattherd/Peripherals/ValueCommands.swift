@@ -101,7 +101,7 @@ struct ValueCommands {
         }
         let type: WriteType = arguments.has("without-response") ? .withoutResponse : .withResponse
         try await visit.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
-        Terminal.complain("\(octets.count) byte\(octets.count == 1 ? "" : "s") written")
+        Terminal.printError("\(octets.count) byte\(octets.count == 1 ? "" : "s") written")
     }
 
     func watch() async throws(CommandFailure) {

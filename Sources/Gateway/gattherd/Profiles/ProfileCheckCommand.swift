@@ -37,7 +37,7 @@ struct ProfileCheckCommand {
         if isJSON {
             Terminal.say(CheckFinding.json(findings))
         } else {
-            for finding in findings { Terminal.complain(finding.description) }
+            for finding in findings { Terminal.printError(finding.description) }
             for profile in registry.profiles { Terminal.say(Self.praise(profile)) }
         }
         guard findings.isEmpty else { throw CommandFailure(.data, nil) }

@@ -112,13 +112,13 @@ struct ProfileCommands {
         Terminal.say(
             TextTable(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n")
         )
-        for refusal in registry.refusals { Terminal.complain("\(refusal.path): refused: \(refusal.advice)") }
+        for refusal in registry.refusals { Terminal.printError("\(refusal.path): refused: \(refusal.advice)") }
     }
 
     /// Prints the refusals of a path that was given on the command line.
     func sayRefusals() {
         guard arguments.value("path") != nil else { return }
-        for refusal in registry.refusals { Terminal.complain("\(refusal)") }
+        for refusal in registry.refusals { Terminal.printError("\(refusal)") }
     }
 
     /// Returns the first three names in one line, and the number of the others.

@@ -96,7 +96,7 @@ struct ProfileNewCommand {
         let unknown = found.filter { characteristic in !known.contains { $0.decodes(characteristic) } }
         for characteristic in found where !unknown.isEmpty && !unknown.contains(characteristic) {
             let profile = known.first { $0.decodes(characteristic) }?.name ?? ""
-            Terminal.complain(
+            Terminal.printError(
                 "left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it"
             )
         }

@@ -28,13 +28,13 @@ struct ProfileTestCommand {
     }
 
     func run() throws(CommandFailure) {
-        for refusal in registry.refusals { Terminal.complain("\(refusal)") }
+        for refusal in registry.refusals { Terminal.printError("\(refusal)") }
         var (passed, failed) = (0, 0)
         for profile in registry.profiles {
             for result in ProfileTools.runVectors(of: profile) {
                 if let problem = result.failure {
                     failed += 1
-                    Terminal.complain("\(profile.origin):\(result.line):\(result.column): \(problem)")
+                    Terminal.printError("\(profile.origin):\(result.line):\(result.column): \(problem)")
                 } else {
                     passed += 1
                 }

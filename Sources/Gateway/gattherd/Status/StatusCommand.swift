@@ -73,7 +73,7 @@ struct StatusCommand {
             do throws(CommandFailure) {
                 look = StatusSample(try talk.status(), after: look)
             } catch {
-                Terminal.complain(error.message ?? "")
+                Terminal.printError(error.message ?? "")
             }
         }
     }

@@ -115,7 +115,7 @@ struct WhyCommand {
             let others = try reader.gatewayEvents(kinds: kinds, newest: Self.limit)
             return (own + others).sorted { $0.time < $1.time }
         } catch {
-            Terminal.complain("gattherd: \(error.detail)")
+            Terminal.printError("gattherd: \(error.detail)")
             return []
         }
     }

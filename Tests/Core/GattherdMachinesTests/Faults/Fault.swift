@@ -117,7 +117,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// Removes all peripherals, so that only discovery finds them, and makes discovery deaf.
     private func deafen(_ world: inout SupervisorWorld) {
-        world.adapters[world.adapter]?.isDeaf = true
+        world.adapters[world.adapter]?.hearsNothing = true
         world.adapters[world.adapter]?.cure = .powerCycle
         for name in world.names { world.remove(name, from: world.adapter) }
     }

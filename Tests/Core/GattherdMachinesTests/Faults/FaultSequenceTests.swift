@@ -90,7 +90,7 @@ import Testing
 
     private func ail(_ world: inout SupervisorWorld, _ dice: inout SplitMix64, _ address: BluetoothAddress) {
         world.adapters[address]?.ailment = [.busy, .hangs, .refuses, nil].randomElement(using: &dice) ?? nil
-        world.adapters[address]?.isDeaf = Bool.random(using: &dice)
+        world.adapters[address]?.hearsNothing = Bool.random(using: &dice)
         world.adapters[address]?.refusesScans = Bool.random(using: &dice)
         world.adapters[address]?.cure = RecoveryLadder.Step.allCases.randomElement(using: &dice)
     }

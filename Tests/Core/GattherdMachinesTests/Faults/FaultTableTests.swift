@@ -8,7 +8,7 @@ import Testing
 /// The table of `docs/faults.md`; `make faults` writes it.
 @Suite struct FaultTableTests {
     @Test func `64 devices hit at once recover near the sequential time`() throws {
-        for fault in HerdFault.all {
+        for fault in GroupFault.all {
             let (time, world) = try fault.recovery(seed: 1)
             #expect(try #require(time, "\(fault.words)") <= fault.limit, "\(fault.words)")
             #expect(world.problems.isEmpty, "\(fault.words)\n\(world.story)")
@@ -35,7 +35,7 @@ import Testing
             let times = try (1...5 as ClosedRange<UInt64>).map { try recovery(from: fault, seed: $0) }
             lines.append("| \(fault.words) | \(fault.remedy) | \(span(times)) |")
         }
-        for fault in HerdFault.all {
+        for fault in GroupFault.all {
             let times = try [1, 2].compactMap { try fault.recovery(seed: $0).time }
             lines.append("| \(fault.words) | \(fault.remedy) | \(span(times)) |")
         }

@@ -93,7 +93,7 @@ extension SupervisorWorld {
     }
 
     private func isHeard(_ name: String, on address: BluetoothAddress) -> Bool {
-        guard let peripheral = peripherals[name], adapters[address]?.isDeaf == false else { return false }
+        guard let peripheral = peripherals[name], adapters[address]?.hearsNothing == false else { return false }
         return peripheral.isInRange && peripheral.link == nil && peripheral.ghost == nil
             && peripheral.rssi[address] != -128
     }
@@ -294,7 +294,7 @@ extension SupervisorWorld {
 
     mutating func cure(_ address: BluetoothAddress, by step: RecoveryLadder.Step) {
         guard adapters[address]?.cure == step else { return }
-        adapters[address]?.isDeaf = false
+        adapters[address]?.hearsNothing = false
         adapters[address]?.ailment = nil
         adapters[address]?.cure = nil
     }

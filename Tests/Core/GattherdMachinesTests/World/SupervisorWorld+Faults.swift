@@ -121,7 +121,7 @@ extension SupervisorWorld {
     mutating func heal() {
         failureRate = 0
         for address in addresses {
-            adapters[address]?.isDeaf = false
+            adapters[address]?.hearsNothing = false
             adapters[address]?.refusesScans = false
             adapters[address]?.ailment = nil
             adapters[address]?.cure = nil

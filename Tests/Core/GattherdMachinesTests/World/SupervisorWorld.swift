@@ -21,7 +21,7 @@ struct SupervisorWorld {
         /// Links to peripherals that are not enrolled.
         var otherLinks = 0
         /// True while the adapter hears nothing.
-        var isDeaf = false
+        var hearsNothing = false
         /// True while discovery cannot be started.
         var refusesScans = false
         var ailment: Ailment?

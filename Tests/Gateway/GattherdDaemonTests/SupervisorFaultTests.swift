@@ -14,13 +14,13 @@ import Testing
 ///
 /// The duration of recovery is tested with the state machines, which control the time; here recovery only has to
 /// happen.
-@Suite(.timeLimit(.minutes(2))) struct HerdFaultTests {
+@Suite(.timeLimit(.minutes(2))) struct SupervisorFaultTests {
     /// A fault of the first of three devices; the device must become ready again.
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        let strike: @Sendable (SimulatedHerd) async throws -> Void
+        let strike: @Sendable (SimulatedSupervisor) async throws -> Void
 
-        init(_ words: String, _ strike: @escaping @Sendable (SimulatedHerd) async throws -> Void) {
+        init(_ words: String, _ strike: @escaping @Sendable (SimulatedSupervisor) async throws -> Void) {
             testDescription = words
             self.strike = strike
         }
@@ -38,13 +38,13 @@ import Testing
         Fault("the link is lost") { try await $0.order(.drop("strap-1")) },
         Fault("out of range and back") { world in
             try await world.order(.vanish("strap-1"))
-            await world.wait { world.herd.board.status(of: "strap-1")?.state != .ready }
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.state != .ready }
             try await world.order(.appear("strap-1"))
         },
         Fault("other services") { try await $0.order(.changeServices("strap-1", without: [])) },
         Fault("ours are missing, then there again") { world in
             try await world.order(.changeServices("strap-1", without: [BluetoothUUID(0x180D)]))
-            await world.wait { world.herd.board.status(of: "strap-1")?.state == .failed }
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .failed }
             try await world.order(.changeServices("strap-1", without: []))
         },
         .failing("attempts end in abort-by-local", "Connect", "Failed: le-connection-abort-by-local", times: 4),
@@ -55,15 +55,15 @@ import Testing
         Fault("services are not resolved in time") { world in
             try await world.order(.silence("strap-1", .all))
             try await world.order(.drop("strap-1"))
-            await world.wait { world.herd.board.status(of: "strap-1")?.reason == .timedOut }
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.reason == .timedOut }
             try await world.order(.silence("strap-1", .off))
         },
         Fault("Disconnect fails") { world in
             let error = "Failed: Input/output error"
             try await world.order(.failNext(target: "strap-1", method: "Disconnect", error: error, times: 1))
-            try await world.herd.disconnect("strap-1")
-            await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
-            try await world.herd.connect("strap-1")
+            try await world.supervisor.disconnect("strap-1")
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
+            try await world.supervisor.connect("strap-1")
         },
         Fault("the link drops ten times") { world in
             for _ in 1...10 { try await world.recover { try await world.order(.drop("strap-1")) } }
@@ -71,18 +71,18 @@ import Testing
         },
         Fault("the adapter is switched off and on") { world in
             try await world.order(.setPowered(adapter: "hci0", false))
-            await world.wait { world.herd.board.status(of: "strap-1")?.reason == .adapterPoweredOff }
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.reason == .adapterPoweredOff }
             try await world.order(.setPowered(adapter: "hci0", true))
         },
         Fault("the adapter is unplugged and plugged") { world in
             try await world.order(.unplug(adapter: "hci0"))
-            await world.wait { world.herd.board.adapters.isEmpty }
+            await world.wait { world.supervisor.board.adapters.isEmpty }
             try await world.order(.plug(adapter: "hci0"))
         },
         Fault("the adapter is unplugged while it connects") { world in
             try await world.order(.failNext(target: "strap-1", method: "Connect", error: "no-reply", times: 1))
             try await world.order(.drop("strap-1"))
-            await world.wait { world.herd.board.status(of: "strap-1")?.state == .connecting }
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .connecting }
             try await world.order(.unplug(adapter: "hci0"))
             try await world.order(.plug(adapter: "hci0"))
         },
@@ -93,55 +93,55 @@ import Testing
             try await $0.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(50)))
         },
         Fault("a person disconnects and connects it") { world in
-            try await world.herd.disconnect("strap-1")
-            await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
-            try await world.herd.connect("strap-1")
+            try await world.supervisor.disconnect("strap-1")
+            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
+            try await world.supervisor.connect("strap-1")
         },
     ]
 
     @Test(arguments: faults)
     func `devices recover from a fault and other devices stay connected or recover`(fault: Fault) async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             try await world.recover { try await fault.strike(world) }
-            #expect(world.herd.counters.powerCycles.value == 0)
+            #expect(world.supervisor.counters.powerCycles.value == 0)
         }
     }
 
     @Test
     func `interference by another program is recovered from`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             let id = try world.first
             try await world.withOtherProgram { other in
                 try await world.recover { try await other.disconnect(id) }
                 try await world.recover { try await other.forget(id) }
-                try await world.herd.disconnect("strap-1")
-                await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
+                try await world.supervisor.disconnect("strap-1")
+                await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
                 try await other.connect(id, timeout: .seconds(20))
-                #expect(world.herd.board.status(of: "strap-1")?.state == .held, "held is held")
-                try await world.recover { try await world.herd.connect("strap-1") }
+                #expect(world.supervisor.board.status(of: "strap-1")?.state == .held, "held is held")
+                try await world.recover { try await world.supervisor.connect("strap-1") }
             }
         }
     }
 
     @Test
     func `a controller at its link limit is filled, and a freed slot goes to a waiting device`() async throws {
-        var setup = SimulatedHerd.Setup()
+        var setup = SimulatedSupervisor.Setup()
         setup.adapters = "[{name: hci0, address: '00:00:5E:00:53:00', slots: 3}]"
         setup.devices = 4
         setup.ready = 3
-        try await SimulatedHerd.run(setup) { world in
-            let left = try #require(world.herd.board.statuses.first { !$0.isOnline })
-            let other = try #require(world.herd.board.statuses.first { $0.isOnline })
-            try await world.herd.disconnect(other.device)
-            await world.wait { world.herd.board.status(of: left.device)?.state == .ready }
+        try await SimulatedSupervisor.run(setup) { world in
+            let left = try #require(world.supervisor.board.statuses.first { !$0.isOnline })
+            let other = try #require(world.supervisor.board.statuses.first { $0.isOnline })
+            try await world.supervisor.disconnect(other.device)
+            await world.wait { world.supervisor.board.status(of: left.device)?.state == .ready }
             let adapter = try world.first.adapter
-            #expect(world.herd.board.report(of: adapter)?.links == 3)
+            #expect(world.supervisor.board.report(of: adapter)?.links == 3)
         }
     }
 
     @Test
     func `an adapter that connects no device is recovered step by step`() async throws {
-        try await SimulatedHerd.run { world in
+        try await SimulatedSupervisor.run { world in
             for name in world.names {
                 let error = "InProgress: Operation already in progress"
                 try await world.order(.failNext(target: name, method: "Connect", error: error, times: 25))
@@ -150,7 +150,7 @@ import Testing
                 for name in world.names { try await world.order(.drop(name)) }
                 await world.store.wait { $0.hasRemedy(.newSession, .wedge) }
             }
-            #expect(world.herd.counters.discoveryRestarts.value > 0)
+            #expect(world.supervisor.counters.discoveryRestarts.value > 0)
         }
     }
 
@@ -158,29 +158,29 @@ import Testing
         arguments: [true, false]
     )
     func `a scan that hears nothing is recovered step by step with the adapter on`(mayPowerCycle: Bool) async throws {
-        var setup = SimulatedHerd.Setup()
+        var setup = SimulatedSupervisor.Setup()
         setup.mayPowerCycle = mayPowerCycle
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             for name in world.names { try await world.order(.vanish(name)) }
             let id = try world.first
             try await world.withOtherProgram { other in
-                await world.wait { world.herd.board.statuses.allSatisfy { !$0.isOnline } }
+                await world.wait { world.supervisor.board.statuses.allSatisfy { !$0.isOnline } }
                 for name in world.names { try await other.forget(try world.id(name)) }
                 let last = mayPowerCycle ? RecoveryLadder.Step.powerCycle : .restartDiscovery
                 await world.store.wait { $0.hasRemedy(.newSession, .silence) && $0.hasRemedy(last, .silence) }
                 try await world.recover { for name in world.names { try await world.order(.appear(name)) } }
             }
-            #expect(world.herd.counters.sessionRenewals.value > 0)
-            #expect((world.herd.counters.powerCycles.value > 0) == mayPowerCycle)
-            #expect(world.herd.board.adapters.first { $0.address == id.adapter }?.isPowered == true)
+            #expect(world.supervisor.counters.sessionRenewals.value > 0)
+            #expect((world.supervisor.counters.powerCycles.value > 0) == mayPowerCycle)
+            #expect(world.supervisor.board.adapters.first { $0.address == id.adapter }?.isPowered == true)
         }
     }
 
     @Test
     func `sixty-four lost links recover although a fifth of the attempts fail`() async throws {
-        var setup = SimulatedHerd.Setup()
+        var setup = SimulatedSupervisor.Setup()
         setup.devices = 64
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             try await world.recover {
                 let error = "Failed: le-connection-abort-by-local"
                 for name in world.names.filter({ $0.hasSuffix("5") || $0.hasSuffix("0") }) {
@@ -193,11 +193,11 @@ import Testing
 
     @Test
     func `sixty-four devices connect after bluetoothd was killed`() async throws {
-        var setup = SimulatedHerd.Setup()
+        var setup = SimulatedSupervisor.Setup()
         setup.devices = 64
-        try await SimulatedHerd.run(setup) { world in
+        try await SimulatedSupervisor.run(setup) { world in
             for name in world.names { try await world.order(.drop(name)) }
-            await world.wait { world.herd.board.statuses.contains { $0.state == .connecting } }
+            await world.wait { world.supervisor.board.statuses.contains { $0.state == .connecting } }
             try await world.recover("strap-64") {
                 try await world.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(100)))
             }
@@ -206,19 +206,19 @@ import Testing
 
     @Test
     func `two adapters share the devices and take over from each other`() async throws {
-        var setup = SimulatedHerd.Setup()
+        var setup = SimulatedSupervisor.Setup()
         setup.devices = 6
         setup.adapters =
             "[{name: hci0, address: '00:00:5E:00:53:00'}, {name: hci1, address: '00:00:5E:00:53:01'}]"
-        try await SimulatedHerd.run(setup) { world in
-            let used = Set(world.herd.board.statuses.compactMap(\.adapter))
+        try await SimulatedSupervisor.run(setup) { world in
+            let used = Set(world.supervisor.board.statuses.compactMap(\.adapter))
             #expect(used == ["00:00:5E:00:53:00", "00:00:5E:00:53:01"])
-            let moved = try #require(world.herd.board.statuses.first { $0.adapter == "00:00:5E:00:53:00" })
+            let moved = try #require(world.supervisor.board.statuses.first { $0.adapter == "00:00:5E:00:53:00" })
             try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci0")) }
-            #expect(world.herd.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:01" })
+            #expect(world.supervisor.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:01" })
             try await world.order(.plug(adapter: "hci0"))
             try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci1")) }
-            #expect(world.herd.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
+            #expect(world.supervisor.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
         }
     }
 
@@ -246,7 +246,7 @@ import Testing
     }
 }
 
-extension SimulatedHerd {
+extension SimulatedSupervisor {
     var first: PeripheralID {
         get throws { try id("strap-1") }
     }

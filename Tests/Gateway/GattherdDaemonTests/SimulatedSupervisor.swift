@@ -12,11 +12,11 @@ import TestKit
 import Testing
 
 /// Heart rate straps on the simulator: a bus, a virtual bluetoothd, the real central and supervisor.
-struct SimulatedHerd: Sendable {
+struct SimulatedSupervisor: Sendable {
     let bus: PrivateBus
     let simulator: Simulator
     let central: BlueZCentral
-    let herd: Supervisor
+    let supervisor: Supervisor
     let announcer = FakeAnnouncer()
     let store = FakeStore()
     let recorder: EventRecorder
@@ -43,18 +43,19 @@ struct SimulatedHerd: Sendable {
     }
 
     /// Runs `body` once the devices are ready; everything has ended when this returns.
-    static func run(_ setup: Setup = Setup(), _ body: @Sendable (SimulatedHerd) async throws -> Void) async throws {
-        let world = try SimulatedHerd(setup)
+    static func run(_ setup: Setup = Setup(), _ body: @Sendable (SimulatedSupervisor) async throws -> Void) async throws
+    {
+        let world = try SimulatedSupervisor(setup)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await world.simulator.run() }
             #expect(await world.simulator.waitUntilReady())
             group.addTask { await world.central.run() }
             try await withThrowingTaskGroup(of: Void.self) { herding in
-                herding.addTask { await world.herd.run() }
+                herding.addTask { await world.supervisor.run() }
                 herding.addTask { await world.recorder.run(store: world.store, announcer: nil, log: .silent) }
-                await world.wait { world.herd.board.statuses.count(where: \.isOnline) >= world.ready }
+                await world.wait { world.supervisor.board.statuses.count(where: \.isOnline) >= world.ready }
                 try await body(world)
-                world.herd.stop()
+                world.supervisor.stop()
                 world.recorder.finish()
                 try await herding.waitForAll()
             }
@@ -80,7 +81,7 @@ struct SimulatedHerd: Sendable {
             }
         )
         recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
-        herd = Supervisor(
+        supervisor = Supervisor(
             devices: addresses.map { SupervisedDevice(name: $0.key, address: $0.value, silence: setup.silence) },
             profiles: [setup.profile],
             central: central,
@@ -136,7 +137,7 @@ struct SimulatedHerd: Sendable {
 
     // MARK: - Observation
 
-    var isAllReady: Bool { names.allSatisfy { herd.board.status(of: $0)?.state == .ready } }
+    var isAllReady: Bool { names.allSatisfy { supervisor.board.status(of: $0)?.state == .ready } }
 
     /// Returns the number of times that the device became ready.
     func readyCount(_ name: String) -> Int {

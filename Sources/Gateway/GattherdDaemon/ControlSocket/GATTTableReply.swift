@@ -3,7 +3,7 @@ import GattherdGATT
 import GattherdModel
 
 /// The GATT table of a connected device, as the control socket carries it.
-public struct DeviceTable: Codable, Hashable, Sendable {
+public struct GATTTableReply: Codable, Hashable, Sendable {
     public struct Service: Codable, Hashable, Sendable {
         var uuid: String
         var handle: String

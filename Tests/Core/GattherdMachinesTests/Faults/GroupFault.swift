@@ -3,7 +3,7 @@ import GattherdModel
 @testable import GattherdMachines
 
 /// A fault that affects 64 devices at once.
-struct HerdFault: Sendable {
+struct GroupFault: Sendable {
     let words: String
     let remedy: String
     let limit: Duration
