@@ -3,24 +3,24 @@ import GattherdModel
 import GattherdProfiles
 import Glibc
 
-/// The files that a daemon reads only at its start: the password and TLS files of MQTT, and native profiles.
+/// The files that a daemon reads only at its start: the password file of MQTT, and native profiles.
 ///
-/// Their content is not taken by a reload. A reload compares them with the files at the start, to name what waits for a
-/// restart.
+/// A reload does not read them again. It compares them with the files at the start, to name what waits for a restart.
+/// TLS files are no such files: every connection to the broker reads them.
 struct StartFiles: Sendable {
-    private let mqtt: [String: FileStamp?]
+    private let passwordFile: (path: String, stamp: FileStamp?)?
     /// Native profiles by path; a library stays as it was when it was loaded first.
     private var libraries: [String: FileStamp?] = [:]
 
     init(_ configuration: Configuration, _ registry: ProfileRegistry) {
-        let paths = configuration.mqtt?.files ?? []
-        mqtt = Dictionary(paths.map { ($0, FileStamp($0)) }) { first, _ in first }
+        passwordFile = configuration.mqtt?.passwordFile.map { ($0.value, FileStamp($0.value)) }
         _ = changedSections(registry)
     }
 
     /// The sections of the configuration with a file that was replaced or written since; new libraries are recorded.
     mutating func changedSections(_ registry: ProfileRegistry) -> [String] {
-        var sections = mqtt.contains { FileStamp($0.key) != $0.value } ? ["mqtt"] : []
+        let isPasswordNew = passwordFile.map { FileStamp($0.path) != $0.stamp } ?? false
+        var sections = isPasswordNew ? ["mqtt"] : []
         let paths = registry.profiles.map(\.origin).filter { $0.hasSuffix(".so") }
         if paths.contains(where: { path in libraries[path].map { $0 != FileStamp(path) } ?? false }) {
             sections.append("profiles")
@@ -44,12 +44,5 @@ private struct FileStamp: Hashable, Sendable {
         guard unsafe stat(path, &status) == 0 else { return nil }
         (device, inode, size) = (UInt64(status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
         (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-    }
-}
-
-extension MQTTSettings {
-    fileprivate var files: [String] {
-        let tls = broker.usesTLS ? [tls.ca, tls.certificate, tls.key] : []
-        return (tls + [passwordFile]).compactMap { $0?.value }
     }
 }
