@@ -62,7 +62,7 @@ private final class Threshold: Sendable {
 
 /// A log for people.
 ///
-/// It is passed as a parameter, never global.
+/// Passed as a parameter, never global.
 public struct Log: Sendable {
     private let threshold: Threshold
     private let fields: [LogField]

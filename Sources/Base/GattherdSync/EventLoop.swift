@@ -25,7 +25,7 @@ private final class Wakeup: Sendable {
 
 /// A run loop on a thread of its own that waits for descriptors, timers and jobs.
 ///
-/// It is also an executor for actors.
+/// The loop is also an executor for actors.
 ///
 /// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers, which may call the actor
 /// directly. ``LoopTaskExecutor`` does the same for tasks. An idle loop never wakes up.

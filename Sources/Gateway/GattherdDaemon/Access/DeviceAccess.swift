@@ -20,11 +20,11 @@ public struct DeviceAccess: Sendable {
     /// Answers a request for a GATT operation and sends the values of a watch to `stream`.
     public func answer(_ call: ControlCall, _ stream: ControlStream) async -> ControlReply {
         switch call {
-        case .table(let who): return await table(of: who)
-        case .read(let who, let attribute):
-            return await perform(on: who) { link throws(BluetoothError) in try await read(attribute, of: link) }
-        case .write(let who, let attribute, let hex, let withResponse):
-            return await perform(on: who) { link throws(BluetoothError) in
+        case .table(let target): return await table(of: target)
+        case .read(let target, let attribute):
+            return await perform(on: target) { link throws(BluetoothError) in try await read(attribute, of: link) }
+        case .write(let target, let attribute, let hex, let withResponse):
+            return await perform(on: target) { link throws(BluetoothError) in
                 guard let octets = Hexadecimal.octets(hex) else {
                     throw BluetoothError(.invalidValue, "'\(hex)' is not hexadecimal")
                 }
@@ -32,16 +32,16 @@ public struct DeviceAccess: Sendable {
                 try await context.central.write(octets, to: characteristic, withResponse: withResponse)
                 return .done("\(octets.count) bytes written")
             }
-        case .watch(let who, let attribute):
-            return await perform(on: who) { link throws(BluetoothError) in
+        case .watch(let target, let attribute):
+            return await perform(on: target) { link throws(BluetoothError) in
                 try await watch(characteristic(attribute, of: link), stream)
             }
         default: return .refused("that is no GATT operation")
         }
     }
 
-    private func device(_ who: String) -> SupervisedDevice? {
-        configuredDevices[who] ?? BluetoothAddress(who).flatMap { configuredDevices[$0] }
+    private func device(_ target: String) -> SupervisedDevice? {
+        configuredDevices[target] ?? BluetoothAddress(target).flatMap { configuredDevices[$0] }
     }
 
     /// Returns the link of a device if the device is ready.
@@ -53,12 +53,12 @@ public struct DeviceAccess: Sendable {
     }
 
     private func perform(
-        on who: String,
+        on target: String,
         _ operation: (PeripheralID) async throws(BluetoothError) -> ControlReply
     ) async -> ControlReply {
         do throws(BluetoothError) {
-            guard let link = device(who).flatMap(link) else {
-                throw BluetoothError(.notConnected, "\(who) is not connected any more")
+            guard let link = device(target).flatMap(link) else {
+                throw BluetoothError(.notConnected, "\(target) is not connected any more")
             }
             return try await operation(link)
         } catch {
@@ -68,8 +68,8 @@ public struct DeviceAccess: Sendable {
 
     // MARK: - The GATT table
 
-    private func table(of who: String) async -> ControlReply {
-        guard let device = device(who) else { return .notServed("the daemon has no device '\(who)'") }
+    private func table(of target: String) async -> ControlReply {
+        guard let device = device(target) else { return .notServed("the daemon has no device '\(target)'") }
         switch await readiness(of: device) {
         case .notWanted(let status): return .notServed("\(device.name) is \(status.state.rawValue)")
         case .notReady(let status):

@@ -4,8 +4,8 @@ import GattherdSync
 
 /// The subscriptions and decoders of one link.
 ///
-/// They outlive a session that is replaced on the same link. A characteristic that both sessions use stays subscribed:
-/// its values continue without a gap, and its decoder keeps its state.
+/// Subscriptions outlive a session that is replaced on the same link. A characteristic that both sessions use stays
+/// subscribed: its values continue without a gap, and its decoder keeps its state.
 final class LinkSubscriptions: Sendable {
     /// The key of a subscription that a session needs.
     struct Key: Hashable, Sendable {

@@ -1,6 +1,6 @@
 /// Values by object path, found for a signal without making a string of its path.
 ///
-/// Its lookup can be inlined: unspecialized it would be a large part of what a notification costs in this room.
+/// Its lookup can be inlined: unspecialized it would be a large part of what a notification costs in this module.
 public struct DBusPathTable<Value> {
     @usableFromInline var buckets: [Int: [(path: String, value: Value)]] = [:]
 

@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdYAML
 
 extension Scenario {
-    /// Reads a scenario; `README.md` of this room describes the format.
+    /// Reads a scenario; `README.md` of this module describes the format.
     ///
     /// - Parameters:
     ///   - text: YAML.
