@@ -190,6 +190,25 @@ import Testing
         #expect(Set(sent.joined()).count == 6)
     }
 
+    @Test func `received descriptors have higher numbers than the connection, so a killed process closes them first`()
+        throws
+    {
+        let placeholders = (0..<8).map { _ in DBusDescriptor(owning: dup(0)) }
+        var ends: [Int32] = [-1, -1]
+        try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let socket = BusSocket(owning: ends[0], passesDescriptors: true)
+        let other = BusSocket(owning: ends[1], passesDescriptors: true)
+        let pipes = try (0..<6).map { _ in try #require(DBusDescriptor(ofNewPipe: ())) }
+        for placeholder in placeholders { close(placeholder.take()) }
+        _ = other.send([1], pipes)
+        var received: [DBusDescriptor] = []
+        _ = unsafe withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) {
+            unsafe socket.receive(into: $0, &received)
+        }
+        #expect(received.map(\.inode) == pipes.map(\.inode))
+        #expect(received.allSatisfy { $0.rawValue > socket.descriptor })
+    }
+
     @Test func `a message whose descriptors did not come is an error`() throws {
         let message = try OutgoingMessage.signal(
             "/",

@@ -94,10 +94,22 @@ extension BusSocket {
             let transfer = unsafe Transfer(
                 clinux_receive(descriptor, octets.baseAddress, octets.count, numbers.baseAddress, &count)
             )
-            for index in 0..<Int(count) { unsafe descriptors.append(DBusDescriptor(owning: numbers[index])) }
+            for index in 0..<Int(count) { unsafe descriptors.append(DBusDescriptor(owning: raised(numbers[index]))) }
             return transfer
         }
         return transfer
+    }
+
+    /// Moves a received descriptor to a number above the connection's own.
+    ///
+    /// The kernel closes the files of a killed process from the highest number down. bluetoothd up to 5.66 crashes when
+    /// the client of a notification socket leaves the bus before the socket ends, so sockets must be the first to close.
+    private func raised(_ number: Int32) -> Int32 {
+        guard number < descriptor else { return number }
+        let higher = fcntl(number, F_DUPFD_CLOEXEC, descriptor)
+        guard higher >= 0 else { return number }
+        close(number)
+        return higher
     }
 
     /// Writes what the kernel takes of `octets`; the descriptors go with the first of them.
