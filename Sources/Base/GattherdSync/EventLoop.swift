@@ -30,8 +30,8 @@ private final class Wakeup: Sendable {
 /// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers, which may call the actor
 /// directly. ``LoopTaskExecutor`` does the same for tasks. An idle loop never wakes up.
 ///
-/// `@unchecked Sendable` is safe: `watchers`, `nextGeneration` and `timers` are used on the loop's thread only, which
-/// every access checks.
+/// `@unchecked Sendable` is safe: `descriptors` and `timers` are used on the loop's thread only, which every access
+/// checks.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
@@ -62,20 +62,18 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private let name: String
     private let inbox: Locked<Inbox>
     private let wakeup: Wakeup
-    let poll: Int32
     private let thread = Atomic<UInt>(0)
-    var watchers: [Int32: Watcher] = [:]
-    var nextGeneration: UInt32 = 0
-    var timers = TimerQueue()
+    private var descriptors = DescriptorTable()
+    private var timers = TimerQueue()
 
     /// Starts the thread.
     ///
     /// - Parameter name: The name of the thread in `top -H` and debuggers, at most 15 bytes.
     public init(name: String) {
         self.name = name
-        poll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = Wakeup()
         inbox = Locked(Inbox(wakeup: wakeup))
+        let poll = descriptors.poll
         precondition(poll >= 0 && wakeup.descriptor >= 0, "no descriptors left for an event loop: \(errno)")
         var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.wakeupKey))
         unsafe epoll_ctl(poll, EPOLL_CTL_ADD, wakeup.descriptor, &event)
@@ -83,7 +81,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     deinit {
-        Glibc.close(poll)
+        Glibc.close(descriptors.poll)
     }
 
     /// True on the loop's own thread.
@@ -138,8 +136,59 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 }
 
+// Watched descriptors and timers, on the loop's thread only.
 extension EventLoop {
-    static let wakeupKey = UInt64.max
+    /// Calls `handler` on the loop whenever `descriptor` is ready, level-triggered, until ``unwatch(_:)``.
+    ///
+    /// On the loop's thread only. A descriptor has at most one watcher. Unwatch it before closing it.
+    ///
+    /// - Throws: ``WatchError`` if epoll refuses, for example for a plain file.
+    public func watch(
+        _ descriptor: Int32,
+        for interest: DescriptorEvents,
+        handler: @escaping (DescriptorEvents) -> Void
+    ) throws(WatchError) {
+        checkIsolated()
+        try descriptors.insert(descriptor, for: interest, handler: handler)
+    }
+
+    /// Changes the events that a descriptor is watched for; on the loop's thread only.
+    public func rewatch(_ descriptor: Int32, for interest: DescriptorEvents) throws(WatchError) {
+        checkIsolated()
+        try descriptors.update(descriptor, for: interest)
+    }
+
+    /// Stops watching a descriptor; its handler is not called again.
+    ///
+    /// On the loop's thread only.
+    public func unwatch(_ descriptor: Int32) {
+        checkIsolated()
+        descriptors.remove(descriptor)
+    }
+
+    /// Calls `action` once on the loop after `delay`.
+    ///
+    /// Time in which the system is suspended does not count.
+    ///
+    /// On the loop's thread only.
+    @discardableResult
+    public func schedule(after delay: Duration, _ action: @escaping () -> Void) -> LoopTimer {
+        checkIsolated()
+        return LoopTimer(id: timers.insert(SuspendingClock.now.advanced(by: delay), action))
+    }
+
+    /// Cancels a timer, if it has not fired.
+    ///
+    /// On the loop's thread only.
+    public func cancel(_ timer: LoopTimer) {
+        checkIsolated()
+        timers.remove(timer.id)
+    }
+}
+
+// The thread.
+extension EventLoop {
+    private static let wakeupKey = UInt64.max
     /// Rounds of jobs before descriptors and timers are handled: jobs often enqueue further jobs.
     private static let roundsPerTurn = 16
 
@@ -153,8 +202,8 @@ extension EventLoop {
 
     /// Releases all handlers outside any access to their tables: a `deinit` may call ``unwatch(_:)``.
     private func releaseHandlers() {
-        withExtendedLifetime((watchers, timers)) {
-            watchers.removeAll()
+        withExtendedLifetime((descriptors, timers)) {
+            descriptors.removeAll()
             timers.removeAll()
         }
     }
@@ -166,10 +215,20 @@ extension EventLoop {
             for _ in 0..<Self.roundsPerTurn where !runJobs(&batch) { break }
             fireTimers()
             guard let timeout = prepareToSleep() else { break }
-            let count = unsafe clinux_epoll_wait(poll, &events, Int32(events.count), timeout)
+            let count = unsafe clinux_epoll_wait(descriptors.poll, &events, Int32(events.count), timeout)
             inbox.withLock { $0.isAsleep = false }
             for index in 0..<max(0, Int(count)) { unsafe handle(events[index]) }
         }
+    }
+
+    /// Runs the actions that are due.
+    ///
+    /// Timers that they schedule wait for the next turn.
+    private func fireTimers() {
+        guard timers.count > 0 else { return }
+        let now = SuspendingClock.now
+        let limit = timers.nextID
+        while let action = timers.removeDue(at: now, before: limit) { action() }
     }
 
     private func mayEnd() -> Bool {
@@ -201,7 +260,7 @@ extension EventLoop {
 
     /// Returns the nanoseconds until the next timer, -1 without one; `nil` ends the loop.
     private func prepareToSleep() -> Int64? {
-        let untilTimer = nanosecondsUntilTimer()
+        let untilTimer = timers.nanosecondsUntilNext()
         return inbox.withLock { inbox in
             guard inbox.work.isEmpty else { return 0 }
             guard !inbox.isStopping else { return nil }
@@ -213,6 +272,6 @@ extension EventLoop {
     private func handle(_ event: epoll_event) {
         let key = unsafe event.data.u64
         guard key != Self.wakeupKey else { return wakeup.drain() }
-        unsafe dispatch(DescriptorEvents(events: event.events), key: key)
+        descriptors.handler(of: key)?(DescriptorEvents(events: unsafe event.events))
     }
 }

@@ -1,3 +1,8 @@
+/// A scheduled timer, until it fires.
+public struct LoopTimer: Hashable, Sendable {
+    let id: UInt64
+}
+
 /// A priority queue of actions by deadline: a binary heap from which cancelled entries are removed lazily.
 struct TimerQueue {
     typealias Instant = SuspendingClock.Instant
@@ -45,6 +50,16 @@ struct TimerQueue {
     mutating func nextDeadline() -> Instant? {
         dropCancelled()
         return heap.first?.deadline
+    }
+
+    /// Returns the nanoseconds until the earliest deadline, rounded up so that no timer fires early; -1 without one.
+    mutating func nanosecondsUntilNext() -> Int64 {
+        guard let deadline = nextDeadline() else { return -1 }
+        let (seconds, attoseconds) = (deadline - SuspendingClock.now).components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        // A later timer is found at the next turn; the limit keeps the product below from overflowing.
+        guard seconds < 2_000_000 else { return 2_000_000_000_000_000 }
+        return seconds * 1_000_000_000 + (attoseconds + 999_999_999) / 1_000_000_000
     }
 
     /// Removes and returns the earliest action that is due at `now`, among timers older than `limit`.

@@ -42,23 +42,23 @@ public struct WatchError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-extension EventLoop {
-    struct Watcher {
+/// The watched descriptors of a loop, in an epoll instance.
+struct DescriptorTable {
+    private struct Watcher {
         let generation: UInt32
         let handler: (DescriptorEvents) -> Void
     }
 
-    /// Calls `handler` on the loop whenever `descriptor` is ready, level-triggered, until ``unwatch(_:)``.
-    ///
-    /// On the loop's thread only. A descriptor has at most one watcher. Unwatch it before closing it.
-    ///
-    /// - Throws: ``WatchError`` if epoll refuses, for example for a plain file.
-    public func watch(
+    /// The epoll descriptor; negative if none was left.
+    let poll = epoll_create1(Int32(EPOLL_CLOEXEC))
+    private var watchers: [Int32: Watcher] = [:]
+    private var nextGeneration: UInt32 = 0
+
+    mutating func insert(
         _ descriptor: Int32,
         for interest: DescriptorEvents,
         handler: @escaping (DescriptorEvents) -> Void
     ) throws(WatchError) {
-        checkIsolated()
         precondition(watchers[descriptor] == nil, "a descriptor has one watcher at most")
         nextGeneration &+= 1
         let watcher = Watcher(generation: nextGeneration & 0x7FFF_FFFF, handler: handler)
@@ -66,28 +66,27 @@ extension EventLoop {
         watchers[descriptor] = watcher
     }
 
-    /// Changes the events that a descriptor is watched for; on the loop's thread only.
-    public func rewatch(_ descriptor: Int32, for interest: DescriptorEvents) throws(WatchError) {
-        checkIsolated()
+    /// Changes the events that a descriptor is watched for.
+    func update(_ descriptor: Int32, for interest: DescriptorEvents) throws(WatchError) {
         guard let watcher = watchers[descriptor] else { return }
         try control(EPOLL_CTL_MOD, descriptor, interest, watcher)
     }
 
-    /// Stops watching a descriptor; its handler is not called again.
-    ///
-    /// On the loop's thread only.
-    public func unwatch(_ descriptor: Int32) {
-        checkIsolated()
+    mutating func remove(_ descriptor: Int32) {
         guard watchers.removeValue(forKey: descriptor) != nil else { return }
         var event = unsafe epoll_event()
         unsafe epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, &event)
     }
 
-    /// Calls the handler of an event, unless its watcher was removed earlier in the same turn.
-    func dispatch(_ ready: DescriptorEvents, key: UInt64) {
+    mutating func removeAll() {
+        watchers.removeAll()
+    }
+
+    /// Returns the handler of an event, unless its watcher was removed earlier in the same turn.
+    func handler(of key: UInt64) -> ((DescriptorEvents) -> Void)? {
         let watcher = watchers[Int32(truncatingIfNeeded: key)]
-        guard let watcher, watcher.generation == UInt32(truncatingIfNeeded: key >> 32) else { return }
-        watcher.handler(ready)
+        guard let watcher, watcher.generation == UInt32(truncatingIfNeeded: key >> 32) else { return nil }
+        return watcher.handler
     }
 
     private func control(
