@@ -115,7 +115,7 @@ extension MQTTDelivery {
         pumpOutbox()
     }
 
-    func sayFarewell() {
+    func publishOffline() {
         link?.isLeaving = true
         for device in devices.keys.sorted() { outbox.append(.availability(device: device)) }
         outbox.append(.offline)
@@ -320,7 +320,7 @@ extension MQTTDelivery {
         case .offline:
             let mid = try retain(Array("offline".utf8), at: topics.state, state)
             link?.farewell = mid
-            if mid == nil, let session = link?.session { step(.farewellSaid(session: session)) }
+            if mid == nil, let session = link?.session { step(.offlinePublished(session: session)) }
         }
     }
 

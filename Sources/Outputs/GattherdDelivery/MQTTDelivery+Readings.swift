@@ -16,7 +16,7 @@ extension MQTTDelivery {
         do throws(StoreFault) {
             step(.cursorLoaded(try await readings.acknowledged()))
         } catch {
-            logFailed(.load, error)
+            journalFailed(.load, error)
         }
     }
 
@@ -33,7 +33,7 @@ extension MQTTDelivery {
             let batch = try await readings.readings(after: seq, limit: limit)
             step(.fetched(batch, skipping: unwanted(batch)))
         } catch {
-            logFailed(.fetch, error)
+            journalFailed(.fetch, error)
         }
     }
 
@@ -42,11 +42,11 @@ extension MQTTDelivery {
             try await readings.acknowledge(through: seq)
             step(.saved(seq))
         } catch {
-            logFailed(.save, error)
+            journalFailed(.save, error)
         }
     }
 
-    private func logFailed(_ operation: DeliveryMachine.LogOperation, _ fault: StoreFault) {
+    private func journalFailed(_ operation: DeliveryMachine.JournalOperation, _ fault: StoreFault) {
         if deliveryLogger.mayLog(of: .log, at: now) {
             log(
                 .warning,
@@ -54,7 +54,7 @@ extension MQTTDelivery {
                 [.init("log.operation", operation.rawValue), .init("log.error", fault.detail)]
             )
         }
-        step(.logFailed(operation))
+        step(.journalFailed(operation))
     }
 
     /// Publishes a batch in few TCP segments.
@@ -63,7 +63,7 @@ extension MQTTDelivery {
         counters.published.add(UInt64(batch.count))
         counters.republished.add(UInt64(again))
         let failures = batch.compactMap(publish)
-        if !failures.isEmpty { step(.settled(session: session, failures)) }
+        if !failures.isEmpty { step(.answered(session: session, failures)) }
         flushLink()
         gatherAcknowledgements()
     }

@@ -84,7 +84,7 @@ extension MQTTDelivery {
             failure = error
         }
         takeEvents(link, &outcomes)
-        if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
+        if !outcomes.isEmpty { step(.answered(session: link.session, outcomes)) }
         if let failure {
             if failure.isEndOfConnection { blame("it ends the session without a reason") }
             return step(.failed(session: link.session, fault(failure)))
@@ -118,7 +118,7 @@ extension MQTTDelivery {
         guard let link else { return }
         do throws(MQTTConnectionError) {
             let outcomes = try link.flush(at: now)
-            if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
+            if !outcomes.isEmpty { step(.answered(session: link.session, outcomes)) }
         } catch {
             step(.failed(session: link.session, fault(error)))
         }
@@ -132,7 +132,7 @@ extension MQTTDelivery {
             case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)
             case .connected(let reason, let text, let limits): connected(reason, text, limits, link)
             case .disconnected(let reason, let text):
-                step(.settled(session: link.session, outcomes))
+                step(.answered(session: link.session, outcomes))
                 if reason.mayConcernTopic { blame(reason.words) }
                 step(.failed(session: link.session, reason.loss(text) ?? fault(.ended)))
             case .subscribed(let identifier, let reason):
@@ -169,7 +169,7 @@ extension MQTTDelivery {
         guard let packet = link?.others.remove(identifier) else { return }
         if let topic = packet.topic, !reason.isFailure { busyTopics.recordAcceptance(of: topic) }
         if reason.isFailure { refused(packet.content, reason) }
-        if let link, link.farewell == identifier { step(.farewellSaid(session: link.session)) }
+        if let link, link.farewell == identifier { step(.offlinePublished(session: link.session)) }
     }
 
     private func acknowledgedReading(

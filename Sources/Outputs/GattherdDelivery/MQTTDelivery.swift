@@ -149,7 +149,7 @@ public actor MQTTDelivery {
 
     /// Publishes the backlog for at most `limit`, disconnects, and makes ``run()`` end.
     ///
-    /// Returns after that; disconnecting adds at most twice ``DeliveryMachine/Options/farewell``.
+    /// Returns after that; disconnecting adds at most twice ``DeliveryMachine/Options/stopLimit``.
     public nonisolated func stop(within limit: Duration) async {
         requestStop(drain: limit)
         for await state in session.watch() where state == .stopped { return }
@@ -188,7 +188,7 @@ public actor MQTTDelivery {
         case .connect(let session): enqueue(.dial(session: session))
         case .open: open()
         case .publish(let session, let readings, let again): publish(readings, again: again, session: session)
-        case .sayFarewell: sayFarewell()
+        case .publishOffline: publishOffline()
         case .close(let session): close(session)
         case .report(let report): logReport(report)
         case .finish:

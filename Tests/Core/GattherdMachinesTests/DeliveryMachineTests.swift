@@ -43,7 +43,7 @@ import Testing
         world.answerAll()
         let session = try #require(world.session)
         for (seq, cursor) in [(4, 1), (3, 1), (2, 4), (5, 5)] as [(Int64, Int64)] {
-            world.step(.settled(session: session, [PublishOutcome(seq: seq, .accepted)]))
+            world.step(.answered(session: session, [PublishOutcome(seq: seq, .accepted)]))
             #expect(world.machine.cursor == cursor)
         }
     }
@@ -76,7 +76,7 @@ import Testing
         world.acknowledge()
         let session = try #require(world.session)
         let inFlight = (2...33).map { seq in
-            world.step(.settled(session: session, [PublishOutcome(seq: Int64(seq), .accepted)]))
+            world.step(.answered(session: session, [PublishOutcome(seq: Int64(seq), .accepted)]))
             return world.machine.inFlight
         }
         #expect(inFlight.prefix(12) == [19, 18, 17, 16, 15, 14, 13, 12, 11, 20, 19, 20])
@@ -150,7 +150,7 @@ import Testing
         for _ in 0..<8 {
             let outcomes = world.unacknowledged.map { PublishOutcome(seq: $0, $0 == 1 ? .busy("quota") : .accepted) }
             world.unacknowledged = []
-            world.step(.settled(session: 1, outcomes))
+            world.step(.answered(session: 1, outcomes))
             world.answerAll()
             if world.unacknowledged.isEmpty { world.wait() }
         }
@@ -199,7 +199,7 @@ import Testing
         var world = World()
         world.step(.start)
         world.questions.removeLast()
-        world.step(.logFailed(.load))
+        world.step(.journalFailed(.load))
         world.answerAll()
         #expect(world.questions.isEmpty)
         world.wait()
@@ -207,7 +207,7 @@ import Testing
         world.answerAll()
         world.commit(1)
         world.questions.removeAll()
-        world.step(.logFailed(.fetch))
+        world.step(.journalFailed(.fetch))
         world.wait()
         #expect(world.questions == [.fetch(after: 0, limit: 256)])
         world.answerAll()
@@ -215,7 +215,7 @@ import Testing
         world.wait()
         #expect(world.questions == [.save(1)])
         world.questions.removeAll()
-        world.step(.logFailed(.save))
+        world.step(.journalFailed(.save))
         world.wait()
         #expect(world.questions == [.save(1)])
     }

@@ -63,9 +63,9 @@ import Testing
     private func fail(_ world: inout DeliveryTestWorld, _ random: inout SplitMix64) {
         guard !world.questions.isEmpty else { return }
         switch world.questions.removeFirst() {
-        case .loadCursor: world.step(.logFailed(.load))
-        case .fetch: world.step(.logFailed(.fetch))
-        case .save: world.step(.logFailed(.save))
+        case .loadCursor: world.step(.journalFailed(.load))
+        case .fetch: world.step(.journalFailed(.fetch))
+        case .save: world.step(.journalFailed(.save))
         case .connect(let session): world.step(.failed(session: session, BrokerFault(.unreachable, "no")))
         case .open(let session): world.step(.opened(session: session))
         default: break
@@ -85,7 +85,7 @@ import Testing
         }
         world.unacknowledged.removeFirst(count)
         for outcome in outcomes where outcome.verdict == .accepted { witness.acknowledged.insert(outcome.seq) }
-        world.step(.settled(session: session, outcomes))
+        world.step(.answered(session: session, outcomes))
     }
 
     private func settle(_ world: inout DeliveryTestWorld, _ witness: inout Witness) {

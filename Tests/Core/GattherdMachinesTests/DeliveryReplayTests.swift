@@ -14,7 +14,7 @@ import Testing
         world.commit(10)
         world.answerAll()
         let session = try #require(world.session)
-        world.step(.settled(session: session, [2, 3].map { PublishOutcome(seq: $0, .accepted) }))
+        world.step(.answered(session: session, [2, 3].map { PublishOutcome(seq: $0, .accepted) }))
         world.now += .milliseconds(1)
         world.loseConnection()
         #expect(world.machine.inFlight == 0)
@@ -114,7 +114,7 @@ import Testing
         var world = World.connected(committed: 1)
         let session = try #require(world.session)
         world.loseConnection()
-        world.step(.settled(session: session, [PublishOutcome(seq: 1, .accepted)]))
+        world.step(.answered(session: session, [PublishOutcome(seq: 1, .accepted)]))
         #expect(world.machine.cursor == 0)
     }
 }

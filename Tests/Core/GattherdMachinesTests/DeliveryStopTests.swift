@@ -29,7 +29,7 @@ import Testing
         world.answerAll()
         world.acknowledge()
         world.step(.stop(drain: .zero))
-        #expect(world.questions == [.sayFarewell(session: 1)])
+        #expect(world.questions == [.publishOffline(session: 1)])
         world.answerOne()
         #expect(world.questions == [.save(2)] && world.session == nil)
         world.answerOne()
@@ -41,7 +41,7 @@ import Testing
         world.acknowledge()
         world.commit(300)
         world.step(.stop(drain: .seconds(5)))
-        while !world.questions.contains(.sayFarewell(session: 1)), world.now < .seconds(5) {
+        while !world.questions.contains(.publishOffline(session: 1)), world.now < .seconds(5) {
             world.answerAll()
             world.acknowledge()
             if world.questions.isEmpty { world.wait() }
@@ -53,7 +53,7 @@ import Testing
         var world = World.connected(committed: 1)
         world.step(.stop(drain: .seconds(5)))
         while world.session != nil, world.questions.isEmpty { world.wait() }
-        #expect(world.now == .seconds(5) && world.questions == [.sayFarewell(session: 1)])
+        #expect(world.now == .seconds(5) && world.questions == [.publishOffline(session: 1)])
         var lost = World.connected(committed: 1)
         lost.step(.stop(drain: .seconds(5)))
         lost.loseConnection()

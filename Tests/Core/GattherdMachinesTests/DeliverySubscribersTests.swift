@@ -101,7 +101,7 @@ import Testing
                 return PublishOutcome(seq: seq, isHere ? .accepted : .noSubscribers)
             }
             world.unacknowledged = []
-            world.step(.settled(session: session, outcomes))
+            world.step(.answered(session: session, outcomes))
             world.answerAll()
             if world.unacknowledged.isEmpty { world.wait() }
         }
@@ -160,7 +160,7 @@ import Testing
         var world = World.connected(committed: 3)
         world.acknowledge()
         let session = world.session ?? 0
-        world.step(.settled(session: session, [PublishOutcome(seq: 3, .accepted)]))
+        world.step(.answered(session: session, [PublishOutcome(seq: 3, .accepted)]))
         let began = world.now
         for _ in 0..<1000 where world.session == session {
             world.answerAll()

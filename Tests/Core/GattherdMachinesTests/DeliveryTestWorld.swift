@@ -87,7 +87,7 @@ struct DeliveryTestWorld {
             step(.saved(seq))
         case .connect(let session): accept(session)
         case .open(let session): step(.opened(session: session))
-        case .sayFarewell(let session): step(.farewellSaid(session: session))
+        case .publishOffline(let session): step(.offlinePublished(session: session))
         default: break
         }
     }
@@ -111,7 +111,7 @@ struct DeliveryTestWorld {
     mutating func acknowledge(_ verdict: PublishOutcome.Verdict = .accepted) {
         let outcomes = unacknowledged.map { PublishOutcome(seq: $0, verdict) }
         unacknowledged = []
-        if let session { step(.settled(session: session, outcomes)) }
+        if let session { step(.answered(session: session, outcomes)) }
     }
 
     /// Answers and acknowledges everything pending, without passing time.

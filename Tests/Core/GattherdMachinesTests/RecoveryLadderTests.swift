@@ -14,7 +14,7 @@ import Testing
     ) -> [String] {
         seconds.compactMap { second in
             before(&ladder, second)
-            let remedy = ladder.settle(conditions, now: .seconds(second))
+            let remedy = ladder.nextRemedy(conditions, now: .seconds(second))
             return remedy.map { "\(second) \($0.step.rawValue) \($0.symptom.rawValue)" }
         }
     }
@@ -112,7 +112,7 @@ import Testing
         var ladder = RecoveryLadder()
         for second in 0...30 { ladder.failed(now: .seconds(second)) }
         #expect(!ladder.wantsToListen(at: .seconds(30)))
-        #expect(ladder.settle(idle, now: .seconds(30))?.step == .restartDiscovery)
+        #expect(ladder.nextRemedy(idle, now: .seconds(30))?.step == .restartDiscovery)
         #expect(ladder.wantsToListen(at: .seconds(59)))
         #expect(!ladder.wantsToListen(at: .seconds(60)))
         #expect(ladder.deadline(idle, now: .seconds(31)) == .seconds(60))

@@ -33,7 +33,7 @@ struct DeliveryFixture: Sendable {
         options.retryPause = .milliseconds(50)
         options.saveInterval = .milliseconds(20)
         options.replay = .milliseconds(100)
-        options.settle = .zero
+        options.reconnectPause = .zero
         options.topics.deferral = .milliseconds(200)
         return options
     }
@@ -99,7 +99,7 @@ struct DeliveryFixture: Sendable {
 extension DeliverySettings {
     /// Uses realistic waiting times, for brokers that restart and the subscribers that lose them.
     mutating func waitInEarnest() {
-        options.settle = DeliveryMachine.Options().settle
+        options.reconnectPause = DeliveryMachine.Options().reconnectPause
         options.replay = DeliveryMachine.Options().replay
     }
 }

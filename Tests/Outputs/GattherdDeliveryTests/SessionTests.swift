@@ -193,7 +193,7 @@ struct SessionTests {
 
     @Test func `a stop is bounded although the broker is frozen`() async throws {
         let fixture = try await DeliveryFixture.started()
-        let delivery = fixture.delivery(.v5, { $0.options.farewell = .milliseconds(100) })
+        let delivery = fixture.delivery(.v5, { $0.options.stopLimit = .milliseconds(100) })
         await delivery.running {
             await delivery.wait(for: .connected)
             fixture.broker.freeze()

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The state machine of the broker session and of the readings published in it.
 ///
 /// Events in, effects out; no clock and no I/O. Time is passed in, counted from any fixed instant. Readings are
@@ -6,7 +8,7 @@
 /// readings: those that the last session left unacknowledged, and those acknowledged shortly before it was lost.
 /// After a kill the next run does the same, because the written cursor trails.
 public struct DeliveryMachine: Sendable {
-    enum Phase: Hashable, Sendable {
+    private enum Phase: Hashable, Sendable {
         case idle
         case connecting(until: Duration)
         case connected(since: Duration)
@@ -18,66 +20,28 @@ public struct DeliveryMachine: Sendable {
         case stopped
     }
 
-    /// Readings held back because the broker was busy or had no subscriber for them.
-    struct Hold: Hashable, Sendable {
-        /// The oldest of these readings; its acknowledgement ends the hold.
-        var seq: Int64
-        var retryAt: Duration
-        /// True if the broker had no subscriber for it; false if the broker was busy.
-        var isUnheard = false
-    }
-
-    struct Awaited: Hashable, Sendable {
-        let seq: Int64
-        let since: Duration
-    }
-
-    let options: Options
-    var random: SplitMix64
-    var phase = Phase.idle
+    private let options: Options
+    private var random: SplitMix64
+    private var phase = Phase.idle
     /// The number of the current session; events of other sessions are stale.
-    var session = 0
-    var failures = 0
+    private var session = 0
+    private var failures = 0
     /// True if an earlier session or attempt existed, so subscribers may have lost the broker too.
-    var hasHistory = false
-    var hasConnected = false
-
-    var window: DeliveryWindow?
-    var head: Int64?
-    var isFetching = false
-    var fetchingThrough: Int64 = 0
-    var isSaving = false
-    var savedCursor: Int64 = 0
-    var loadAt: Duration?
-    var fetchAt: Duration = .zero
-    var saveAt: Duration = .zero
-    /// The end of the pause after the journal failed to save.
-    var saveNotBefore: Duration = .zero
-
-    var limit = 1
-    var isOpen = false
-    /// True once a reading of this session was acknowledged or skipped.
-    var isProven = false
-    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
-    var subscribersDue: Duration?
-    var drainAt: Duration = .zero
-    /// The time at which publishing can continue without another event.
-    var resumeAt: Duration?
-    var hold: Hold?
-    /// The reading in flight that holds up the cursor, and since when.
-    var awaited: Awaited?
-    /// The last reading that the broker did not acknowledge in time; others do not wait for it.
-    var overdue: Int64?
+    private var hasHistory = false
+    private var hasConnected = false
     /// The time at which a stop no longer waits for the backlog.
-    var leaveAt: Duration?
-    var subscribers = SubscriberWatch()
-    var pace: TokenBucket
+    private var leaveAt: Duration?
+    /// The readings after the cursor; `nil` until the cursor is loaded.
+    private var window: DeliveryWindow?
+    private var journal: JournalRequests
+    private var gate: PublishGate
 
     /// Creates an idle machine; `seed` determines the jitter of retries.
     public init(options: Options = Options(), seed: UInt64) {
         self.options = options
         random = SplitMix64(seed: seed)
-        pace = options.pace
+        journal = JournalRequests(options: options)
+        gate = PublishGate(options: options)
     }
 
     /// The last `seq` that the broker has acknowledged with all before it; `nil` until known.
@@ -85,7 +49,7 @@ public struct DeliveryMachine: Sendable {
 
     /// An upper bound of committed and unacknowledged readings; `seq` may have gaps.
     public var backlog: Int64 {
-        guard let head, let window else { return 0 }
+        guard let head = journal.head, let window else { return 0 }
         return max(0, head - (window.isEmpty ? window.fetched : window.cursor))
     }
 
@@ -94,8 +58,7 @@ public struct DeliveryMachine: Sendable {
     /// The reason why readings wait during a session, if they do.
     public func pause(at now: Duration) -> Pause? {
         guard case .connected = phase, backlog > 0 else { return nil }
-        if let hold { return hold.isUnheard ? .awaitingSubscribers : .busy }
-        return now < drainAt ? .settling : nil
+        return gate.pause(at: now)
     }
 
     public var state: Session {
@@ -116,15 +79,23 @@ public struct DeliveryMachine: Sendable {
 
     /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
-        guard phase != .stopped else { return nil }
-        let ofPhase: Duration? =
-            switch phase {
-            case .connecting(let until), .backingOff(_, let until), .leaving(let until), .closing(let until): until
-            case .connected: awaited.map { $0.since + options.acknowledgement }
-            case .idle, .stopped: nil
-            }
-        return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt, leaveAt].compactMap { $0 }.min()
+        switch phase {
+        case .stopped: nil
+        case .idle: earliest(nil)
+        case .connecting(let until), .backingOff(_, let until), .leaving(let until): earliest(until)
+        case .closing(let until): [until, journal.loadDeadline].compactMap(\.self).min()
+        case .connected:
+            [earliest(gate.acknowledgementDeadline), journal.fetchDeadline(into: window)].compactMap(\.self).min()
+        }
     }
+
+    /// The earliest deadline of a phase, with those that all phases share.
+    private func earliest(_ ofPhase: Duration?) -> Duration? {
+        let deadlines = [ofPhase, journal.loadDeadline, journal.saveDeadline(of: window), gate.resumeAt, leaveAt]
+        return deadlines.compactMap(\.self).min()
+    }
+
+    // MARK: - Events
 
     /// Applies one event and returns the resulting effects, in order.
     ///
@@ -132,13 +103,8 @@ public struct DeliveryMachine: Sendable {
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
         let effects = apply(event, at: now) + work(at: now)
-        noteAwaited(at: now)
+        gate.updateAwaited(window?.awaited, at: now)
         return effects
-    }
-
-    private mutating func noteAwaited(at now: Duration) {
-        let seq = window?.awaited
-        if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
     }
 
     private mutating func apply(_ event: Event, at now: Duration) -> [Effect] {
@@ -149,19 +115,17 @@ public struct DeliveryMachine: Sendable {
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
         case .fetched(let readings, let skipping): fetched(readings, skipping: skipping, at: now)
-        case .saved(let seq): saved(seq)
-        case .dismissed(let device): subscribers.forget(device)
-        case .logFailed(.save) where isClosing: return finish()
-        case .logFailed(let operation): logFailed(operation, at: now)
-        case .connected(let answered, let maximum) where answered == session:
+        case .saved(let seq): journal.saved(seq)
+        case .dismissed(let device): gate.forget(device: device)
+        case .journalFailed(let operation): return journalFailed(operation, at: now)
+        case .connected(let number, let maximum) where number == session:
             return connected(receiveMaximum: maximum, at: now)
-        case .windowChanged(let answered, let maximum) where answered == session:
-            limit = max(1, min(options.window, maximum))
-        case .opened(let answered) where answered == session: isOpen = true
-        case .failed(let answered, let fault) where answered == session: return failed(fault, at: now)
-        case .settled(let answered, let outcomes) where answered == session: return settled(outcomes, at: now)
-        case .farewellSaid(let answered) where answered == session: return farewellSaid(at: now)
-        case .connected, .windowChanged, .opened, .failed, .settled, .farewellSaid: break
+        case .windowChanged(let number, let maximum) where number == session: gate.setLimit(maximum)
+        case .opened(let number) where number == session: gate.open()
+        case .failed(let number, let fault) where number == session: return failed(fault, at: now)
+        case .answered(let number, let outcomes) where number == session: return answered(outcomes, at: now)
+        case .offlinePublished(let number) where number == session: return offlinePublished(at: now)
+        case .connected, .windowChanged, .opened, .failed, .answered, .offlinePublished: break
         }
         return []
     }
@@ -169,10 +133,211 @@ public struct DeliveryMachine: Sendable {
     /// Returns the work that the current state requires.
     private mutating func work(at now: Duration) -> [Effect] {
         switch phase {
-        case .connected: load(at: now) + publish(at: now) + fetch(at: now) + save(at: now) + leaveIfDrained(at: now)
-        case .connecting, .backingOff, .leaving: load(at: now) + save(at: now)
-        case .closing: finishWhenSaved()
+        case .connected:
+            journal.load(at: now) + publish(at: now) + journal.fetch(into: window, at: now) + save(at: now)
+                + leaveIfDrained(at: now)
+        case .connecting, .backingOff, .leaving: journal.load(at: now) + save(at: now)
+        case .closing: journal.saveLast(window?.resumePoint) ?? finish()
         case .idle, .stopped: []
         }
+    }
+
+    // MARK: - The journal
+
+    private mutating func cursorLoaded(_ seq: Int64) {
+        guard window == nil else { return }
+        window = DeliveryWindow(cursor: seq)
+        journal.cursorLoaded(seq)
+        delayBacklog()
+    }
+
+    private mutating func headMoved(to seq: Int64, at now: Duration) {
+        guard let count = journal.headMoved(to: seq) else { return delayBacklog() }
+        if count > 0 { gate.committed(count, at: now) }
+    }
+
+    /// Delays the backlog if the broker answered before the journal did.
+    private mutating func delayBacklog() {
+        if case .connected(let since) = phase, backlog > 0 { gate.delayBacklog(connectedSince: since) }
+    }
+
+    private mutating func fetched(_ readings: [JournalReading], skipping: Set<Int64>, at now: Duration) {
+        guard let through = journal.fetched(count: readings.count) else { return }
+        window?.append(readings, skipping: skipping, through: through, at: now)
+    }
+
+    /// Repeats a failed request later; a machine that closes waits for none.
+    private mutating func journalFailed(_ operation: JournalOperation, at now: Duration) -> [Effect] {
+        if case .closing = phase {
+            if operation == .save { return finish() }
+            if operation == .load { return [] }
+        }
+        journal.failed(operation, at: now)
+        return []
+    }
+
+    /// Writes the resume point, which trails the cursor a little.
+    ///
+    /// So the next run publishes again any readings that a broker may have forgotten when it failed together with the
+    /// gateway.
+    private mutating func save(at now: Duration) -> [Effect] {
+        moveWindow(at: now)
+        return journal.save(window?.resumePoint, at: now)
+    }
+
+    /// Excludes readings that were acknowledged long enough ago from republication.
+    private mutating func moveWindow(at now: Duration) {
+        window?.moveReplayPoint(before: now - options.replay)
+        window?.moveResumePoint(before: now - options.restartReplay, trail: Int(clamping: options.saveCount))
+    }
+
+    // MARK: - Readings
+
+    /// Publishes as many readings as window, pace and hold allow.
+    private mutating func publish(at now: Duration) -> [Effect] {
+        let count = gate.allowance(for: window, at: now)
+        guard count > 0 else { return [] }
+        let batch = gate.isHolding ? window?.dequeueFirstOfEachStream(count) : window?.dequeue(count)
+        guard let batch else { return [] }
+        gate.spend(batch.readings.count)
+        return [.publish(session: session, batch.readings, again: batch.again)]
+    }
+
+    private mutating func answered(_ outcomes: [PublishOutcome], at now: Duration) -> [Effect] {
+        switch phase {
+        case .connected, .leaving: outcomes.compactMap { answered($0, at: now).map { .report($0) } }
+        case .idle, .connecting, .backingOff, .closing, .stopped: []
+        }
+    }
+
+    private mutating func answered(_ outcome: PublishOutcome, at now: Duration) -> Report? {
+        guard let reading = window?.inFlightReading(outcome.seq) else { return nil }
+        let decision = gate.handle(outcome.verdict, on: reading, at: now)
+        if decision.isDone { window?.acknowledge(reading.seq, at: now) } else { window?.putBack(reading.seq) }
+        return decision.report
+    }
+
+    // MARK: - The session
+
+    private mutating func start(at now: Duration) -> [Effect] {
+        guard phase == .idle else { return [] }
+        journal.startLoading(at: now)
+        return connect(at: now)
+    }
+
+    private mutating func stop(drain: Duration, at now: Duration) -> [Effect] {
+        switch phase {
+        case .idle, .connecting, .backingOff: return close(at: now)
+        case .connected: leaveAt = leaveAt.map { min($0, now + drain) } ?? now + drain
+        case .leaving, .closing, .stopped: break
+        }
+        return []
+    }
+
+    private mutating func leaveIfDrained(at now: Duration) -> [Effect] {
+        guard let leaveAt, isDrained || now >= leaveAt else { return [] }
+        self.leaveAt = nil
+        phase = .leaving(until: now + options.stopLimit)
+        gate.finish()
+        return [.publishOffline(session: session)]
+    }
+
+    /// True if nothing is left to publish.
+    private var isDrained: Bool {
+        guard let window, window.isEmpty else { return false }
+        return journal.head.map { $0 <= window.fetched } ?? true
+    }
+
+    private mutating func tick(at now: Duration) -> [Effect] {
+        switch phase {
+        case .connecting(let until) where now >= until:
+            return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
+        case .connected: return timeOut(at: now)
+        case .backingOff(_, let until) where now >= until: return connect(at: now)
+        case .leaving(let until) where now >= until: return leave(at: now)
+        case .closing(let until) where now >= until: return finish()
+        case .idle, .connecting, .backingOff, .leaving, .closing, .stopped: return []
+        }
+    }
+
+    /// Ends a session in which the broker does not acknowledge the oldest reading.
+    private mutating func timeOut(at now: Duration) -> [Effect] {
+        guard let overdue = gate.timeOut(at: now) else { return [] }
+        let reading = window?.inFlightReading(overdue)
+        let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
+        return [reading.map { .report(.unacknowledged($0)) }].compactMap(\.self)
+            + failed(BrokerFault(.lost, fault), at: now)
+    }
+
+    private mutating func connected(receiveMaximum: Int, at now: Duration) -> [Effect] {
+        guard case .connecting = phase else { return [] }
+        if !hasConnected, hasHistory, let head = journal.head { gate.assumeSubscribers(through: head) }
+        gate.connected(
+            isReconnect: hasHistory,
+            hasBacklog: backlog > 0,
+            receiveMaximum: receiveMaximum,
+            at: now
+        )
+        phase = .connected(since: now)
+        (hasHistory, hasConnected) = (true, true)
+        return [.report(.connected), .open(session: session)]
+    }
+
+    /// Ends the session or the attempt; the next one republishes unacknowledged readings.
+    private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
+        switch phase {
+        case .connecting: break
+        case .connected where leaveAt != nil: return close(at: now)
+        case .connected(let since): if now - since >= options.stableAfter { failures = 0 }
+        case .leaving: return close(at: now)
+        case .idle, .backingOff, .closing, .stopped: return []
+        }
+        let ended = session
+        reset(at: now)
+        hasHistory = true
+        failures += 1
+        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let delay = backoff.delay(after: failures, using: &random)
+        phase = .backingOff(fault, until: now + delay)
+        return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
+    }
+
+    private mutating func offlinePublished(at now: Duration) -> [Effect] {
+        guard case .leaving = phase else { return [] }
+        return leave(at: now)
+    }
+
+    /// Ends a good session; its acknowledged readings are never published again.
+    private mutating func leave(at now: Duration) -> [Effect] {
+        window?.moveReplayPointToCursor()
+        return close(at: now)
+    }
+
+    /// Stops once the resume point is written.
+    private mutating func close(at now: Duration) -> [Effect] {
+        let ended = session
+        reset(at: now)
+        journal.stopLoading()
+        leaveAt = nil
+        phase = .closing(until: now + options.stopLimit)
+        return [.close(session: ended)]
+    }
+
+    private mutating func finish() -> [Effect] {
+        phase = .stopped
+        return [.finish]
+    }
+
+    private mutating func connect(at now: Duration) -> [Effect] {
+        session += 1
+        phase = .connecting(until: now + options.connectTimeout)
+        return [.connect(session: session)]
+    }
+
+    private mutating func reset(at now: Duration) {
+        session += 1
+        moveWindow(at: now)
+        window?.putBackAll(at: now)
+        gate.reset()
     }
 }

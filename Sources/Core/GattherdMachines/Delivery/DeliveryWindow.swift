@@ -2,8 +2,8 @@ import GattherdModel
 
 /// The readings between the cursor and the last fetched one, in journal order.
 ///
-/// The last readings behind the cursor are kept until they are too old to be published again, see ``settle(before:)``
-/// and ``putBackAll(at:)``.
+/// The last readings behind the cursor are kept until they are too old to be published again, see
+/// ``moveReplayPoint(before:)`` and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
     private enum State {
         case unsent
@@ -19,10 +19,10 @@ struct DeliveryWindow: Sendable {
         var wasSent = false
 
         /// True if the cursor may pass the entry.
-        var isSettled: Bool { state == .acknowledged || state == .skipped }
+        var mayPass: Bool { state == .acknowledged || state == .skipped }
 
         /// The time at which the cursor passed the entry.
-        var settledAt = Duration.zero
+        var passedAt = Duration.zero
     }
 
     /// Readings to be published.
@@ -38,15 +38,15 @@ struct DeliveryWindow: Sendable {
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
     /// The `seq` after which a new session begins; later readings may be published again.
-    private(set) var settled: Int64
-    /// The `seq` after which another run begins; between ``settled`` and ``cursor``.
+    private(set) var replayPoint: Int64
+    /// The `seq` after which another run begins; between ``replayPoint`` and ``cursor``.
     private(set) var resumePoint: Int64
     /// The last `seq` covered by the journal's answers.
     private(set) var fetched: Int64
     private(set) var inFlight = 0
     private(set) var unsent = 0
     private var entries: [Entry] = []
-    /// The index of the first entry that is not permanently settled.
+    /// The index of the first entry after the replay point.
     private var kept = 0
     /// The index of the first entry that is not behind the resume point.
     private var resumable = 0
@@ -54,12 +54,12 @@ struct DeliveryWindow: Sendable {
     private var first = 0
     /// An index at or before the first unsent entry.
     private var next = 0
-    /// The `seq` of the last reading returned by ``takeFirstOfEachStream(_:)``.
+    /// The `seq` of the last reading returned by ``dequeueFirstOfEachStream(_:)``.
     private var lastTurn = Int64.min
 
     init(cursor: Int64) {
         self.cursor = cursor
-        settled = cursor
+        replayPoint = cursor
         resumePoint = cursor
         fetched = cursor
     }
@@ -88,7 +88,7 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Marks the next unsent readings as in flight and returns them.
-    mutating func take(_ limit: Int) -> Batch {
+    mutating func dequeue(_ limit: Int) -> Batch {
         var batch = Batch()
         while batch.readings.count < limit, next < entries.count {
             if entries[next].state == .unsent { send(next, in: &batch) }
@@ -100,7 +100,7 @@ struct DeliveryWindow: Sendable {
     /// Marks the first unsent reading of each stream as in flight and returns them.
     ///
     /// Streams with a reading in flight wait. If there is no room for all, the streams take turns.
-    mutating func takeFirstOfEachStream(_ limit: Int) -> Batch {
+    mutating func dequeueFirstOfEachStream(_ limit: Int) -> Batch {
         var batch = Batch()
         let candidates = firstOfEachStream
         let turn = candidates.firstIndex { entries[$0].reading.seq > lastTurn } ?? 0
@@ -118,7 +118,7 @@ struct DeliveryWindow: Sendable {
         var streams: Set<[String]> = []
         return entries.indices[first...].filter { index in
             let entry = entries[index]
-            guard !entry.isSettled else { return false }
+            guard !entry.mayPass else { return false }
             return streams.insert([entry.reading.device, entry.reading.stream]).inserted && entry.state == .unsent
         }
     }
@@ -147,9 +147,9 @@ struct DeliveryWindow: Sendable {
     }
 
     private mutating func advance(at now: Duration) {
-        while first < entries.count, entries[first].isSettled {
+        while first < entries.count, entries[first].mayPass {
             cursor = max(cursor, entries[first].reading.seq)
-            entries[first].settledAt = now
+            entries[first].passedAt = now
             first += 1
         }
         next = max(next, first)
@@ -163,38 +163,38 @@ struct DeliveryWindow: Sendable {
     }
 
     /// The time at which the cursor passed the oldest entry that the resume point has not passed.
-    var resumePointDueSince: Duration? { resumable < first ? entries[resumable].settledAt : nil }
+    var resumePointDueSince: Duration? { resumable < first ? entries[resumable].passedAt : nil }
 
     /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `trail`
     /// entries.
     mutating func moveResumePoint(before time: Duration, trail: Int) {
-        while resumable < first, entries[resumable].settledAt <= time || first - resumable > trail {
+        while resumable < first, entries[resumable].passedAt <= time || first - resumable > trail {
             resumePoint = max(resumePoint, entries[resumable].reading.seq)
             resumable += 1
         }
     }
 
     /// Excludes entries passed by the cursor up to `time` from republication.
-    mutating func settle(before time: Duration) {
+    mutating func moveReplayPoint(before time: Duration) {
         var end = kept
-        while end < first, entries[end].settledAt <= time { end += 1 }
-        settle(end: end)
+        while end < first, entries[end].passedAt <= time { end += 1 }
+        moveReplayPoint(toIndex: end)
     }
 
     /// Excludes all entries passed by the cursor from republication.
-    mutating func settleAll() {
-        settle(end: first)
+    mutating func moveReplayPointToCursor() {
+        moveReplayPoint(toIndex: first)
     }
 
-    private mutating func settle(end: Int) {
+    private mutating func moveReplayPoint(toIndex end: Int) {
         guard end > kept else { return }
-        settled = entries[end - 1].reading.seq
+        replayPoint = entries[end - 1].reading.seq
         kept = end
         resumable = max(resumable, end)
-        resumePoint = max(resumePoint, settled)
+        resumePoint = max(resumePoint, replayPoint)
     }
 
-    /// Marks all unsettled readings as unsent; the cursor stays.
+    /// Marks all readings after the replay point as unsent; the cursor stays.
     mutating func putBackAll(at now: Duration) {
         for index in kept..<first where entries[index].state == .acknowledged {
             entries[index].state = .unsent
@@ -225,9 +225,9 @@ struct DeliveryWindow: Sendable {
         return low < entries.count && entries[low].reading.seq == seq ? low : nil
     }
 
-    /// Removes settled entries, once there are enough to justify moving the rest.
+    /// Removes entries before the replay point, once there are enough to justify moving the rest.
     private mutating func compact() {
-        settle(end: first - Self.memory)
+        moveReplayPoint(toIndex: first - Self.memory)
         guard kept >= Self.memory else { return }
         entries.removeFirst(kept)
         first -= kept

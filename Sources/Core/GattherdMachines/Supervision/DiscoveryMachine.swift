@@ -52,12 +52,12 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Returns the next request, if any.
-    public mutating func settle(isWanted: Bool, now: Duration) -> Effect? {
+    public mutating func nextRequest(isWanted: Bool, now: Duration) -> Effect? {
         switch state {
         case .starting(let limit), .stopping(let limit):
             guard now >= limit else { return nil }
             answered(ticket, .missing, now: now)
-            return settle(isWanted: isWanted, now: now)
+            return nextRequest(isWanted: isWanted, now: now)
         case .pausing(let end) where now < end && (isWanted || isUncertain): return nil
         case .off where isWanted, .pausing where isWanted: return start(now: now)
         case .off, .pausing: return isUncertain ? stop(now: now) : nil
@@ -65,7 +65,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         }
     }
 
-    /// The time at which ``settle(isWanted:now:)`` has an effect without another event.
+    /// The time at which ``nextRequest(isWanted:now:)`` has an effect without another event.
     public func deadline(isWanted: Bool) -> Duration? {
         switch state {
         case .off: nil
@@ -101,7 +101,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Handles the loss or power-off of the adapter, which ends discovery.
-    public mutating func lose() {
+    public mutating func reset() {
         self = DiscoveryMachine(ticket: ticket + 1)
     }
 

@@ -23,11 +23,11 @@ struct PassiveScan: Equatable, Sendable {
         begin(since.map { _ in now })
     }
 
-    mutating func settle(lastHeard: Duration?, now: Duration) {
+    mutating func checkSilence(lastHeard: Duration?, now: Duration) {
         if let deadline = deadline(lastHeard: lastHeard), now >= deadline { fellSilent = true }
     }
 
-    /// The time at which ``settle(lastHeard:now:)`` has an effect without another event.
+    /// The time at which ``checkSilence(lastHeard:now:)`` has an effect without another event.
     func deadline(lastHeard: Duration?) -> Duration? {
         guard isReliable, let since else { return nil }
         return max(since, lastHeard ?? since) + Self.longestSilence

@@ -87,7 +87,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     public mutating func heard(now: Duration) {
         let isSteady = !hearsNothing(at: now)
         lastHeard = now
-        if symptom == .silence { leave() }
+        if symptom == .silence { restart() }
         if !isSteady { hearingSince = now }
         // Heard for longer than the next round's pause: the last step has helped.
         let isWell = hearingSince.map { now - $0 > pause(from: policy.silence) } ?? false
@@ -129,23 +129,23 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// Returns the remedy that is due, if any.
-    public mutating func settle(_ conditions: Conditions, now: Duration) -> Remedy? {
+    public mutating func nextRemedy(_ conditions: Conditions, now: Duration) -> Remedy? {
         guard let (symptom, time) = next(conditions), now >= time else { return nil }
         let steps = Step.allCases[rung...]
         let step = steps.first { isAllowed($0, conditions) }
         forgetFailures()
         lastStep = now
         guard let step else {
-            leave()
+            restart()
             return nil
         }
         self.symptom = symptom
         rung = (Step.allCases.firstIndex(of: step) ?? 0) + 1
-        if rung == Step.allCases.count { leave() }
+        if rung == Step.allCases.count { restart() }
         return Remedy(step: step, symptom: symptom)
     }
 
-    /// The time at which ``settle(_:now:)`` has an effect without another event.
+    /// The time at which ``nextRemedy(_:now:)`` has an effect without another event.
     public func deadline(_ conditions: Conditions, now: Duration) -> Duration? {
         let listening = lastStep.map { $0 + policy.grace }.flatMap { isTreatingAttempts && $0 > now ? $0 : nil }
         return [next(conditions)?.time, listening].compactMap(\.self).min()
@@ -181,7 +181,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// Restarts at the lowest step, after a longer pause.
-    private mutating func leave() {
+    private mutating func restart() {
         (rung, symptom) = (0, nil)
         rounds += 1
     }

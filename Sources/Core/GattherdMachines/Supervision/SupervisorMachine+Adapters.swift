@@ -9,11 +9,11 @@ extension SupervisorMachine {
         now: Duration,
         into effects: inout [Effect]
     ) {
-        know(address)
+        addAdapter(address)
         let wasPowered = adapters[address]?.isPowered ?? false
         adapters[address]?.isPowered = isPowered
         if wasPowered && !isPowered {
-            lose(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+            adapterStopped(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
         } else if !isPowered {
             disconnect(on: address)
         }
@@ -25,14 +25,14 @@ extension SupervisorMachine {
     }
 
     /// Creates the adapter's state if needed; other facts may arrive before the adapter itself.
-    mutating func know(_ address: BluetoothAddress) {
+    mutating func addAdapter(_ address: BluetoothAddress) {
         guard adapters[address] == nil else { return }
         let ladder = RecoveryLadder(policy: policy.recovery)
         adapters[address] = Adapter(ladder: ladder, report: AdapterReport(address))
     }
 
     /// Ends all activity on the adapter; devices known to another adapter continue there.
-    mutating func lose(
+    mutating func adapterStopped(
         _ address: BluetoothAddress,
         _ reason: LinkReason,
         _ detail: String,
@@ -40,7 +40,7 @@ extension SupervisorMachine {
         into effects: inout [Effect]
     ) {
         adapters[address]?.isPowered = false
-        adapters[address]?.discovery.lose()
+        adapters[address]?.discovery.reset()
         disconnect(on: address)
         if reason == .adapterLost {
             adapters[address]?.otherLinks = 0
@@ -82,7 +82,7 @@ extension SupervisorMachine {
         for address in adapters.keys {
             adapters[address]?.isPowered = false
             adapters[address]?.otherLinks = 0
-            adapters[address]?.discovery.lose()
+            adapters[address]?.discovery.reset()
         }
         for name in devices.keys.sorted() {
             devices[name]?.sightings = [:]

@@ -12,7 +12,7 @@ extension SupervisorMachine {
     }
 
     /// Removes dismissed devices whose links have ended.
-    mutating func letGo(into effects: inout [Effect]) {
+    mutating func removeDismissed(into effects: inout [Effect]) {
         let gone = devices.filter { $0.value.isLeaving && $0.value.link.state == .held && !$0.value.link.isBound }
         for name in gone.keys.sorted() {
             devices[name] = nil

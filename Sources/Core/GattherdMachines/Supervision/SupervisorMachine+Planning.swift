@@ -6,14 +6,14 @@ extension SupervisorMachine {
     /// The limit for BlueZ to switch an adapter's power.
     private static let powerLimit = Duration.seconds(60)
 
-    mutating func settle(now: Duration, into effects: inout [Effect]) {
+    mutating func plan(now: Duration, into effects: inout [Effect]) {
         offerFreeSlots(now: now)
         sendDueTimers(now: now, into: &effects)
-        letGo(into: &effects)
+        removeDismissed(into: &effects)
         grantTurns(now: now, into: &effects)
         for address in adapters.keys.sorted() {
             takeTurns(on: address, now: now, into: &effects)
-            settle(address, now: now, into: &effects)
+            plan(address, now: now, into: &effects)
             report(address, into: &effects)
         }
         requestWake(now: now, into: &effects)
@@ -84,7 +84,7 @@ extension SupervisorMachine {
         )
     }
 
-    private mutating func settle(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+    private mutating func plan(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
         guard let adapter = adapters[address] else { return }
         if let due = adapter.powerOnDue, due <= now {
             adapters[address]?.powerOnDue = now + Self.powerLimit
@@ -92,16 +92,16 @@ extension SupervisorMachine {
         }
         guard adapter.isPowered, adapter.powerOnDue == nil else { return }
         if isListenedTo(address) {
-            adapters[address]?.passiveScan.settle(lastHeard: adapter.ladder.lastHeard, now: now)
+            adapters[address]?.passiveScan.checkSilence(lastHeard: adapter.ladder.lastHeard, now: now)
         }
         let isLooking = devices.keys.contains { needsSighting($0, on: address, now: now) }
         adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
         let conditions = conditions(of: address)
-        if let remedy = adapters[address]?.ladder.settle(conditions, now: now) {
+        if let remedy = adapters[address]?.ladder.nextRemedy(conditions, now: now) {
             apply(remedy, to: address, now: now, into: &effects)
         }
         let isWanted = wantsDiscovery(on: address, now: now)
-        if let effect = adapters[address]?.discovery.settle(isWanted: isWanted, now: now) {
+        if let effect = adapters[address]?.discovery.nextRequest(isWanted: isWanted, now: now) {
             effects.append(.discovery(address, effect))
         }
     }

@@ -206,7 +206,7 @@ public struct SupervisorMachine: Sendable {
     public mutating func handle(_ event: Event, now: Duration) -> [Effect] {
         var effects: [Effect] = []
         apply(event, now: now, into: &effects)
-        settle(now: now, into: &effects)
+        plan(now: now, into: &effects)
         return effects
     }
 
@@ -216,13 +216,13 @@ public struct SupervisorMachine: Sendable {
             adapterChanged(address, isPowered: isPowered, now: now, into: &effects)
             adapters[address]?.discovery.reported(isDiscovering: isDiscovering, now: now)
         case .adapterRemoved(let address):
-            lose(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
+            adapterStopped(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
         case .listening(let adapters):
             listening = adapters
         case .seeking(let isSeeking):
             self.isSeeking = isSeeking
         case .monitoring(let address, let isMonitoring):
-            know(address)
+            addAdapter(address)
             adapters[address]?.passiveScan.reported(isActive: isMonitoring, now: now)
         case .unavailable(let detail):
             unavailable(detail, now: now, into: &effects)
@@ -235,7 +235,7 @@ public struct SupervisorMachine: Sendable {
         case .heard(let address):
             adapters[address]?.ladder.heard(now: now)
         case .otherLinks(let address, let count):
-            know(address)
+            addAdapter(address)
             adapters[address]?.otherLinks = count
         case .link(let device, let event):
             guard devices[device]?.isLeaving != true || event != .release else { return }

@@ -156,7 +156,7 @@ extension DeliveryMachine.Pause {
     /// The reason in words, behind "connected: ".
     var words: String {
         switch self {
-        case .settling: "waiting a moment for subscribers to return"
+        case .reconnected: "waiting a moment for subscribers to return"
         case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
         case .busy: "waiting for a busy broker"
         }

@@ -1,0 +1,200 @@
+public import GattherdModel
+
+extension DeliveryMachine {
+    /// An input of the machine; `session` distinguishes events of earlier sessions.
+    public enum Event: Hashable, Sendable {
+        case start
+        /// Stop after publishing the remaining readings for at most `drain`.
+        case stop(drain: Duration)
+        case cursorLoaded(Int64)
+        /// The newest committed `seq`.
+        case headMoved(Int64)
+        /// The journal's answer to ``Effect/fetch(after:limit:)``; readings in `skipping` are not published.
+        case fetched([JournalReading], skipping: Set<Int64> = [])
+        case saved(Int64)
+        /// The journal could not load, fetch or save.
+        case journalFailed(JournalOperation)
+        /// A CONNACK; `receiveMaximum` is the broker's own window.
+        case connected(session: Int, receiveMaximum: Int)
+        /// The limit of unacknowledged readings changed, set by the broker or by caution.
+        case windowChanged(session: Int, receiveMaximum: Int)
+        /// The retained state is published: readings may follow.
+        case opened(session: Int)
+        case failed(session: Int, BrokerFault)
+        case answered(session: Int, [PublishOutcome])
+        /// The device was removed.
+        case dismissed(device: String)
+        /// The broker acknowledged the last retained `offline`.
+        case offlinePublished(session: Int)
+        /// The time of ``deadline`` has come.
+        case tick
+    }
+
+    public enum JournalOperation: String, Hashable, Sendable {
+        case load
+        case fetch
+        case save
+    }
+
+    public enum Effect: Hashable, Sendable {
+        case loadCursor
+        case fetch(after: Int64, limit: Int)
+        case save(Int64)
+        /// Create a client and connect it.
+        case connect(session: Int)
+        /// Publish the retained state and subscribe, then send ``Event/opened(session:)``.
+        case open(session: Int)
+        /// Publish these readings in order; `again` of them were published before.
+        case publish(session: Int, [JournalReading], again: Int)
+        /// Publish `offline` for all devices, then send ``Event/offlinePublished(session:)``.
+        case publishOffline(session: Int)
+        /// Send DISCONNECT if the connection is good, and free the client.
+        case close(session: Int)
+        case report(Report)
+        /// The delivery has ended.
+        case finish
+    }
+
+    /// An occurrence worth a log line.
+    public enum Report: Hashable, Sendable {
+        case connected
+        case disconnected(BrokerFault, retryAfter: Duration)
+        /// The broker refused this reading permanently; it is skipped.
+        case skipped(JournalReading, String)
+        /// The broker did not acknowledge this reading in time; the session ends.
+        case unacknowledged(JournalReading)
+        /// Delivery pauses because the broker is busy.
+        case busy(String)
+        /// Delivery pauses after a reconnect because the subscribers of this reading are missing.
+        case awaitingSubscribers(JournalReading)
+        /// No subscriber returned in time; delivery continues without them.
+        case goingOnWithoutSubscribers
+    }
+
+    /// The reason why readings wait in a session.
+    public enum Pause: Hashable, Sendable {
+        /// The pause after a reconnect in which subscribers may return.
+        case reconnected
+        /// No subscriber has returned to the topics that had some.
+        case awaitingSubscribers
+        /// The broker does not accept readings now.
+        case busy
+    }
+
+    /// The phase of the session.
+    public enum Session: Hashable, Sendable {
+        case idle
+        case connecting
+        case connected
+        case backingOff(BrokerFault)
+        case stopping
+        case stopped
+    }
+}
+
+extension DeliveryMachine {
+    /// The durations and limits of a delivery; the defaults suit one gateway and one broker.
+    public struct Options: Sendable {
+        /// The maximum number of unacknowledged readings; the broker's receive maximum can lower it.
+        public var window = 100
+        public var connectTimeout = Duration.seconds(15)
+        /// The pause after a lost or failed connection.
+        public var backoff = Backoff(minimum: .milliseconds(500), maximum: .seconds(10))
+        /// The pause after a refusal that needs a configuration change.
+        public var refusedBackoff = Backoff(minimum: .seconds(10), maximum: .seconds(60))
+        /// The duration after which a session counts as good, which resets the backoff.
+        public var stableAfter = Duration.seconds(10)
+        /// The pause after a reconnect, so that subscribers who lost the same broker are back as well.
+        public var reconnectPause = Duration.seconds(2)
+        /// The time before a lost connection whose acknowledged readings are published again (at most 1000).
+        ///
+        /// A broker that crashed has forgotten readings that it had acknowledged and not yet forwarded.
+        public var replay = Duration.seconds(2)
+        /// The time before a kill whose acknowledged readings the next run publishes again (at most 250).
+        public var restartReplay = Duration.milliseconds(250)
+        /// The maximum wait for missing subscribers after a reconnect, ``reconnectPause`` included (MQTT 5 only).
+        public var subscriberPatience = Duration.seconds(5)
+        /// The pause between two checks for missing subscribers.
+        public var subscriberPause = Duration.milliseconds(250)
+        /// The pause before a reading is sent to a busy broker again.
+        public var retryPause = Duration.seconds(1)
+        /// The maximum wait for the oldest acknowledgement; then the session is ended, because it may never come.
+        public var acknowledgement = Duration.seconds(120)
+        /// The shortest time between two writes of the cursor, unless it has passed ``saveCount`` readings.
+        public var saveInterval = Duration.milliseconds(250)
+        /// The number of readings after which the cursor is written at once.
+        public var saveCount: Int64 = 250
+        /// The search for topics that the broker refuses.
+        public var topics = TopicRefusals.Options()
+        /// The time for which the broker may answer "busy", or without a reason, before a topic's readings are
+        /// skipped.
+        public var busyPatience = Duration.seconds(60)
+        /// The shortest wait for the answer to a ping, and for a broker that reads nothing.
+        public var answerPatience = Duration.seconds(10)
+        /// The pause after a journal failure.
+        public var journalPause = Duration.seconds(1)
+        /// The maximum wait of a clean stop for the broker, and then for the journal.
+        public var stopLimit = Duration.seconds(2)
+        public var pace = TokenBucket()
+
+        public init() {}
+    }
+}
+
+/// The broker's answer to one published reading.
+public struct PublishOutcome: Hashable, Sendable {
+    public enum Verdict: Hashable, Sendable {
+        case accepted
+        /// Accepted without a subscriber (MQTT 5 reason 0x10); MQTT 3.1.1 cannot report this.
+        case noSubscribers
+        /// Not accepted now: a quota, or a busy broker.
+        case busy(String)
+        /// Not sent yet: its topic waits until another one is accepted.
+        case deferred
+        /// Permanently refused: not authorised, or an invalid topic.
+        case refused(String)
+    }
+
+    public let seq: Int64
+    public let verdict: Verdict
+
+    public init(seq: Int64, _ verdict: Verdict) {
+        self.seq = seq
+        self.verdict = verdict
+    }
+}
+
+/// The reason why there is no MQTT session, or why one ended.
+public struct BrokerFault: Error, Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable {
+        /// No broker was reached, or it did not answer.
+        case unreachable
+        /// There was a session, and it ended.
+        case lost
+        /// The broker answered, but is out of resources.
+        case busy
+        /// The broker rejects the user name or the password.
+        case credentials
+        /// The broker rejects the protocol version or the client id.
+        case session
+        /// TLS failed: a certificate, a file or a version.
+        case security
+    }
+
+    public let kind: Kind
+    /// The cause and the remedy, for display.
+    public let detail: String
+
+    public init(_ kind: Kind, _ detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
+
+    /// True if the configuration must change before a retry can succeed.
+    public var needsSomebody: Bool {
+        switch kind {
+        case .credentials, .session, .security: true
+        case .unreachable, .lost, .busy: false
+        }
+    }
+}

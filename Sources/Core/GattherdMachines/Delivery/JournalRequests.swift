@@ -1,0 +1,139 @@
+import GattherdModel
+
+/// The delivery's requests to the journal: to load the cursor, to fetch readings, to save the resume point.
+///
+/// At most one request of each kind is pending. A failed one is repeated after a pause.
+struct JournalRequests: Sendable {
+    /// The number of readings fetched at once.
+    private static let fetchLimit = 256
+    /// The number of unpublished readings below which more are fetched.
+    private static let lowWater = 128
+    /// The maximum number of readings kept behind one that is held back.
+    private static let longestSpan = 4096
+
+    private let options: DeliveryMachine.Options
+    /// The newest committed `seq`; `nil` until the journal has reported one.
+    private(set) var head: Int64?
+    private var savedCursor: Int64 = 0
+    /// The time of the next load; `nil` while one is pending and after the last.
+    private var loadAt: Duration?
+    private var fetchAt = Duration.zero
+    /// The head at the time of the pending fetch; `nil` without one.
+    private var fetchingThrough: Int64?
+    private var isSaving = false
+    private var saveAt = Duration.zero
+    /// The end of the pause after the journal failed to save.
+    private var saveNotBefore = Duration.zero
+
+    init(options: DeliveryMachine.Options) {
+        self.options = options
+    }
+
+    // MARK: - Reports of the journal
+
+    /// Records a new head and returns the number of readings committed since the last one.
+    ///
+    /// - Returns: `nil` for the first head, which is the existing journal (0: empty).
+    mutating func headMoved(to seq: Int64) -> Int? {
+        guard let head else {
+            head = seq
+            return nil
+        }
+        self.head = max(head, seq)
+        return seq > head ? Int(clamping: seq - head) : 0
+    }
+
+    mutating func cursorLoaded(_ seq: Int64) {
+        savedCursor = seq
+        loadAt = nil
+    }
+
+    /// Records the answer to a fetch and returns the `seq` through which it is complete.
+    ///
+    /// Fewer readings than requested mean that the journal had no more up to the head at that time.
+    ///
+    /// - Returns: `nil` if no answer was expected.
+    mutating func fetched(count: Int) -> Int64? {
+        guard let through = fetchingThrough else { return nil }
+        fetchingThrough = nil
+        return count < Self.fetchLimit ? through : 0
+    }
+
+    mutating func saved(_ seq: Int64) {
+        isSaving = false
+        savedCursor = max(savedCursor, seq)
+    }
+
+    mutating func failed(_ operation: DeliveryMachine.JournalOperation, at now: Duration) {
+        let retry = now + options.journalPause
+        switch operation {
+        case .load: loadAt = retry
+        case .fetch: (fetchingThrough, fetchAt) = (nil, retry)
+        case .save: (isSaving, saveAt, saveNotBefore) = (false, retry, retry)
+        }
+    }
+
+    // MARK: - Requests
+
+    mutating func startLoading(at now: Duration) { loadAt = now }
+    mutating func stopLoading() { loadAt = nil }
+
+    mutating func load(at now: Duration) -> [DeliveryMachine.Effect] {
+        guard let loadAt, now >= loadAt else { return [] }
+        self.loadAt = nil
+        return [.loadCursor]
+    }
+
+    mutating func fetch(into window: DeliveryWindow?, at now: Duration) -> [DeliveryMachine.Effect] {
+        guard let after = nextFetch(into: window), now >= fetchAt else { return [] }
+        fetchingThrough = head ?? after
+        return [.fetch(after: after, limit: Self.fetchLimit)]
+    }
+
+    /// Saves a resume point that is due.
+    mutating func save(_ resumePoint: Int64?, at now: Duration) -> [DeliveryMachine.Effect] {
+        guard let seq = unsaved(resumePoint), !isSaving, now >= saveDue(seq) else { return [] }
+        isSaving = true
+        saveAt = now + options.saveInterval
+        return [.save(seq)]
+    }
+
+    /// Saves the last resume point at once; `nil` if it is saved.
+    mutating func saveLast(_ resumePoint: Int64?) -> [DeliveryMachine.Effect]? {
+        guard let seq = unsaved(resumePoint) else { return nil }
+        guard !isSaving else { return [] }
+        isSaving = true
+        return [.save(seq)]
+    }
+
+    // MARK: - Time
+
+    /// The time of the next load.
+    var loadDeadline: Duration? { loadAt }
+
+    func fetchDeadline(into window: DeliveryWindow?) -> Duration? {
+        nextFetch(into: window).map { _ in fetchAt }
+    }
+
+    func saveDeadline(of window: DeliveryWindow?) -> Duration? {
+        guard !isSaving, let window else { return nil }
+        if let seq = unsaved(window.resumePoint) { return saveDue(seq) }
+        return window.resumePointDueSince.map { max(saveAt, $0 + options.restartReplay) }
+    }
+
+    /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
+    private func nextFetch(into window: DeliveryWindow?) -> Int64? {
+        guard fetchingThrough == nil, let window, let head else { return nil }
+        guard window.unsent < Self.lowWater, window.span < Self.longestSpan else { return nil }
+        return head > window.fetched ? window.fetched : nil
+    }
+
+    private func unsaved(_ resumePoint: Int64?) -> Int64? {
+        resumePoint.flatMap { $0 > savedCursor ? $0 : nil }
+    }
+
+    /// The time of the next save; after a failure the pause always applies.
+    private func saveDue(_ seq: Int64) -> Duration {
+        seq - savedCursor >= options.saveCount ? saveNotBefore : saveAt
+    }
+}

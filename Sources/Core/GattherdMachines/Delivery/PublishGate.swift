@@ -1,0 +1,217 @@
+import GattherdModel
+
+/// The decision which readings may be published in a session: pace, pauses, holds and missing subscribers.
+struct PublishGate: Sendable {
+    /// Readings held back because the broker was busy or had no subscriber for them.
+    private struct Hold: Hashable, Sendable {
+        /// The oldest of these readings; its acknowledgement ends the hold.
+        var seq: Int64
+        var retryAt: Duration
+        /// True if the broker had no subscriber for it; false if the broker was busy.
+        var isUnheard = false
+    }
+
+    private struct Awaited: Hashable, Sendable {
+        let seq: Int64
+        let since: Duration
+    }
+
+    /// The decision on an answered reading.
+    struct Decision {
+        /// True if the cursor may pass the reading; false if it must be published again.
+        let isDone: Bool
+        var report: DeliveryMachine.Report?
+    }
+
+    private let options: DeliveryMachine.Options
+    /// The broker's limit of readings in flight.
+    private var limit = 1
+    /// True once the retained state is published.
+    private var isOpen = false
+    /// True once a reading of this session was acknowledged or skipped.
+    private var isProven = false
+    /// The time before which nothing is published.
+    private var drainAt = Duration.zero
+    /// The time at which publishing can continue without another event.
+    private(set) var resumeAt: Duration?
+    private var hold: Hold?
+    /// The reading in flight that holds up the cursor, and since when.
+    private var awaited: Awaited?
+    /// The last reading that the broker did not acknowledge in time; others do not wait for it.
+    private var overdue: Int64?
+    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
+    private var subscribersDue: Duration?
+    private var subscribers = SubscriberWatch()
+    private var pace: TokenBucket
+
+    init(options: DeliveryMachine.Options) {
+        self.options = options
+        pace = options.pace
+    }
+
+    // MARK: - The session
+
+    /// Starts a session; after a reconnect, or with a backlog, publishing waits until subscribers may be back.
+    mutating func connected(isReconnect: Bool, hasBacklog: Bool, receiveMaximum: Int, at now: Duration) {
+        subscribersDue = isReconnect ? now + options.subscriberPatience : nil
+        drainAt = isReconnect || hasBacklog ? now + options.reconnectPause : now
+        setLimit(receiveMaximum)
+    }
+
+    mutating func setLimit(_ receiveMaximum: Int) {
+        limit = max(1, min(options.window, receiveMaximum))
+    }
+
+    mutating func open() { isOpen = true }
+
+    /// Delays a backlog that became known after the connection.
+    mutating func delayBacklog(connectedSince since: Duration) {
+        drainAt = max(drainAt, since + options.reconnectPause)
+    }
+
+    /// Ends the session.
+    mutating func reset() {
+        (isOpen, isProven) = (false, false)
+        (hold, subscribersDue, awaited, resumeAt) = (nil, nil, nil, nil)
+    }
+
+    /// Records that nothing more is published before the session's end.
+    mutating func finish() { resumeAt = nil }
+
+    /// Assumes subscribers for every reading up to `seq`, because no broker was there to report them.
+    mutating func assumeSubscribers(through seq: Int64) {
+        subscribers.assume(through: seq)
+    }
+
+    mutating func forget(device: String) {
+        subscribers.forget(device)
+    }
+
+    // MARK: - Publishing
+
+    /// True while readings are held back: then one of each stream is published, so that unaffected streams continue.
+    var isHolding: Bool { hold != nil }
+
+    /// Records the number of readings just committed.
+    mutating func committed(_ count: Int, at now: Duration) {
+        pace.committed(count, at: now)
+    }
+
+    /// Returns the number of readings that may be published now.
+    mutating func allowance(for window: DeliveryWindow?, at now: Duration) -> Int {
+        resumeAt = nil
+        guard isOpen, let window, window.unsent > 0 else { return 0 }
+        if let start = startAfter(now) {
+            resumeAt = start
+            return 0
+        }
+        let (waiting, limit) = (window.unsent, currentLimit(window.awaited))
+        let room = min(limit - window.inFlight, waiting)
+        // One write per acknowledged reading would cost more than the readings themselves.
+        guard room >= max(1, min(waiting, limit / 2)) else { return 0 }
+        let count = min(room, pace.allowance(at: now))
+        if count < room { resumeAt = now + pace.pause(at: now) }
+        return count
+    }
+
+    /// Subtracts published readings from the allowance.
+    mutating func spend(_ count: Int) {
+        pace.spend(count)
+    }
+
+    /// The time at which publishing may start; `nil` if now.
+    private func startAfter(_ now: Duration) -> Duration? {
+        let start = max(drainAt, hold?.retryAt ?? .zero)
+        return start > now ? start : nil
+    }
+
+    /// The current limit of readings in flight.
+    ///
+    /// After a reconnect a single reading is sent first, so that few are out of order if subscribers return at that
+    /// moment.
+    private func currentLimit(_ awaited: Int64?) -> Int {
+        let isOverdue = overdue != nil && awaited == overdue
+        return isProven || hold != nil || isOverdue ? limit : 1
+    }
+
+    /// The reason why readings wait, if they do.
+    func pause(at now: Duration) -> DeliveryMachine.Pause? {
+        if let hold { return hold.isUnheard ? .awaitingSubscribers : .busy }
+        return now < drainAt ? .reconnected : nil
+    }
+
+    // MARK: - Missing acknowledgements
+
+    /// Records the reading in flight that holds up the cursor.
+    mutating func updateAwaited(_ seq: Int64?, at now: Duration) {
+        if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
+    }
+
+    /// The time by which the broker must have acknowledged the oldest reading.
+    var acknowledgementDeadline: Duration? { awaited.map { $0.since + options.acknowledgement } }
+
+    /// Returns the reading that the broker has not acknowledged in time, if any.
+    mutating func timeOut(at now: Duration) -> Int64? {
+        guard let awaited, now >= awaited.since + options.acknowledgement else { return nil }
+        overdue = awaited.seq
+        return awaited.seq
+    }
+
+    // MARK: - Answers
+
+    mutating func handle(
+        _ verdict: PublishOutcome.Verdict,
+        on reading: JournalReading,
+        at now: Duration
+    ) -> Decision {
+        switch verdict {
+        case .accepted:
+            subscribers.found(for: reading)
+            endWait()
+            return acknowledge(reading)
+        case .noSubscribers: return subscriberMissing(reading, at: now)
+        case .busy(let detail):
+            let isNew = hold == nil
+            return putBack(reading, until: now + options.retryPause, isNew ? .busy(detail) : nil)
+        case .deferred: return putBack(reading, until: now + options.retryPause)
+        case .refused(let detail): return acknowledge(reading, .skipped(reading, detail))
+        }
+    }
+
+    /// Waits for a missing subscriber only after a reconnect; otherwise it has unsubscribed.
+    private mutating func subscriberMissing(_ reading: JournalReading, at now: Duration) -> Decision {
+        let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
+        if isExpected, let due = subscribersDue, now < due {
+            let report: DeliveryMachine.Report? = hold?.isUnheard == true ? nil : .awaitingSubscribers(reading)
+            return putBack(reading, isUnheard: true, until: min(now + options.subscriberPause, due), report)
+        }
+        let hasWaited = hold?.isUnheard == true
+        if isExpected { endWait() }
+        subscribers.left(reading)
+        return acknowledge(reading, isExpected && hasWaited ? .goingOnWithoutSubscribers : nil)
+    }
+
+    /// Ends the wait for subscribers: those that lost the same broker return at about the same time.
+    private mutating func endWait() {
+        guard subscribersDue != nil else { return }
+        subscribersDue = nil
+        subscribers.endAssumption()
+        if hold?.isUnheard == true { hold = nil }
+    }
+
+    private mutating func acknowledge(_ reading: JournalReading, _ report: DeliveryMachine.Report? = nil) -> Decision {
+        isProven = true
+        if hold?.seq == reading.seq { hold = nil }
+        return Decision(isDone: true, report: report)
+    }
+
+    private mutating func putBack(
+        _ reading: JournalReading,
+        isUnheard: Bool = false,
+        until retryAt: Duration,
+        _ report: DeliveryMachine.Report? = nil
+    ) -> Decision {
+        hold = Hold(seq: min(hold?.seq ?? reading.seq, reading.seq), retryAt: retryAt, isUnheard: isUnheard)
+        return Decision(isDone: false, report: report)
+    }
+}
