@@ -1,3 +1,5 @@
+package import GattherdGATT
+
 /// The configuration of a gateway, with defaults filled in.
 ///
 /// Relative paths are resolved from the folder of the main file.
@@ -35,5 +37,168 @@ package struct ConfigEnvironment: Hashable, Sendable {
     package init(variables: [String: String], hostName: String) {
         self.variables = variables
         self.hostName = hostName
+    }
+}
+
+/// A value of the configuration and its place in the file.
+///
+/// Two of them are equal if their values are. A value that only moved in its file has not changed.
+package struct Located<Value: Hashable & Sendable>: Sendable {
+    package let value: Value
+    /// The place in the file; `nil` for a default.
+    package let place: ConfigPlace?
+
+    package init(_ value: Value, at place: ConfigPlace? = nil) {
+        self.value = value
+        self.place = place
+    }
+}
+
+extension Located: Hashable {
+    package static func == (left: Self, right: Self) -> Bool { left.value == right.value }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
+/// The section `log`.
+package struct LogSettings: Hashable, Sendable {
+    package enum Level: String, Hashable, Sendable, CaseIterable {
+        case trace
+        case debug
+        case info
+        case notice
+        case warning
+        case error
+    }
+
+    package enum Format: String, Hashable, Sendable, CaseIterable {
+        /// Journald under systemd, text on a terminal, else JSON lines.
+        case auto
+        case text
+        case json
+        case journald
+    }
+
+    package var level = Level.info
+    package var format = Format.auto
+
+    package init() {}
+}
+
+/// The bus of bluetoothd.
+package enum BusChoice: Hashable, Sendable {
+    case system
+    case session
+    /// A D-Bus address, for example `unix:path=/run/test-bus`.
+    case address(String)
+}
+
+/// The adapters that gattherd uses.
+package enum AdapterChoice: Hashable, Sendable {
+    case auto
+    case only([BluetoothAddress])
+}
+
+/// The section `bluetooth`.
+package struct BluetoothSettings: Hashable, Sendable {
+    package var bus = BusChoice.system
+    package var adapters = AdapterChoice.auto
+    package var connectTimeout = Duration.seconds(20)
+    package var keepsLinksOnStop = false
+    /// The shortest time that a link of a full adapter lasts before a waiting device replaces it; `nil`: never.
+    package var rotate: Duration?
+    /// True if an adapter without links that hears or connects nothing may be powered off and on.
+    package var mayPowerCycle = true
+
+    package init() {}
+}
+
+/// The section `profiles`.
+package struct ProfileSettings: Hashable, Sendable {
+    /// Folders with `*.so` and `*.yaml` files, or such files; `nil`: the installed folders.
+    package var paths: [Located<String>]?
+
+    package init() {}
+}
+
+/// A period for which rows are kept.
+package enum RetentionPeriod: Hashable, Sendable {
+    case forever
+    case atLeast(Duration)
+}
+
+/// The section `history`.
+package struct HistorySettings: Hashable, Sendable {
+    /// The section `history.keep`.
+    package struct Keep: Hashable, Sendable {
+        package var samples = RetentionPeriod.atLeast(.seconds(30 * 86_400))
+        package var minutes = RetentionPeriod.atLeast(.seconds(365 * 86_400))
+        package var hours = RetentionPeriod.forever
+
+        package init() {}
+    }
+
+    /// The policy for readings while the disk is full.
+    package enum WhenFull: String, CaseIterable, Hashable, Sendable {
+        /// Readings are delivered without being stored.
+        case deliver
+        /// Readings wait in memory.
+        case hold
+    }
+
+    /// The section `history.backlog`: bounds of the readings that wait for delivery.
+    package struct Backlog: Hashable, Sendable {
+        package var keep = RetentionPeriod.forever
+        /// The most bytes of payloads; by default half of `max_size`.
+        package var maxSize: UInt64 = 1 << 30
+
+        package init() {}
+    }
+
+    /// The path of the SQLite file.
+    package var path: Located<String>
+    /// The longest time that a reading waits for a commit.
+    package var commitInterval = Duration.milliseconds(100)
+    package var keep = Keep()
+    /// The largest size of the file, in bytes.
+    package var maxSize: UInt64 = 2 << 30
+    package var backlog = Backlog()
+    package var whenFull = WhenFull.deliver
+
+    package init(path: Located<String>) {
+        self.path = path
+    }
+}
+
+/// A TCP address to listen on.
+package struct ListenAddress: Hashable, Sendable {
+    package var host: String
+    package var port: UInt16
+
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    /// True if only this host can reach the address.
+    package var isLoopback: Bool {
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        let isIPv4 = parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+        return host == "localhost" || host == "::1" || isIPv4
+    }
+}
+
+/// The section `http`.
+package struct HTTPSettings: Hashable, Sendable {
+    package var listen: ListenAddress
+    /// The file with the token in its first line; required off loopback.
+    package var tokenFile: Located<String>?
+    /// Further names of the server, besides its addresses and the host's own name.
+    package var hosts: [String] = []
+    /// True if Prometheus also gets the newest sample of each metric of each device.
+    package var hasSampleMetrics = false
+
+    package init(listen: ListenAddress) {
+        self.listen = listen
     }
 }

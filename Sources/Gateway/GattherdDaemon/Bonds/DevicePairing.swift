@@ -1,3 +1,6 @@
+public import GattherdBluetooth
+import Glibc
+
 /// The pairing rules of a device, and the handling of a lost bond.
 public struct DevicePairing: Hashable, Sendable {
     /// The pairing method and its time.
@@ -24,5 +27,46 @@ public struct DevicePairing: Hashable, Sendable {
     public init(_ way: Way = .onDemand, repairsBond: Bool = false) {
         self.way = way
         self.repairsBond = repairsBond
+    }
+}
+
+/// The reason why a passkey file is unusable: the problem, the path and the remedy.
+public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    init(_ path: String, _ problem: String) {
+        description = "pin_file '\(path)' \(problem)"
+    }
+}
+
+/// A file whose first line is the passkey of a device.
+public enum PinFile {
+    /// Reads the passkey; each pairing reads the file again, so that it can be replaced.
+    ///
+    /// - Throws: ``PinFileError``, which never contains the content of the file.
+    public static func read(_ path: String) throws(PinFileError) -> Passkey {
+        // Non-blocking: opening a pipe would wait for a writer.
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            let problem = errno
+            throw PinFileError(path, "cannot be read: \(unsafe String(cString: strerror(problem)))\(advice(problem))")
+        }
+        defer { close(file) }
+        var octets = [UInt8](repeating: 0, count: 64)
+        let count = unsafe Glibc.read(file, &octets, octets.count)
+        guard count >= 0 else { throw PinFileError(path, "cannot be read; it must be a file") }
+        let line = octets.prefix(count).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        guard let passkey = Passkey(String(decoding: line, as: UTF8.self)) else {
+            throw PinFileError(path, "has no passkey; write its six digits into the first line, and nothing else")
+        }
+        return passkey
+    }
+
+    private static func advice(_ problem: Int32) -> String {
+        switch problem {
+        case ENOENT: "; write the device's six digits into it"
+        case EACCES: "; let the user that runs gattherd read it"
+        default: ""
+        }
     }
 }

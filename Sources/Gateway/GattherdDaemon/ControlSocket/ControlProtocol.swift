@@ -1,5 +1,6 @@
 import FoundationEssentials
 public import GattherdModel
+import GattherdSync
 
 /// A request of the command line to the daemon: one JSON object on one line.
 public enum ControlCall: Codable, Hashable, Sendable {
@@ -47,5 +48,18 @@ extension ControlReply {
     var line: [UInt8] {
         let json = (try? JSONEncoder().encode(self)) ?? Data()
         return Array(json) + [UInt8(ascii: "\n")]
+    }
+}
+
+/// The connection to a client that receives several replies to one request.
+public struct ControlStream: Sendable {
+    /// Sends a reply that is not the last one.
+    public let send: @Sendable (ControlReply) -> Void
+    /// True as soon as the client has closed its side of the connection.
+    let hangUp: LatestValue<Bool>
+
+    /// Returns when the client closes its side or the caller is cancelled.
+    public func waitForHangUp() async {
+        for await hasHungUp in hangUp.watch() where hasHungUp { return }
     }
 }

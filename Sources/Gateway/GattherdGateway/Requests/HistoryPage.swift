@@ -1,6 +1,6 @@
 import GattherdDelivery
 import GattherdHistory
-import GattherdModel
+package import GattherdModel
 
 /// Collects rows of history up to a limit.
 protocol RowCollector {
@@ -76,5 +76,20 @@ struct HistoryPage: RowCollector {
             }
             writer.endObject()
         }
+    }
+}
+
+extension JSONWriter {
+    /// Writes a member of an object, unless it has no value.
+    package mutating func member(_ name: String, _ text: String?) {
+        guard let text else { return }
+        key(name)
+        string(text)
+    }
+
+    package mutating func member(_ name: String, _ number: Int?) {
+        guard let number else { return }
+        key(name)
+        integer(number)
     }
 }

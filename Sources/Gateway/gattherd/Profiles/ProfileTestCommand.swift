@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
@@ -43,5 +44,59 @@ struct ProfileTestCommand {
         Terminal.say("\(passed) passed, \(failed) failed")
         guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: there is no profile in it") }
+    }
+}
+
+extension CommandSpec {
+    static let profileCheck = CommandSpec(
+        name: "profile check",
+        summary: "check a profile, or a folder of profiles",
+        positionals: [PositionalSpec(name: "PATH")],
+        options: [.flag("json", "print a JSON array of errors")],
+        details: """
+            Prints each error with its line and column, the expected value and a suggestion. 'gattherd profile test' runs the tests.
+            """,
+        json: "As 'gattherd check --json' prints it.",
+        exits: [.data: "something is wrong", .inputOutput: "PATH cannot be read"],
+        examples: ["gattherd profile check my-sensor.yaml", "gattherd profile check /etc/gattherd/profiles --json"],
+        run: { (arguments) throws(CommandFailure) in try ProfileCheckCommand(arguments).run() }
+    )
+}
+
+/// Reads profiles as the daemon does, and prints their errors.
+struct ProfileCheckCommand {
+    private let registry: ProfileRegistry
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(CommandFailure) {
+        isJSON = arguments.has("json")
+        do throws(ProfilePathError) {
+            registry = try ProfileTools.load(arguments.positional(0) ?? "")
+        } catch {
+            throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
+        }
+    }
+
+    func run() throws(CommandFailure) {
+        let findings = registry.refusals.map { CheckFinding($0) }
+        if isJSON {
+            Terminal.say(CheckFinding.json(findings))
+        } else {
+            for finding in findings { Terminal.printError(finding.description) }
+            for profile in registry.profiles { Terminal.say(Self.praise(profile)) }
+        }
+        guard findings.isEmpty else { throw CommandFailure(.data, nil) }
+        guard !registry.profiles.isEmpty || isJSON else {
+            throw CommandFailure(.data, "gattherd: there is no profile in it")
+        }
+    }
+
+    private static func praise(_ profile: any Profile) -> String {
+        let counts = [
+            (profile.streams.count, "stream"), (profile.controls.count, "control"),
+            (profile.tasks.count, "task"), (ProfileTools.runVectors(of: profile).count, "test"),
+        ]
+        let words = counts.filter { $0.0 > 0 }.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
+        return "\(profile.origin): good: \(profile.name), \(words)"
     }
 }
