@@ -131,6 +131,15 @@ struct RollupTests {
         try expectAgreement()
     }
 
+    @Test(arguments: [Double.infinity, -.infinity, .nan])
+    func `a late sample that is not finite is stored as unknown and not counted`(value: Double) throws {
+        let file = try openWithDenseMinute()
+        try finishUpkeep(file)
+        try file.append(.plain([.real(value)]))
+        try finishUpkeep(file)
+        try expectAgreement()
+    }
+
     @Test func `late samples of a failed batch are not counted`() throws {
         let file = try openWithDenseMinute()
         try file.upkeep()

@@ -13,9 +13,9 @@ struct NumberSummary {
 
     var mean: Double { sum / Double(n) }
 
-    /// Creates a summary of `value`; `nil` if it is not a number.
+    /// Creates a summary of `value`; `nil` if it is no finite number, which history stores as unknown.
     init?(_ value: SampleValue) {
-        guard let number = value.number else { return nil }
+        guard let number = value.number, number.isFinite else { return nil }
         self.init(n: 1, sum: number, min: value, max: value)
     }
 
