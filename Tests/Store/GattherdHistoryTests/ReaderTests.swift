@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdLog
 import GattherdModel
 import TestKit
@@ -219,10 +220,57 @@ struct ReaderTests {
         #expect(fault?.detail.contains("there is no history here yet") == true)
     }
 
+    @Test(
+        arguments: [
+            ("", "the file is empty; the daemon creates the history when it starts"),
+            (
+                "devices:\n  - name: strap\n",
+                "this is text, not a history; choose the file of the daemon's history.path"
+            ),
+            ("PK\u{3}\u{4}\u{0}\u{0}", "this is no SQLite database, not a history; choose the file"),
+        ]
+    )
+    func `readers name the content of a file that is no history`(text: String, message: String) throws {
+        let path = try folder.write(text, to: "other.db")
+        let faults = [
+            #expect(throws: StoreFault.self) { try HistoryReader(path: path) },
+            #expect(throws: StoreFault.self) { try Compaction(path: path) },
+            #expect(throws: StoreFault.self) { try SummaryRepair.run(path: path) },
+        ]
+        for fault in faults { #expect(fault?.detail.hasPrefix("\(path): \(message)") == true) }
+        #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
+        #expect(!FileManager.default.fileExists(atPath: path + "-lock"))
+    }
+
+    @Test func `readers name a directory, another program's database and one without tables`() async throws {
+        let directory = #expect(throws: StoreFault.self) { try HistoryReader(path: folder.path) }
+        #expect(directory?.detail.contains("this is a directory, not a history; choose the file of") == true)
+        let path = folder.file("other.db")
+        let shell = SQLiteShell(path)
+        _ = try await shell.rows("PRAGMA application_id = \(Schema.applicationID)")
+        let empty = #expect(throws: StoreFault.self) { try HistoryReader(path: path) }
+        #expect(empty?.detail.contains("the database is empty; the daemon creates its tables") == true)
+        _ = try await shell.rows("PRAGMA application_id = 7; CREATE TABLE theirs (x)")
+        let other = #expect(throws: StoreFault.self) { try HistoryReader(path: path) }
+        #expect(other?.detail.contains("this is another program's database (application_id 7), not a history") == true)
+    }
+
+    @Test func `readers report a history whose beginning is damaged`() async throws {
+        try await fill(seconds: 1)
+        try await history.close()
+        var bytes = try Data(contentsOf: URL(filePath: folder.database))
+        bytes.replaceSubrange(0..<100, with: Data(repeating: 0xAA, count: 100))
+        try bytes.write(to: URL(filePath: folder.database))
+        let fault = #expect(throws: StoreFault.self) { try HistoryReader(path: folder.database) }
+        #expect(fault?.kind == .damaged)
+        #expect(fault?.detail.contains("the beginning of the file is damaged; 'gattherd db restore FILE'") == true)
+    }
+
     @Test func `a reader cannot change anything`() async throws {
         try await fill(seconds: 1)
+        let connection = try Schema.openForReading(folder.database)
         for sql in ["DELETE FROM sample", "CREATE TABLE theirs (x)", "PRAGMA user_version = 7"] {
-            #expect(throws: StoreFault.self) { try reader.connection.execute(sql) }
+            #expect(throws: StoreFault.self) { try connection.execute(sql) }
         }
         #expect(try reader.allRows().count == 4)
     }

@@ -67,7 +67,7 @@ final class ClockMarkTable {
             boot: select.text(0),
             uptime: select.integer(1),
             wall: select.integer(2),
-            base: select.isNull(3) ? nil : select.integer(3),
+            base: select.optionalInteger(3),
             baseUptime: select.integer(4),
             lag: select.integer(5),
             phase: ClockTrust.Phase(rawValue: select.integer(6)) ?? .waiting,

@@ -142,18 +142,13 @@ final class ClockTable {
 
     /// The clock's error in the current span; `nil` without a current span.
     func openOffset() throws(StoreFault) -> Int64? {
-        selectOpen.bind(boot)
-        defer { selectOpen.reset() }
-        return try selectOpen.step() ? selectOpen.integer(0) : nil
+        try selectOpen.firstInteger(binding: boot)
     }
 
     /// Starts a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
-        begin.bind(boot, offset)
-        begin.bind(start.marks, from: 3)
-        begin.bind(start.uptime, at: 6)
-        if let base = start.base { begin.bind(base, at: 7) } else { begin.bindNull(at: 7) }
-        try begin.run()
+        let marks = start.marks
+        try begin.run(binding: boot, offset, marks.seq, marks.event, marks.reject, start.uptime, start.base)
     }
 
     /// Returns the start of the first pending span of this boot.
@@ -164,7 +159,7 @@ final class ClockTable {
         return ClockSpanStart(
             marks: RowMarks(selectStart, from: 0),
             uptime: selectStart.integer(3),
-            base: selectStart.isNull(4) ? nil : selectStart.integer(4)
+            base: selectStart.optionalInteger(4)
         )
     }
 
@@ -195,9 +190,7 @@ final class ClockTable {
     ///   - marks: The last rows.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        closeOthers.bind(boot, uptime)
-        closeOthers.bind(marks, from: 3)
-        try closeOthers.run()
+        try closeOthers.run(binding: boot, uptime, marks.seq, marks.event, marks.reject)
     }
 
     /// Moves spans of earlier boots to their earliest possible times if their own times are certainly wrong.
@@ -211,9 +204,7 @@ final class ClockTable {
 
     /// Ends the current span, if any.
     func end(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        end.bind(boot, uptime)
-        end.bind(marks, from: 3)
-        try end.run()
+        try end.run(binding: boot, uptime, marks.seq, marks.event, marks.reject)
     }
 
     /// Sets the error of every span by a correct clock, and removes spans without an error.
@@ -268,13 +259,5 @@ extension RowPosition {
         ts = row.integer(column)
         second = row.integer(column + 1)
         third = row.integer(column + 2)
-    }
-}
-
-extension Statement {
-    fileprivate func bind(_ marks: RowMarks, from index: Int32) {
-        bind(marks.seq, at: index)
-        bind(marks.event, at: index + 1)
-        bind(marks.reject, at: index + 2)
     }
 }

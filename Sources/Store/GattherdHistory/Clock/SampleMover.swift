@@ -31,10 +31,7 @@ final class SampleMover {
             on: connection
         )
         delete = try Statement("DELETE FROM sample WHERE ts = ?1 AND seq = ?2 AND ix = ?3", on: connection)
-        insert = try Statement(
-            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
+        insert = try Statement(RowInserts.sample, on: connection)
         setHead = try Statement("UPDATE head SET ts = ?1 WHERE series = ?4 AND seq = ?2 AND ix = ?3", on: connection)
     }
 
@@ -84,35 +81,20 @@ final class SampleMover {
         _ end: Int64,
         _ count: Int
     ) throws(StoreFault) -> [StoredSample] {
-        statement.bind(place.ts, place.second, place.third, Int64(count), end)
-        defer { statement.reset() }
-        var samples: [StoredSample] = []
-        while try statement.step() {
-            samples.append(
-                StoredSample(
-                    place: RowPosition(behind: statement),
-                    series: statement.integer(3),
-                    quantity: statement.integer(5),
-                    value: statement.value(4)
-                )
+        try statement.rows(binding: place.ts, place.second, place.third, Int64(count), end) { row in
+            StoredSample(
+                place: RowPosition(behind: row),
+                series: row.integer(3),
+                quantity: row.integer(5),
+                value: row.value(4)
             )
         }
-        return samples
     }
 
     private func move(_ sample: StoredSample, by shift: Int64) throws(StoreFault) {
-        let (old, new) = (sample.place.ts, sample.place.ts &+ shift)
-        bind(delete, old, sample)
-        try delete.run()
-        bind(insert, new, sample)
-        insert.bind(sample.series, at: 4)
-        try insert.run(sample.value, at: 5)
-        bind(setHead, new, sample)
-        setHead.bind(sample.series, at: 4)
-        try setHead.run()
-    }
-
-    private func bind(_ statement: borrowing Statement, _ ts: Int64, _ sample: StoredSample) {
-        statement.bind(ts, sample.place.second, sample.place.third)
+        let (ts, seq, index) = (sample.place.ts, sample.place.second, sample.place.third)
+        try delete.run(binding: ts, seq, index)
+        try insert.run(binding: ts &+ shift, seq, index, sample.series, sample.value)
+        try setHead.run(binding: ts &+ shift, seq, index, sample.series)
     }
 }

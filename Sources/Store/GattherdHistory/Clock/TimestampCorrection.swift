@@ -131,10 +131,7 @@ final class TimestampCorrection {
     /// Moves the times of the undelivered extents along with their samples.
     private func shiftOutbox(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
         let place = max(shift.start.seq, shift.place.ts)
-        selectExtents.bind(place, shift.end.seq)
-        defer { selectExtents.reset() }
-        guard try selectExtents.step(), !selectExtents.isNull(0) else { return true }
-        let last = selectExtents.integer(0)
+        guard let last = try selectExtents.firstInteger(binding: place, shift.end.seq) else { return true }
         try shiftExtents.run(binding: shift.shift, place, last)
         shift.place.ts = last
         return false

@@ -16,7 +16,7 @@ public struct Compaction {
     /// - Throws: ``StoreFault`` if the file is not ours, or the disk has no room for a second copy during the rewrite.
     public init(path: String) throws(StoreFault) {
         let path = DatabaseName.resolved(path)
-        try Schema.expectFile(path)
+        try FileContent.expectExistingHistory(path)
         let connection = try Schema.openForMaintenance(path)
         let lock = try Self.lock(path)
         isOnline = lock == nil

@@ -46,6 +46,31 @@ enum FileContent: Equatable {
         )
     }
 
+    /// Throws if there is no database to read.
+    static func expectExistingHistory(_ path: String) throws(StoreFault) {
+        guard unsafe access(path, R_OK) == 0 else { throw unreadable(path, errno) }
+        switch FileContent(path) {
+        case .database: return
+        case .nothing:
+            throw StoreFault("\(path): the file is empty; the daemon creates the history when it starts")
+        case .foreign(let what):
+            throw StoreFault("\(path): this is \(what), not a history; choose the file of the daemon's history.path")
+        case .damaged:
+            let remedy = "'gattherd db restore FILE' replaces it by a backup"
+            throw StoreFault("\(path): the beginning of the file is damaged; \(remedy)", .damaged)
+        }
+    }
+
+    private static func unreadable(_ path: String, _ code: Int32) -> StoreFault {
+        switch code {
+        case ENOENT: StoreFault("\(path): there is no history here yet; the daemon creates it when it starts")
+        case EACCES, EPERM:
+            StoreFault("\(path): this user may not read the history; run this as root or as the daemon's user")
+        default:
+            StoreFault("\(path): \(unsafe String(cString: strerror(code))); is this the daemon's history.path?")
+        }
+    }
+
     /// True for UTF-8 without a zero byte; its last character may be cut.
     private static func isText(_ bytes: [UInt8]) -> Bool {
         guard !bytes.contains(0) else { return false }

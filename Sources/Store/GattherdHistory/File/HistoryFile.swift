@@ -217,14 +217,13 @@ extension HistoryFile {
     }
 
     private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
-        rows.begin(readingAt: reading.time, seq: seq)
         let isLate = reading.time.microseconds < rollups.end
         var index: Int64 = 0
         for position in reading.samples {
             let metric = batch.samples[position].metric
             let value = batch.samples[position].value
             let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index, value)
-            try rows.insert(value, of: key.series, index: index)
+            try rows.insert(value, of: key.series, at: reading.time, seq: seq, index: index)
             if isLate { rollups.addLate(value, of: key.quantity, at: reading.time.microseconds) }
             index += 1
         }

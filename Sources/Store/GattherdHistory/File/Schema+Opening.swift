@@ -64,17 +64,9 @@ extension Schema {
         }
     }
 
-    /// Throws if there is no file.
-    static func expectFile(_ path: String) throws(StoreFault) {
-        guard unsafe access(path, F_OK) != 0 else { return }
-        guard errno != ENOENT else {
-            throw StoreFault("\(path): there is no history here yet; the daemon creates it when it starts")
-        }
-        throw StoreFault("\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?")
-    }
-
     /// Opens the file for reading only, also while a daemon writes it.
     static func openForReading(_ path: String) throws(StoreFault) -> SQLiteConnection {
+        try FileContent.expectExistingHistory(path)
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
         try expectThisVersion(connection)
         try connection.execute(
@@ -94,8 +86,11 @@ extension Schema {
     }
 
     private static func expectThisVersion(_ connection: SQLiteConnection) throws(StoreFault) {
-        guard try check(connection) == .version(steps.count) else {
-            throw StoreFault("\(connection.path): written by an older gattherd; start the daemon once")
+        switch try check(connection) {
+        case .version(steps.count): return
+        case .version: throw StoreFault("\(connection.path): written by an older gattherd; start the daemon once")
+        case .empty:
+            throw StoreFault("\(connection.path): the database is empty; the daemon creates its tables when it starts")
         }
     }
 
@@ -114,7 +109,8 @@ extension Schema {
         if objects == 0 && version == 0 && (id == 0 || id == applicationID) { return .empty }
         guard id == applicationID else {
             throw StoreFault(
-                "\(connection.path): another program's database (application_id \(id)); choose another history.path"
+                "\(connection.path): this is another program's database (application_id \(id)), not a history; "
+                    + "choose another history.path"
             )
         }
         guard version <= steps.count else {

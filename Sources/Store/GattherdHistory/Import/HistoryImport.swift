@@ -53,10 +53,7 @@ public final class HistoryImport {
             """,
             on: connection
         )
-        insert = try Statement(
-            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
+        insert = try Statement(RowInserts.sample, on: connection)
         // A live sample stays the newest of its instant.
         setHead = try Statement(
             """
@@ -171,11 +168,7 @@ public final class HistoryImport {
         var heads: [Int64: ImportPlan.Sample] = [:]
         var firsts: [Int64: Int64] = [:]
         for sample in plan.samples {
-            insert.bind(sample.ts, at: 1)
-            insert.bind(base + sample.reading, at: 2)
-            insert.bind(sample.index, at: 3)
-            insert.bind(sample.key.series, at: 4)
-            try insert.run(sample.value, at: 5)
+            try insert.run(binding: sample.ts, base + sample.reading, sample.index, sample.key.series, sample.value)
             if sample.ts < rollups.end { rollups.addLate(sample.value, of: sample.key.quantity, at: sample.ts) }
             firsts[sample.key.series] = min(sample.ts, firsts[sample.key.series] ?? .max)
             if heads[sample.key.series].map({ $0.ts <= sample.ts }) ?? true { heads[sample.key.series] = sample }

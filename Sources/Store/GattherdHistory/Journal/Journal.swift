@@ -151,9 +151,7 @@ final class Journal {
 
     /// The last reading that may be deleted now.
     private func chunkEnd() throws(StoreFault) -> Int64 {
-        defer { selectChunkEnd.reset() }
-        guard try selectChunkEnd.step(), !selectChunkEnd.isNull(0) else { return cursor }
-        return min(cursor, selectChunkEnd.integer(0))
+        try selectChunkEnd.firstInteger().map { min(cursor, $0) } ?? cursor
     }
 }
 

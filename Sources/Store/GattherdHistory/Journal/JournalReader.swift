@@ -52,29 +52,25 @@ final class JournalReader {
         defer { selectExtents.reset() }
         var readings: [JournalReading] = []
         while readings.count < limit, try selectExtents.step() {
-            if let shift, selectExtents.integer(1) > shift.start.seq, selectExtents.integer(0) <= shift.end.seq {
-                selectMoved.bind(shift.shift, at: 5)
-                try read(selectMoved, after: seq, limit, into: &readings)
+            let (first, last) = (selectExtents.integer(0), selectExtents.integer(1))
+            let (start, end) = (selectExtents.integer(2), selectExtents.integer(3))
+            if let shift, last > shift.start.seq, first <= shift.end.seq {
+                selectMoved.bind(start, end, max(seq + 1, first), last, shift.shift)
+                try read(selectMoved, limit, into: &readings)
             } else {
-                try read(selectSamples, after: seq, limit, into: &readings)
+                selectSamples.bind(start, end, max(seq + 1, first), last)
+                try read(selectSamples, limit, into: &readings)
             }
         }
         return readings
     }
 
-    /// Reads the extent that `selectExtents` is at.
+    /// Reads the samples of one extent, which `select` selects.
     private func read(
         _ select: borrowing Statement,
-        after seq: Int64,
         _ limit: Int,
         into readings: inout [JournalReading]
     ) throws(StoreFault) {
-        select.bind(
-            selectExtents.integer(2),
-            selectExtents.integer(3),
-            max(seq + 1, selectExtents.integer(0)),
-            selectExtents.integer(1)
-        )
         defer { select.reset() }
         var reading: StoredReading?
         while try select.step() {

@@ -5,103 +5,131 @@ public import GattherdModel
 /// One thread at a time may use a reader. Calls wait for the disk. Rows are read in slices, and no snapshot is held
 /// between two slices. Slow callers therefore do not make the daemon's WAL grow.
 public struct HistoryReader {
-    let connection: SQLiteConnection
+    /// The maximum size of the events or rejects in one response, in bytes.
+    public static let longestAnswer = RecentRows.longestAnswer
+
+    private let connection: SQLiteConnection
 
     /// Opens the history at `path`.
     ///
     /// - Throws: ``StoreFault`` if the history is missing, not ours, or of another version.
     public init(path: String) throws(StoreFault) {
-        try Schema.expectFile(path)
         connection = try Schema.openForReading(path)
+    }
+
+    // MARK: - Samples
+
+    /// Passes the queried samples to `body`, ordered by time, until `body` returns false.
+    ///
+    /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
+    public func rows(_ query: HistoryQuery, _ body: (HistoryRow) -> Bool) throws(StoreFault) {
+        try SampleQuery(query, on: connection).run(body)
+    }
+
+    /// Passes summaries of the queried numbers to `body`, oldest span first, until `body` returns false.
+    ///
+    /// A span without a number is omitted; the first and the last span contain only the queried time range.
+    /// Spans of whole minutes or hours are read from their summaries.
+    ///
+    /// - Parameters:
+    ///   - query: The rows to summarise.
+    ///   - step: The length of a span; at least a microsecond.
+    ///   - body: A function that receives the span of one metric of one device.
+    /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
+    public func buckets(
+        _ query: HistoryQuery,
+        every step: Duration,
+        _ body: (HistoryBucket) -> Bool
+    ) throws(StoreFault) {
+        try BucketQuery(query, on: connection).run(every: step, body)
+    }
+
+    /// Returns the times of the oldest and the newest sample, optionally including the starts of summaries.
+    ///
+    /// Returns `nil` for an empty history.
+    public func extent(withSummaries: Bool) throws(StoreFault) -> ClosedRange<Timestamp>? {
+        try ExtentQuery(on: connection).all(withSummaries: withSummaries)
+    }
+
+    /// Returns the times of the oldest and the newest queried numbers, as exactly as possible.
+    public func extent(ofNumbers query: HistoryQuery) throws(StoreFault) -> ClosedRange<Timestamp>? {
+        try ExtentQuery(on: connection).numbers(query)
     }
 
     /// Returns the newest row of each metric of each device, or of one device, by name.
     public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
-        let statement = try Statement(
-            """
-            SELECT latest.seq, latest.ts, latest.value, latest.device, latest.profile, latest.stream, latest.metric,
-                latest.unit, latest.source, series.kind, series.repeated
-            FROM latest JOIN head ON head.seq = latest.seq
-            JOIN metric_series AS series ON series.id = head.series AND series.metric = latest.metric
-            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
-            """,
-            on: connection
-        )
-        statement.bind(device)
-        var rows: [HistoryRow] = []
-        while try statement.step() {
-            rows.append(
-                HistoryRow(
-                    seq: statement.integer(0),
-                    time: Timestamp(microseconds: statement.integer(1)),
-                    series: HistorySeries(statement, from: 3),
-                    value: statement.value(2)
-                )
-            )
-        }
-        return rows
+        try RecentRows(on: connection).samples(device: device)
     }
 
-    /// The maximum size of the events or rejects in one response, in bytes.
-    public static let longestAnswer = 1 << 20
+    // MARK: - Events and rejects
 
     /// Returns the newest events of a device, or of the gateway and all devices, oldest first.
     ///
     /// At most `limit`, and at most ``longestAnswer`` bytes.
     public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
-        try events(device == nil ? "" : "WHERE device = ?1", device, newest: limit)
+        try RecentRows(on: connection).events(device: device, limit: limit)
     }
 
     /// Returns the gateway's own newest events of these `kinds`, at most `limit`, oldest first.
     public func gatewayEvents(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
-        let list = JSONWriter.octets { writer in
-            writer.beginArray()
-            for kind in kinds { writer.string(kind) }
-            writer.endArray()
-        }
-        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
-        return try events(condition, String(decoding: list, as: UTF8.self), newest: limit)
+        try RecentRows(on: connection).gatewayEvents(kinds: kinds, limit: limit)
     }
 
-    private func events(
-        _ condition: StaticString,
-        _ argument: String?,
-        newest limit: Int
-    ) throws(StoreFault) -> [LifecycleEvent] {
-        let statement = try Statement(
-            "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
-            on: connection
-        )
-        statement.bind(argument, Int64(max(0, limit)))
-        var events: [LifecycleEvent] = []
-        var bytes = 0
-        while try statement.step() {
-            let event = LifecycleEvent(
-                time: Timestamp(microseconds: statement.integer(0)),
-                device: statement.optionalText(1),
-                kind: statement.text(2),
-                detail: statement.text(3)
-            )
-            bytes += event.detail.utf8.count + 128
-            guard bytes <= Self.longestAnswer || events.isEmpty else { break }
-            events.append(event)
-        }
-        return events.reversed()
+    /// Returns the newest rejected payloads of a device, or of all devices, oldest first.
+    ///
+    /// At most `limit`, and at most ``longestAnswer`` bytes in readable form.
+    public func rejects(device: String? = nil, newest limit: Int) throws(StoreFault) -> [Reject] {
+        try RecentRows(on: connection).rejects(device: device, limit: limit)
     }
-}
 
-extension HistorySeries {
-    /// Reads eight columns in the order of the properties.
-    convenience init(_ statement: borrowing Statement, from column: Int32) {
-        self.init(
-            device: statement.text(column),
-            profile: statement.text(column + 1),
-            stream: statement.text(column + 2),
-            metric: statement.text(column + 3),
-            unit: statement.optionalText(column + 4),
-            source: statement.text(column + 5),
-            kind: MetricKind(rawValue: statement.text(column + 6)) ?? .gauge,
-            isRepeated: statement.integer(column + 7) != 0
-        )
+    /// Passes rejected payloads to `body`, ordered by time, until `body` returns false.
+    ///
+    /// The query's metric is ignored, because a reject has none.
+    public func rejects(_ query: HistoryQuery, _ body: (Reject) -> Bool) throws(StoreFault) {
+        try RejectQuery(query, on: connection).run(body)
+    }
+
+    // MARK: - Names
+
+    /// Returns the devices in the history, by name.
+    public func devices() throws(StoreFault) -> [String] {
+        let sql = "SELECT device FROM stream UNION SELECT device FROM device UNION SELECT device FROM reject ORDER BY 1"
+        return try Statement(sql, on: connection).rows { row in row.text(0) }
+    }
+
+    /// Returns the metrics of one device, or of all, that have or had samples, by name.
+    public func metrics(device: String?) throws(StoreFault) -> [String] {
+        let sql = "SELECT DISTINCT metric FROM quantity WHERE ?1 IS NULL OR device = ?1 ORDER BY 1"
+        return try Statement(sql, on: connection).rows(binding: device) { row in row.text(0) }
+    }
+
+    /// Returns the enrolled devices, by name.
+    public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
+        try EnrolledTable(connection).devices()
+    }
+
+    // MARK: - The file
+
+    /// Checks every page, row and reference, while the daemon continues.
+    ///
+    /// - Returns: The problems, at most a hundred; empty if there are none.
+    /// - Throws: ``StoreFault`` if the file cannot be read.
+    public func check() throws(StoreFault) -> [String] {
+        try HistoryCheck(connection).findings()
+    }
+
+    /// Counts all rows, which reads the whole file.
+    public func contents() throws(StoreFault) -> HistoryContents {
+        try HistoryContents(of: connection)
+    }
+
+    /// Copies a snapshot of the history without free pages, while the daemon continues.
+    ///
+    /// The copy gets its name when it is complete and on the disk.
+    ///
+    /// - Parameter path: The copy, which must not exist yet.
+    /// - Throws: ``StoreFault`` if the copy exists or cannot be written.
+    public func backUp(to path: String) throws(StoreFault) {
+        try Backup(of: connection).write(to: path)
     }
 }

@@ -54,8 +54,7 @@ final class PurgeTable {
 
     /// The time of the oldest row; `nil` without rows.
     func oldest() throws(StoreFault) -> Int64? {
-        defer { selectOldest.reset() }
-        return try selectOldest.step() && !selectOldest.isNull(0) ? selectOldest.integer(0) : nil
+        try selectOldest.firstInteger()
     }
 
     /// Deletes the oldest rows in its own transaction.
@@ -83,9 +82,11 @@ final class PurgeTable {
         var deleted = 0
         var purged = purged
         try connection.transaction { () throws(StoreFault) in
-            delete.bind(start, last)
-            if kind == .samples { delete.bind(delivered, at: 3) }
-            try delete.run()
+            if kind == .samples {
+                try delete.run(binding: start, last, delivered)
+            } else {
+                try delete.run(binding: start, last)
+            }
             deleted = connection.changes
             guard deleted > 0, let keys = kind.purgedKeys else { return }
             let behind = start.addingReportingOverflow(1).partialValue
@@ -131,16 +132,12 @@ final class PurgeTable {
 
     /// Returns the time of the row after the first `count` rows; `nil` if there are fewer.
     private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        selectEnd.bind(start, end, Int64(count))
-        defer { selectEnd.reset() }
-        return try selectEnd.step() ? selectEnd.integer(0) : nil
+        try selectEnd.firstInteger(binding: start, end, Int64(count))
     }
 
     /// Returns the time of the last of these rows; `nil` without rows.
     private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        selectLatest.bind(start, end)
-        defer { selectLatest.reset() }
-        return try selectLatest.step() && !selectLatest.isNull(0) ? selectLatest.integer(0) : nil
+        try selectLatest.firstInteger(binding: start, end)
     }
 }
 

@@ -1,7 +1,7 @@
 import GattherdModel
 
 /// A measured quantity: a metric of a device in a unit.
-struct Quantity {
+struct Quantity: Equatable {
     let device: String
     let metric: String
     let unit: String?
@@ -10,14 +10,14 @@ struct Quantity {
 /// Groups numbers, which arrive ordered by time, into consecutive spans.
 struct Resampler {
     private let step: Int64
-    private let quantities: KeyedRows<Quantity>
+    private let quantities: KeyedRows<Quantity?>
     private var span: Int64?
     private var groups: [Int64: NumberSummary] = [:]
 
     /// - Parameters:
     ///   - step: The length of a span in microseconds.
     ///   - quantities: The quantities that the numbers measure.
-    init(step: Int64, _ quantities: KeyedRows<Quantity>) {
+    init(step: Int64, _ quantities: KeyedRows<Quantity?>) {
         self.step = step
         self.quantities = quantities
     }
@@ -34,14 +34,14 @@ struct Resampler {
     }
 
     /// Returns the buckets of the span, ordered by device and metric, and starts a new span.
-    mutating func takeBuckets() -> [HistoryBucket] {
+    mutating func finishSpan() -> [HistoryBucket] {
         guard let time = span.map({ Timestamp(microseconds: $0) }) else { return [] }
         defer {
             span = nil
             groups.removeAll(keepingCapacity: true)
         }
         let buckets = groups.compactMap { id, numbers in
-            quantities[id].map { HistoryBucket(time: time, $0, numbers) }
+            quantities[id].flatMap(\.self).map { HistoryBucket(time: time, $0, numbers) }
         }
         return buckets.sorted { ($0.device, $0.metric, $0.unit ?? "") < ($1.device, $1.metric, $1.unit ?? "") }
     }

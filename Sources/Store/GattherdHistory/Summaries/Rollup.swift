@@ -179,23 +179,7 @@ final class Rollup {
     }
 
     private func merge(_ row: Row) throws(StoreFault) {
-        upsert.bind(row.ts, at: 1)
-        upsert.bind(row.quantity, at: 2)
-        upsert.bind(row.numbers.n, at: 3)
-        upsert.bind(row.numbers.sum, at: 4)
-        upsert.bind(number: row.numbers.min, at: 5)
-        upsert.bind(number: row.numbers.max, at: 6)
-        try upsert.run()
-    }
-}
-
-extension Statement {
-    fileprivate func bind(number: SampleValue, at index: Int32) {
-        switch number {
-        case .integer(let number): bind(number, at: index)
-        case .real(let number): bind(number, at: index)
-        case .boolean(let flag): bind(flag, at: index)
-        case .text, .null: bindNull(at: index)
-        }
+        let numbers = row.numbers
+        try upsert.run(binding: row.ts, row.quantity, numbers.n, numbers.sum, numbers.min, numbers.max)
     }
 }

@@ -85,14 +85,11 @@ struct SummaryCheck {
         var found: Difference?
         let (purgedFiner, purged) = (try state.purged(finerKeys), try state.purged(keys))
         var start = complete(purgedFiner, purged, grain)
-        for (index, ahead) in [purgedFiner.ahead, purged.ahead].enumerated() {
-            compare.bind(ahead?.lowerBound ?? .max, at: Int32(3 + 2 * index))
-            compare.bind(ahead?.upperBound ?? .min, at: Int32(4 + 2 * index))
-        }
-        while let first = try Self.instant(next, from: start, to: end) {
+        let (finerAhead, ahead) = (Self.bounds(purgedFiner.ahead), Self.bounds(purged.ahead))
+        while start < end, let first = try next.firstInteger(binding: start, end) {
             let window = first.rounded(downTo: grain.length)
             start = min(end, window.addingReportingOverflow(grain.length * 24).partialValue)
-            compare.bind(window, start)
+            compare.bind(window, start, finerAhead.lower, finerAhead.upper, ahead.lower, ahead.upper)
             defer { compare.reset() }
             guard try compare.step(), compare.integer(0) > 0 else { continue }
             found = found ?? Difference(grain: grain, rows: 0, first: compare.integer(1))
@@ -101,15 +98,9 @@ struct SummaryCheck {
         return found
     }
 
-    private static func instant(
-        _ select: borrowing Statement,
-        from start: Int64,
-        to end: Int64
-    ) throws(StoreFault) -> Int64? {
-        select.bind(start, end)
-        defer { select.reset() }
-        guard start < end, try select.step(), !select.isNull(0) else { return nil }
-        return select.integer(0)
+    /// Returns bounds that contain nothing for `nil`.
+    private static func bounds(_ times: Range<Int64>?) -> (lower: Int64, upper: Int64) {
+        (times?.lowerBound ?? .max, times?.upperBound ?? .min)
     }
 
     /// Counts the spans from ?1 to ?2 that differ, and selects the first.
@@ -147,7 +138,7 @@ public enum SummaryRepair {
     /// - Throws: ``StoreFault`` if a daemon has the file, or the file cannot be written.
     public static func run(path: String) throws(StoreFault) -> [String] {
         let path = DatabaseName.resolved(path)
-        try Schema.expectFile(path)
+        try FileContent.expectExistingHistory(path)
         let lock = try FileLock(database: path)
         defer { withExtendedLifetime(lock) {} }
         let connection = try Schema.openForMaintenance(path)

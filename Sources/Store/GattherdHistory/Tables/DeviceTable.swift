@@ -59,9 +59,6 @@ final class DeviceTable {
     }
 
     func held() throws(StoreFault) -> Set<String> {
-        defer { selectHeld.reset() }
-        var devices: Set<String> = []
-        while try selectHeld.step() { devices.insert(selectHeld.text(0)) }
-        return devices
+        Set(try selectHeld.rows { row in row.text(0) })
     }
 }

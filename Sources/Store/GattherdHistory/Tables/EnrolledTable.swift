@@ -39,21 +39,15 @@ final class EnrolledTable {
     }
 
     func devices() throws(StoreFault) -> [EnrolledDevice] {
-        defer { select.reset() }
-        var devices: [EnrolledDevice] = []
-        while try select.step() {
-            let silence = Duration.seconds(select.integer(3))
-            devices.append(
-                EnrolledDevice(
-                    device: select.text(0),
-                    address: select.text(1),
-                    rule: select.text(2),
-                    silence: silence,
-                    isProven: select.integer(4) != 0
-                )
+        try select.rows { row in
+            EnrolledDevice(
+                device: row.text(0),
+                address: row.text(1),
+                rule: row.text(2),
+                silence: .seconds(row.integer(3)),
+                isProven: row.integer(4) != 0
             )
         }
-        return devices
     }
 
     func replace(with devices: [EnrolledDevice]) throws(StoreFault) {

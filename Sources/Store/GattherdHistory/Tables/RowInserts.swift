@@ -4,52 +4,48 @@ import GattherdModel
 final class RowInserts {
     /// The maximum stored size of a payload in bytes; a characteristic has at most 512.
     private static let longestPayload = 4096
+    static let sample = "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)"
 
-    private let sample: Statement
-    private let reject: Statement
-    private let event: Statement
+    private let insertSample: Statement
+    private let insertReject: Statement
+    private let insertEvent: Statement
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
-        sample = try Statement(
-            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
-        reject = try Statement(
+        insertSample = try Statement(Self.sample, on: connection)
+        insertReject = try Statement(
             "INSERT INTO reject (ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
-        event = try Statement(
+        insertEvent = try Statement(
             "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
             on: connection
         )
     }
 
-    /// Sets the reading of the samples that follow.
-    func begin(readingAt time: Timestamp, seq: Int64) {
-        sample.bind(time.microseconds, at: 1)
-        sample.bind(seq, at: 2)
-    }
-
-    /// Inserts one sample of the current reading.
-    func insert(_ value: SampleValue, of series: Int64, index: Int64) throws(StoreFault) {
-        sample.bind(index, at: 3)
-        sample.bind(series, at: 4)
-        try sample.run(value, at: 5)
+    /// Inserts the sample with the number `index` of a reading.
+    func insert(
+        _ value: SampleValue,
+        of series: Int64,
+        at time: Timestamp,
+        seq: Int64,
+        index: Int64
+    ) throws(StoreFault) {
+        try insertSample.run(binding: time.microseconds, seq, index, series, value)
     }
 
     /// Inserts a rejected payload with its reason, both truncated to a row's limits.
-    func insert(_ rejected: Reject) throws(StoreFault) {
-        reject.bind(
-            rejected.time.microseconds,
-            rejected.device,
-            rejected.characteristic.cut(toBytes: LifecycleEvent.longestText)
+    func insert(_ reject: Reject) throws(StoreFault) {
+        let isLong = reject.octets.count > Self.longestPayload
+        try insertReject.run(
+            binding: reject.time.microseconds,
+            reject.device,
+            reject.characteristic.cut(toBytes: LifecycleEvent.longestText),
+            isLong ? Array(reject.octets.prefix(Self.longestPayload)) : reject.octets,
+            reject.reason.cut(toBytes: LifecycleEvent.longestText)
         )
-        reject.bind(rejected.reason.cut(toBytes: LifecycleEvent.longestText), at: 5)
-        try reject.run(blob: rejected.octets.span.extracting(first: Self.longestPayload), at: 4)
     }
 
-    func insert(_ happened: LifecycleEvent) throws(StoreFault) {
-        event.bind(happened.time.microseconds, happened.device, happened.kind)
-        try event.run(text: happened.detail.utf8Span.span, at: 4)
+    func insert(_ event: LifecycleEvent) throws(StoreFault) {
+        try insertEvent.run(binding: event.time.microseconds, event.device, event.kind, event.detail)
     }
 }

@@ -91,11 +91,7 @@ final class SeriesCatalogue {
     func writeHeads() throws(StoreFault) {
         for number in touched {
             let slot = slots[number]
-            setHead.bind(slot.key.series, at: 1)
-            setHead.bind(slot.time, at: 2)
-            setHead.bind(slot.seq, at: 3)
-            setHead.bind(slot.index, at: 4)
-            try setHead.run()
+            try setHead.run(binding: slot.key.series, slot.time, slot.seq, slot.index)
             slots[number].isTouched = false
         }
         touched.removeAll(keepingCapacity: true)

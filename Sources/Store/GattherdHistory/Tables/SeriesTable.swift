@@ -55,9 +55,8 @@ final class SeriesTable {
 
     /// Returns the key of a stream.
     func stream(_ name: String, device: String, profile: String) throws(StoreFault) -> Int64 {
-        try Self.id(findStream, addStream) { statement in
-            statement.bind(device, profile, name)
-        }
+        if let id = try findStream.firstInteger(binding: device, profile, name) { return id }
+        return try addStream.firstInteger(binding: device, profile, name) ?? 0
     }
 
     /// Returns the keys of a metric of `stream` from `source`; a new series begins with `first`.
@@ -68,14 +67,26 @@ final class SeriesTable {
         source: String,
         first: Timestamp
     ) throws(StoreFault) -> SeriesKey {
-        let quantity = try Self.id(findQuantity, addQuantity) { statement in
-            statement.bind(device, metric.name, metric.unit)
-        }
-        addSeries.bind(first.microseconds, at: 8)
-        let series = try Self.id(findSeries, addSeries) { statement in
-            statement.bind(stream, metric.name, metric.unit, metric.kind.rawValue, metric.isRepeated, source, quantity)
-        }
-        return SeriesKey(series: series, quantity: quantity)
+        let (name, unit, kind, isRepeated) = (metric.name, metric.unit, metric.kind.rawValue, metric.isRepeated)
+        let quantity = try quantity(name, unit, of: device)
+        let known = try findSeries.firstInteger(binding: stream, name, unit, kind, isRepeated, source, quantity)
+        if let known { return SeriesKey(series: known, quantity: quantity) }
+        let added = try addSeries.firstInteger(
+            binding: stream,
+            name,
+            unit,
+            kind,
+            isRepeated,
+            source,
+            quantity,
+            first.microseconds
+        )
+        return SeriesKey(series: added ?? 0, quantity: quantity)
+    }
+
+    private func quantity(_ metric: String, _ unit: String?, of device: String) throws(StoreFault) -> Int64 {
+        if let id = try findQuantity.firstInteger(binding: device, metric, unit) { return id }
+        return try addQuantity.firstInteger(binding: device, metric, unit) ?? 0
     }
 
     /// Records that a series has a sample at `time`, which may be its first.
@@ -86,20 +97,5 @@ final class SeriesTable {
     /// Records that the series' 1 and 0 are booleans.
     func markBoolean(inSeries id: Int64) throws(StoreFault) {
         try markBoolean.run(binding: id)
-    }
-
-    /// Returns the key that `find` finds, or else the key that `add` creates.
-    private static func id(
-        _ find: borrowing Statement,
-        _ add: borrowing Statement,
-        bind: (borrowing Statement) -> Void
-    ) throws(StoreFault) -> Int64 {
-        bind(find)
-        defer { find.reset() }
-        if try find.step() { return find.integer(0) }
-        bind(add)
-        defer { add.reset() }
-        _ = try add.step()
-        return add.integer(0)
     }
 }

@@ -60,9 +60,7 @@ final class StateTable {
 
     /// Returns the number; `nil` if it was never set.
     func optionalValue(of key: Key) throws(StoreFault) -> Int64? {
-        select.bind(key.rawValue)
-        defer { select.reset() }
-        return try select.step() ? select.integer(0) : nil
+        try select.firstInteger(binding: key.rawValue)
     }
 
     func set(_ key: Key, to value: Int64) throws(StoreFault) {

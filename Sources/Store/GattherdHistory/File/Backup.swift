@@ -2,6 +2,41 @@ import CSQLite
 public import GattherdModel
 import Glibc
 
+/// Copies a snapshot of a history to another file.
+struct Backup {
+    private let connection: SQLiteConnection
+
+    init(of connection: SQLiteConnection) {
+        self.connection = connection
+    }
+
+    /// Writes the copy, which gets its name when it is complete and on the disk.
+    func write(to path: String) throws(StoreFault) {
+        guard unsafe access(path, F_OK) != 0 else {
+            throw StoreFault("\(path): there is such a file already; choose another one, or remove it")
+        }
+        let draft = path + ".part"
+        unsafe unlink(draft)
+        do throws(StoreFault) {
+            try copy(to: draft)
+            try FileSync.file(draft)
+        } catch {
+            unsafe unlink(draft)
+            throw error
+        }
+        guard unsafe rename(draft, path) == 0 else { throw StoreFault(errno: errno, "cannot rename", path: draft) }
+        try FileSync.directory(of: path)
+    }
+
+    private func copy(to path: String) throws(StoreFault) {
+        try connection.execute("PRAGMA query_only = OFF")
+        try Schema.copying(connection) { () throws(StoreFault) in
+            try Statement("VACUUM INTO ?1", on: connection).run(binding: path)
+        }
+        try connection.execute("PRAGMA query_only = ON")
+    }
+}
+
 /// Replaces a history by a copy.
 ///
 /// The copy is checked and completed beside the database, and then renamed atomically: after a power loss there is the
@@ -68,8 +103,9 @@ public struct Restore {
         guard case .version = try Schema.check(original) else {
             throw StoreFault("\(backup): this is no history", .damaged)
         }
-        let statement = try Statement("VACUUM INTO ?1", on: original)
-        try Schema.copying(original) { () throws(StoreFault) in try statement.run(text: draft.utf8Span.span, at: 1) }
+        try Schema.copying(original) { () throws(StoreFault) in
+            try Statement("VACUUM INTO ?1", on: original).run(binding: draft)
+        }
         let copy = try SQLiteConnection(path: draft, flags: SQLITE_OPEN_READWRITE)
         try Schema.expectWhole(copy)
         samples = Int(try copy.integer("SELECT count(*) FROM sample"))

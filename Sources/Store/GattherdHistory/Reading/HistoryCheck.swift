@@ -18,12 +18,38 @@ public struct HistoryContents: Hashable, Sendable {
     public var mark: Int64
 }
 
-extension HistoryReader {
-    /// Checks every page, row and reference, while the daemon continues.
-    ///
-    /// - Returns: The problems, at most a hundred; empty if there are none.
-    /// - Throws: ``StoreFault`` if the file cannot be read.
-    public func check() throws(StoreFault) -> [String] {
+extension HistoryContents {
+    /// Counts the rows of an open file.
+    init(of connection: SQLiteConnection) throws(StoreFault) {
+        func count(_ table: String) throws(StoreFault) -> Int {
+            Int(try connection.integer("SELECT count(*) FROM \(table)"))
+        }
+        let pageSize = try connection.integer("PRAGMA page_size")
+        self.init(
+            size: try connection.integer("PRAGMA page_count") * pageSize,
+            free: try connection.integer("PRAGMA freelist_count") * pageSize,
+            samples: try count("sample"),
+            span: try ExtentQuery(on: connection).all(withSummaries: false),
+            minutes: try count("minute"),
+            hours: try count("hour"),
+            events: try count("event"),
+            rejects: try count("reject"),
+            logged: Int(try connection.integer("SELECT sum(last - first + 1) FROM outbox")),
+            mark: try StateTable(connection).value(of: .seq)
+        )
+    }
+}
+
+/// Checks a file for damage and contradictions.
+struct HistoryCheck {
+    private let connection: SQLiteConnection
+
+    init(_ connection: SQLiteConnection) {
+        self.connection = connection
+    }
+
+    /// Returns the problems, at most a hundred; empty if there are none.
+    func findings() throws(StoreFault) -> [String] {
         do throws(StoreFault) {
             let findings = try texts("PRAGMA integrity_check(100)").filter { $0 != "ok" }
             guard findings.isEmpty else { return findings }
@@ -39,6 +65,10 @@ extension HistoryReader {
         try connection.execute("BEGIN")
         defer { try? connection.execute("ROLLBACK") }
         return try SummaryCheck(connection).differences().map(\.advice)
+    }
+
+    private func texts(_ sql: String) throws(StoreFault) -> [String] {
+        try Statement(sql, on: connection).rows { row in row.text(0) }
     }
 
     /// The queries for contradictions that SQLite's own check cannot detect.
@@ -59,38 +89,4 @@ extension HistoryReader {
             SELECT 1 FROM minute WHERE n < 1 UNION ALL SELECT 1 FROM hour WHERE n < 1
         )
         """
-
-    /// Counts all rows, which reads the whole file.
-    public func contents() throws(StoreFault) -> HistoryContents {
-        func count(_ table: String) throws(StoreFault) -> Int {
-            Int(try connection.integer("SELECT count(*) FROM \(table)"))
-        }
-        let oldest = try connection.optionalInteger("SELECT min(ts) FROM sample")
-        let newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
-        let pageSize = try connection.integer("PRAGMA page_size")
-        return HistoryContents(
-            size: try connection.integer("PRAGMA page_count") * pageSize,
-            free: try connection.integer("PRAGMA freelist_count") * pageSize,
-            samples: try count("sample"),
-            span: Self.span(oldest, newest),
-            minutes: try count("minute"),
-            hours: try count("hour"),
-            events: try count("event"),
-            rejects: try count("reject"),
-            logged: Int(try connection.integer("SELECT sum(last - first + 1) FROM outbox")),
-            mark: try StateTable(connection).value(of: .seq)
-        )
-    }
-
-    private static func span(_ oldest: Int64?, _ newest: Int64?) -> ClosedRange<Timestamp>? {
-        guard let oldest, let newest, oldest <= newest else { return nil }
-        return Timestamp(microseconds: oldest)...Timestamp(microseconds: newest)
-    }
-
-    private func texts(_ sql: String) throws(StoreFault) -> [String] {
-        let statement = try Statement(sql, on: connection)
-        var texts: [String] = []
-        while try statement.step() { texts.append(statement.text(0)) }
-        return texts
-    }
 }

@@ -1,0 +1,134 @@
+import GattherdModel
+
+/// The newest samples, events and rejects, in bounded lists.
+struct RecentRows {
+    /// The maximum size of the events or rejects in one response, in bytes.
+    static let longestAnswer = 1 << 20
+
+    private let connection: SQLiteConnection
+
+    init(on connection: SQLiteConnection) {
+        self.connection = connection
+    }
+
+    /// Returns the newest row of each metric of each device, or of one device, by name.
+    func samples(device: String?) throws(StoreFault) -> [HistoryRow] {
+        let select = try Statement(
+            """
+            SELECT latest.seq, latest.ts, latest.value, latest.device, latest.profile, latest.stream, latest.metric,
+                latest.unit, latest.source, series.kind, series.repeated
+            FROM latest JOIN head ON head.seq = latest.seq
+            JOIN metric_series AS series ON series.id = head.series AND series.metric = latest.metric
+            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
+            """,
+            on: connection
+        )
+        return try select.rows(binding: device) { row in
+            HistoryRow(
+                seq: row.integer(0),
+                time: Timestamp(microseconds: row.integer(1)),
+                series: HistorySeries(row, from: 3),
+                value: row.value(2)
+            )
+        }
+    }
+
+    /// Returns the newest events of a device, or of the gateway and all devices, oldest first.
+    func events(device: String?, limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events(device == nil ? "" : "WHERE device = ?1", device, limit)
+    }
+
+    /// Returns the gateway's own newest events of these `kinds`, oldest first.
+    func gatewayEvents(kinds: [String], limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        let list = JSONWriter.octets { writer in
+            writer.beginArray()
+            for kind in kinds { writer.string(kind) }
+            writer.endArray()
+        }
+        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
+        return try events(condition, String(decoding: list, as: UTF8.self), limit)
+    }
+
+    private func events(
+        _ condition: StaticString,
+        _ argument: String?,
+        _ limit: Int
+    ) throws(StoreFault) -> [LifecycleEvent] {
+        let select = try Statement(
+            "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
+            on: connection
+        )
+        select.bind(argument, Int64(max(0, limit)))
+        return try Self.newest(select) { row in
+            let event = LifecycleEvent(
+                time: Timestamp(microseconds: row.integer(0)),
+                device: row.optionalText(1),
+                kind: row.text(2),
+                detail: row.text(3)
+            )
+            return (event, event.detail.utf8.count + 128)
+        }
+    }
+
+    /// Returns the newest rejected payloads of a device, or of all devices, oldest first.
+    func rejects(device: String?, limit: Int) throws(StoreFault) -> [Reject] {
+        let condition: StaticString = device == nil ? "" : "WHERE device = ?1"
+        let select = try Statement(
+            """
+            SELECT ts, device, characteristic, octets, reason FROM reject \(condition)
+            ORDER BY ts DESC, id DESC LIMIT ?2
+            """,
+            on: connection
+        )
+        select.bind(device, Int64(max(0, limit)))
+        return try Self.newest(select) { row in
+            let reject = Reject(row)
+            return (reject, 2 * reject.octets.count + reject.reason.utf8.count + 160)
+        }
+    }
+
+    /// Returns the selected rows in reverse order, at most ``longestAnswer`` bytes of them.
+    private static func newest<Row>(
+        _ select: borrowing Statement,
+        decode: (borrowing Statement) -> (row: Row, size: Int)
+    ) throws(StoreFault) -> [Row] {
+        var rows: [Row] = []
+        var bytes = 0
+        while try select.step() {
+            let (row, size) = decode(select)
+            bytes += size
+            guard bytes <= longestAnswer || rows.isEmpty else { break }
+            rows.append(row)
+        }
+        return rows.reversed()
+    }
+}
+
+extension Reject {
+    /// Reads the columns `ts`, `device`, `characteristic`, `octets` and `reason`.
+    init(_ row: borrowing Statement, from column: Int32 = 0) {
+        self.init(
+            time: Timestamp(microseconds: row.integer(column)),
+            device: row.text(column + 1),
+            characteristic: row.text(column + 2),
+            octets: row.bytes(column + 3),
+            reason: row.text(column + 4)
+        )
+    }
+}
+
+extension HistorySeries {
+    /// Reads eight columns in the order of the properties.
+    convenience init(_ row: borrowing Statement, from column: Int32) {
+        self.init(
+            device: row.text(column),
+            profile: row.text(column + 1),
+            stream: row.text(column + 2),
+            metric: row.text(column + 3),
+            unit: row.optionalText(column + 4),
+            source: row.text(column + 5),
+            kind: MetricKind(rawValue: row.text(column + 6)) ?? .gauge,
+            isRepeated: row.integer(column + 7) != 0
+        )
+    }
+}
