@@ -123,8 +123,11 @@ let core: [Target] = [
 let radio: [Target] = [
     // D-Bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
     module("Radio/GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
-    // The client API for Swift programmers. No D-Bus type in it.
-    module("Radio/GattherdBluetooth", ["GattherdGATT", "GattherdModel", "GattherdSync"]),
+    // The client API for Swift programmers. No D-Bus type in it; attempts and pauses are the machines' of the daemon.
+    module(
+        "Radio/GattherdBluetooth",
+        ["GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync"]
+    ),
     // GattherdBluetooth on org.bluez; one file maps every error name.
     module(
         "Radio/GattherdBlueZ",
@@ -277,7 +280,8 @@ let moduleTests: [Target] = [
         "Radio/GattherdBluetoothTests",
         [
             "BlueZKit", "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting",
-            "GattherdDBus", "GattherdGATT", "GattherdModel", "GattherdSync", "TestKit",
+            "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
+            "TestKit",
         ]
     ),
     tests(

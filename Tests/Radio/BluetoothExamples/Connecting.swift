@@ -1,6 +1,14 @@
 import GattherdBlueZ
 import Observation
 
+func authenticateFirst(_ peripheral: Peripheral, _ key: [UInt8]) async throws -> UInt8 {
+    peripheral.addConnectionTask { peripheral in
+        try await peripheral.write(key, to: 0xFFF1)
+    }
+    try await peripheral.connect(autoconnect: .whenUnexpected)
+    return try await peripheral.read(UInt8.self, from: 0x2A19)
+}
+
 func stayConnected(_ peripheral: Peripheral) async throws {
     peripheral.addConnectionTask { peripheral in
         try await peripheral.setNotifyValue(true, for: 0x2A37)
@@ -8,7 +16,7 @@ func stayConnected(_ peripheral: Peripheral) async throws {
     let updates = peripheral.valueUpdates()
     try await peripheral.connect(
         autoconnect: .when { attempt in
-            attempt.reason != .requested && attempt.number <= 10
+            attempt.error?.isTransient == true && attempt.number <= 10
         }
     )
     for await value in updates.prefix(3) {
@@ -19,9 +27,8 @@ func stayConnected(_ peripheral: Peripheral) async throws {
 func keepStrap(_ central: Central, _ address: BluetoothAddress) async throws {
     try await central.waitUntilReady()
     guard let strap = central.peripheral(address) else { return }
-    let changes = strap.connectionStateChanges()
     strap.keepConnected()
-    for await change in changes where change.state == .ready {
+    for await change in strap.connectionStateChanges() where change.state == .ready {
         print("\(strap) is here")
         break
     }
@@ -29,8 +36,14 @@ func keepStrap(_ central: Central, _ address: BluetoothAddress) async throws {
 
 func watchConnections(_ central: Central) async {
     for await change in central.connectionStateChanges() {
-        if change.isUnexpectedDisconnect, let reason = change.reason {
-            print("lost \(change.peripheral): \(reason)", change.willReconnect ? "connecting again" : "")
+        switch change.state {
+        case .disconnected(let reason?, let error) where change.isUnexpectedDisconnect:
+            print("lost \(change.peripheral): \(reason)", error?.description ?? "")
+            if change.willReconnect { print("connecting again") }
+        case .ready:
+            print(change.peripheral, change.isAutomatic ? "is back" : "is ready")
+        default:
+            print(change)
         }
     }
 }
@@ -38,6 +51,7 @@ func watchConnections(_ central: Central) async {
 func printWaiting(_ peripheral: Peripheral) {
     guard let next = peripheral.reconnection else { return }
     print("attempt \(next.attempt) in \(ContinuousClock.now.duration(to: next.due))")
+    if let error = next.error { print("the last one failed:", error) }
 }
 
 func explain(_ error: BluetoothError) {

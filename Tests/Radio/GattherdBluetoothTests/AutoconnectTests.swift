@@ -27,6 +27,53 @@ import Testing
         }
     }
 
+    @Test func `a change says whether the central connects by itself`() async throws {
+        try await Bench.run { bench in
+            let changes = bench.central.connectionStateChanges()
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
+            bench.backend.drop(FakeBackend.strap)
+            var told: [String] = []
+            for await change in changes.prefix(9) { told.append("\(change.state)\(change.isAutomatic ? " auto" : "")") }
+            #expect(
+                told == [
+                    "connecting", "connected", "ready", "disconnected (remote)", "connecting auto",
+                    "disconnected (connectionFailed) auto", "connecting auto", "connected auto", "ready auto",
+                ]
+            )
+            try await strap.disconnect()
+            for await change in changes where change.reason != nil {
+                #expect(!change.isAutomatic)
+                break
+            }
+        }
+    }
+
+    @Test func `the policy, the changes and the next attempt have the error of the last one`() async throws {
+        try await Bench.run { bench in
+            let errors = LatestValue<[BluetoothError?]>([])
+            var policy = Autoconnect.when { attempt in
+                errors.update { $0.append(attempt.error) }
+                return true
+            }
+            policy.minimumDelay = .seconds(3600)
+            policy.maximumDelay = .seconds(3600)
+            let strap = try await bench.connected(autoconnect: policy)
+            let changes = strap.connectionStateChanges()
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "out of range"))
+            bench.backend.drop(FakeBackend.strap, .timedOut)
+            let lost = await changes.wait(for: .disconnected(.timedOut))
+            #expect(lost?.error?.kind == .timedOut)
+            let failed = await changes.wait(for: .disconnected(.connectionFailed))
+            #expect(failed?.error?.description == "connect: out of range")
+            #expect(errors.state == [lost?.error, failed?.error])
+            try await eventually { strap.reconnection?.error == failed?.error && failed?.error != nil }
+            #expect(strap.connectionError == failed?.error)
+            try await strap.connect()
+            #expect(strap.connectionError == nil)
+        }
+    }
+
     @Test func `a link lost right after ready is made again, each time`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick { _ in true })

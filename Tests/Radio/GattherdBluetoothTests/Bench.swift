@@ -98,10 +98,10 @@ extension Result where Failure == BluetoothError {
 }
 
 extension BufferedSequence where Element == ConnectionStateChange {
-    /// Reads changes until one has `state`.
+    /// Reads changes until one leads to `state`; the present state counts only if `orPresent` is true.
     @discardableResult
-    func wait(for state: ConnectionState) async -> ConnectionStateChange? {
-        for await change in self where change.state == state { return change }
+    func wait(for state: ConnectionState, orPresent: Bool = false) async -> ConnectionStateChange? {
+        for await change in self where change.state == state && (orPresent || !change.isInitial) { return change }
         return nil
     }
 }

@@ -1,7 +1,8 @@
-import GattherdBluetooth
 import GattherdSync
 import TestKit
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
     @Test func `connecting and disconnecting pass through their states`() async throws {
@@ -34,6 +35,7 @@ import Testing
             let change = await changes.wait(for: .disconnected(reason))
             #expect(change?.isUnexpectedDisconnect == true)
             #expect(change?.previous == .ready)
+            #expect(change?.error?.detail.contains("\(strap.address)") == true)
             let read = await outcome { try await strap.readValue(for: 0x2A19) }
             #expect(read.error?.kind == .notConnected)
             #expect(read.error?.operation == .read)
@@ -85,6 +87,7 @@ import Testing
             #expect(result.error?.operation == .connect)
             let strap = try bench.strap
             #expect(strap.connectionState == .disconnected(reason))
+            #expect(strap.connectionState.error == result.error && strap.connectionError == result.error)
         }
     }
 
@@ -143,6 +146,32 @@ import Testing
         }
     }
 
+    @Test func `streams of connection states begin with the present state`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            var before = strap.connectionStateChanges().makeAsyncIterator()
+            #expect(await before.next()?.state == .disconnected(nil))
+            #expect(bench.central.connectionStates.isEmpty)
+            try await bench.connected()
+            for state in [.connecting, .connected, .ready] as [ConnectionState] {
+                let change = await before.next()
+                #expect(change?.state == state && change?.isInitial == false)
+            }
+            for changes in [strap.connectionStateChanges(), bench.central.connectionStateChanges()] {
+                var changes = changes.makeAsyncIterator()
+                let present = await changes.next()
+                #expect(present?.peripheral == strap && present?.state == .ready && present?.isInitial == true)
+                #expect(present.map { "\($0)" } == "\(strap): ready")
+            }
+            bench.backend.drop(FakeBackend.strap)
+            await strap.connectionStateChanges().wait(for: .disconnected(.remote), orPresent: true)
+            for await present in strap.connectionStateChanges() {
+                #expect(present.state == .disconnected(.remote) && !present.isUnexpectedDisconnect)
+                break
+            }
+        }
+    }
+
     @Test func `an existing link is adopted`() async throws {
         try await Bench.run { bench in
             bench.backend.know(FakeBackend.strap) { $0.services = [0x180D] }
@@ -176,6 +205,56 @@ import Testing
             bench.central.removeConnectionTask(second)
             try await strap.connect()
             #expect(log.state == ["level 97", "second", "level 97"])
+        }
+    }
+
+    @Test func `operations of others wait for the connection tasks`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let mayContinue = LatestValue(false)
+            strap.addConnectionTask { strap in
+                for await isTrue in mayContinue.watch() where isTrue { break }
+                async let child: Void = strap.write(UInt8(1), to: 0x2A19)
+                try await child
+                try await strap.write(UInt8(2), to: 0x2A39)
+            }
+            bench.backend.setServices(Bench.table)
+            bench.backend.advertise(FakeBackend.strap)
+            async let connecting: Void = strap.connect()
+            await strap.connectionStateChanges().wait(for: .connected, orPresent: true)
+            async let level = strap.readValue(for: 0x2A19)
+            let operations = try #require(bench.central.link(strap.id)).operations
+            try await eventually { operations.count == 1 }
+            mayContinue.set(true)
+            _ = try await (connecting, level)
+            #expect(bench.backend.asked.state.suffix(4) == ["services", "write level", "write control", "read level"])
+        }
+    }
+
+    @Test func `operations that waited for a connection task fail with it`() async throws {
+        struct Mine: Error {}
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let mayContinue = LatestValue(false)
+            let task = strap.addConnectionTask { _ in
+                for await isTrue in mayContinue.watch() where isTrue { break }
+                throw Mine()
+            }
+            bench.backend.setServices(Bench.table)
+            bench.backend.advertise(FakeBackend.strap)
+            async let connecting = outcome { try await strap.connect() }
+            await strap.connectionStateChanges().wait(for: .connected, orPresent: true)
+            async let level = outcome { try await strap.readValue(for: 0x2A19) }
+            let operations = try #require(bench.central.link(strap.id)).operations
+            try await eventually { operations.count == 1 }
+            mayContinue.set(true)
+            _ = await connecting
+            let error = await level.error
+            #expect(error?.kind == .notConnected)
+            #expect(error?.description.contains("Mine") == true)
+            bench.central.removeConnectionTask(task)
+            try await strap.connect()
+            _ = try await strap.readValue(for: 0x2A19)
         }
     }
 

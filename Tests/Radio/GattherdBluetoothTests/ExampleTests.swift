@@ -25,6 +25,12 @@ import Testing
               - uuid: fff0
                 characteristics:
                   - {uuid: fff1, properties: [write, write-without-response, notify], write: {notify_change: true}}
+          - name: safe
+            address: "C0:FF:EE:00:00:08"
+            kind: custom
+            services:
+              - {uuid: fff0, characteristics: [{uuid: fff1, properties: [write]}]}
+              - {uuid: 180f, characteristics: [{uuid: 2a19, properties: [read], value: "2a"}]}
           - name: cell
             address: "C0:FF:EE:00:00:04"
             kind: custom
@@ -61,6 +67,9 @@ import Testing
         try await run { central in
             let strap = try #require(central.peripheral(address(1)))
             try await stayConnected(strap)
+            let safe = central.peripheral(PeripheralID(adapter: strap.id.adapter, address: address(8)))
+            #expect(try await authenticateFirst(safe, [1, 2, 3]) == 42)
+            try await safe.disconnect()
             let snapshot = central.snapshot
             #expect(try await goOn(central, from: snapshot).peripherals == snapshot.peripherals)
             try await handOver(strap)

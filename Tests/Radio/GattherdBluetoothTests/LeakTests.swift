@@ -74,7 +74,7 @@ import Testing
             try await peripheral.disconnect()
         }
         _ = await late
-        for await change in changes where change.reason != nil { break }
+        for await change in changes where change.reason != nil && !change.isInitial { break }
         withExtendedLifetime(second) {}
     }
 

@@ -72,9 +72,10 @@ import Testing
                 bench.backend.drop(FakeBackend.strap, .timedOut)
                 await wait(until: .timedOut) { strap.lostBecause }
                 #expect(strap.isReconnecting && strap.services.isEmpty)
+                #expect(strap.connectionError?.kind == .timedOut)
                 bench.backend.release("connect")
                 await wait(until: .ready) { strap.connectionState }
-                #expect(strap.lostBecause == nil)
+                #expect(strap.lostBecause == nil && strap.connectionError == nil)
                 try await bench.strap.setNotifyValue(true, for: 0x2A37)
                 await withTaskGroup(of: Void.self) { group in
                     group.addTask { await strap.followValues() }

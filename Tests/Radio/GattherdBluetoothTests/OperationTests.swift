@@ -164,8 +164,8 @@ import Testing
             async let first = strap.readValue(for: 0x2A19)
             await bench.backend.waitUntilAsked("read level")
             async let second: Void = strap.write(UInt8(2), to: 0x2A19, type: .withoutResponse)
-            let turnstile = try #require(bench.central.link(strap.id)).operations
-            try await eventually { turnstile.tickets.withLock { $0.count } == 2 }
+            let operations = try #require(bench.central.link(strap.id)).operations
+            try await eventually { operations.count == 2 }
             #expect(!strap.canSendWriteWithoutResponse)
             async let third: Void = strap.write(UInt8(1), to: 0x2A19)
             #expect(bench.backend.pending.state == 1)

@@ -87,7 +87,7 @@ struct CaptureCommand {
             group.addTask {
                 defer { updates.stop() }
                 for await change in changes {
-                    if case .disconnected(let reason) = change.state { return End.lost(reason) }
+                    if case .disconnected(let reason, _) = change.state { return End.lost(reason) }
                 }
                 return .asked
             }

@@ -1,3 +1,5 @@
+import GattherdMachines
+
 /// The policy of reconnecting lost peripherals.
 ///
 /// The first attempt starts at once. The delays before further attempts double from ``minimumDelay`` up to
@@ -8,6 +10,8 @@ public struct Autoconnect: Sendable {
         public let peripheral: Peripheral
         /// The reason of the loss, then of the last attempt's failure.
         public let reason: DisconnectReason
+        /// The error of the loss, then of the last attempt; `nil` after a request of this program.
+        public let error: BluetoothError?
         /// The number of the attempt; 1 for the first.
         public let number: Int
     }
@@ -32,11 +36,10 @@ public struct Autoconnect: Sendable {
     /// The pause before an attempt.
     func delay(before number: Int) -> Duration {
         guard number > 1 else { return .zero }
-        let least = max(.zero, minimumDelay).settable
-        let most = max(least, maximumDelay).settable
-        var ceiling = least
-        for _ in 1..<number where ceiling < most { ceiling = ceiling * 2 }
-        return least + (min(ceiling, most) - least) * Double.random(in: 0...1)
+        let minimum = max(.zero, minimumDelay).settable
+        let backoff = Backoff(minimum: minimum, maximum: maximumDelay.settable)
+        var random = SystemRandomNumberGenerator()
+        return backoff.delay(after: number - 1, using: &random)
     }
 }
 
@@ -46,4 +49,6 @@ public struct Reconnection: Hashable, Sendable {
     public let attempt: Int
     /// The time of the attempt; without a powered adapter the attempt waits for one.
     public let due: ContinuousClock.Instant
+    /// The error of the loss or of the last attempt; `nil` before the first attempt of a kept peripheral.
+    public let error: BluetoothError?
 }

@@ -27,7 +27,7 @@ extension Central {
         let link = want(peripheral, autoconnect ?? configuration.autoconnect)
         defer { link.state.withLock { $0.claims -= 1 } }
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
-        try await connect(link, timeout ?? configuration.connectTimeout)
+        try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
     }
 
     /// Marks the link as wanted and adds a claim, which the caller must release.
@@ -107,7 +107,8 @@ extension Central {
 
     // MARK: - Connecting
 
-    func connect(_ link: Link, _ timeout: Duration) async throws(BluetoothError) {
+    /// Makes one attempt; `isAutomatic` is true if nobody waits for it.
+    func connect(_ link: Link, _ timeout: Duration, isAutomatic: Bool) async throws(BluetoothError) {
         let deadline = ContinuousClock.now.advanced(by: timeout.settable)
         try await link.connecting.perform(.connect, within: nil, waiting: timeout) { () throws(BluetoothError) in
             guard await !self.isReady(link) else { return }
@@ -115,9 +116,12 @@ extension Central {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
             }
             link.finishEnd(self)
-            link.move(to: .connecting, self)
+            link.move(to: .connecting, self) { state in
+                state.isAutomatic = isAutomatic
+                return true
+            }
             do throws(BluetoothError) {
-                try await self.makeLink(link.id, until: deadline, late: Self.late(link, timeout))
+                try await self.makeLink(link, until: deadline, late: Self.late(link, timeout))
                 try await self.adopt(link)
                 try await self.runConnectionTasks(link, until: deadline, late: Self.late(link, timeout))
                 try link.becomeReady(self)
@@ -140,20 +144,36 @@ extension Central {
     }
 
     private func makeLink(
-        _ id: PeripheralID,
+        _ link: Link,
         until deadline: ContinuousClock.Instant,
         late: BluetoothError
     ) async throws(BluetoothError) {
         while deadline > .now {
             do throws(BluetoothError) {
-                return try await backend.connect(id, timeout: max(.zero, deadline - .now))
+                return try await requestLink(link, until: deadline, late: late)
             } catch  where error.kind == .unknownPeripheral {
-                try await find(id, until: deadline)
+                try await find(link.id, until: deadline)
             } catch  where error.kind == .timedOut && error.original == nil {
                 throw late
             }
         }
         throw late
+    }
+
+    /// Requests the link from the platform; a link that is up needs no turn.
+    private func requestLink(
+        _ link: Link,
+        until deadline: ContinuousClock.Instant,
+        late: BluetoothError
+    ) async throws(BluetoothError) {
+        let id = link.id
+        if await backend.status(of: id)?.isConnected == true {
+            return try await backend.connect(id, timeout: max(.zero, deadline - .now))
+        }
+        let failures = link.state.withLock { $0.attempts }
+        try await turns.perform(id, failures: failures, until: deadline, late: late) { () throws(BluetoothError) in
+            try await backend.connect(id, timeout: max(.zero, deadline - .now))
+        }
     }
 
     private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
@@ -171,6 +191,7 @@ extension Central {
         guard let status = await backend.status(of: link.id), status.isConnected else {
             throw BluetoothError(.connectionFailed, "\(link.id.address): the link was lost at once")
         }
+        link.operations.reserve()
         link.move(to: .connected, self) { state in
             state.number = status.link
             return true
@@ -181,21 +202,23 @@ extension Central {
 
     /// Cleans up after a failed attempt.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
+        defer { link.operations.open() }
         let (wasMade, isEnding, isAgain) = link.state.withLock { state in
             defer { if !state.isEnding { state.number = nil } }
             return (state.number != nil, state.isEnding, state.reconnecter != nil)
         }
         let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade)
-        let willReconnect = isAgain && mayReconnect(link, reason)
+        let error = reason == .requested ? nil : error.during(.connect)
+        let willReconnect = isAgain && mayReconnect(link, reason, error)
         link.state.withLock { $0.willTryAgain = willReconnect }
         // The platform reports the reason of the end.
         guard !isEnding else { return }
         if wasMade {
-            link.endUse(nil)
+            link.endUse(error.map { BluetoothError(.notConnected, "\(link.id.address) was disconnected: \($0)") })
             // A cancelled task could make no further calls.
             await Task { try? await backend.disconnect(link.id) }.value
         }
-        link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
+        link.move(to: .disconnected(reason, error: error), self, willReconnect: willReconnect)
     }
 
     // MARK: - Disconnecting
@@ -203,7 +226,10 @@ extension Central {
     private func end(_ link: Link) async throws(BluetoothError) {
         link.finishEnd(self)
         guard link.connection.isConnected || link.connection == .disconnecting else { return }
-        link.move(to: .disconnecting, self)
+        link.move(to: .disconnecting, self) { state in
+            state.isAutomatic = false
+            return true
+        }
         link.endUse(nil)
         try await backend.disconnect(link.id)
         link.move(to: .disconnected(.requested), self) { state in
@@ -239,27 +265,12 @@ extension Link {
             return true
         }
         guard isReady else { throw BluetoothError(.notConnected, "\(id.address): the link was lost") }
+        operations.open()
     }
 
     func cancelAll() {
         let error = BluetoothError(.cancelled, "\(id.address): cancelled on request")
         operations.stopAll(error)
         connecting.stopAll(error)
-    }
-}
-
-extension DisconnectReason {
-    /// Returns the disconnect reason for a failed attempt, before or after the link was established.
-    init(failedBy error: BluetoothError, afterConnecting: Bool) {
-        self =
-            switch error.kind {
-            case .cancelled: .requested
-            case _ where afterConnecting: .connectionTaskFailed
-            case .timedOut: .timedOut
-            case .authentication: .authentication
-            case .adapterUnavailable: .adapterPoweredOff
-            case .serviceUnavailable: .daemonLost
-            default: .connectionFailed
-            }
     }
 }

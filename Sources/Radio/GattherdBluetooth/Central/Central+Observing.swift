@@ -2,20 +2,27 @@ import GattherdSync
 
 // The states of connections.
 extension Central {
-    /// Each change of the connection of any peripheral, from now on.
+    /// The present state of each peripheral in ``connectionStates``, then each change of any peripheral.
     ///
-    /// For a complete picture start to listen, then read ``connectionStates``.
+    /// The present states have ``ConnectionStateChange/isInitial`` set. The sequence buffers 1024 changes; slow
+    /// consumers miss the oldest.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
-        connectionChanges.listen(.bufferingNewest(1024))
+        publishing.withLock { _ in
+            let present = usedLinks.map { $0.presentState(self) }
+            return connectionChanges.listen(.bufferingNewest(1024), after: present)
+        }
     }
 
     /// The connection states of all peripherals that were requested and that the platform still knows.
     public var connectionStates: [Peripheral: ConnectionState] {
-        let links = registry.withLock { $0.links }
-        return Dictionary(
-            links.map { (Peripheral($0.key, of: self), $0.value.connection) },
-            uniquingKeysWith: { $1 }
-        )
+        let states = usedLinks.map { (Peripheral($0.id, of: self), $0.connection) }
+        return Dictionary(states, uniquingKeysWith: { $1 })
+    }
+
+    /// The links that were requested, by address.
+    private var usedLinks: [Link] {
+        let links = registry.withLock { Array($0.links.values) }
+        return links.filter { $0.connection != .disconnected(nil) }.sorted { $0.id.address < $1.id.address }
     }
 }
 
@@ -23,9 +30,23 @@ extension Peripheral {
     /// The current state of the connection.
     public var connectionState: ConnectionState { central.link(id)?.connection ?? .disconnected(nil) }
 
-    /// Each change of its connection, from now on.
+    /// The error of the last link that was lost or attempt that failed.
+    ///
+    /// `nil` once the peripheral is ready or was disconnected on request. The error stays while the central reconnects.
+    public var connectionError: BluetoothError? { central.link(id)?.state.withLock { $0.lastError } }
+
+    /// The present state of its connection, then each change.
+    ///
+    /// The present state has ``ConnectionStateChange/isInitial`` set. The sequence buffers 256 changes; slow consumers
+    /// miss the oldest.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
-        central.connectionChanges.listen(.bufferingNewest(256)) { [id] in $0.peripheral.id == id }
+        central.publishing.withLock { _ in
+            let link = central.withLink(id) { $0 }
+            let present = link.presentState(central)
+            return central.connectionChanges.listen(.bufferingNewest(256), after: [present]) { [id] in
+                $0.peripheral.id == id
+            }
+        }
     }
 
     /// True while the central tries to reconnect the peripheral.

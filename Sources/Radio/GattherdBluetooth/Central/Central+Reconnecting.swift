@@ -9,14 +9,15 @@ extension Central {
             if let since = state.readySince, since.duration(to: .now) >= state.autoconnect.stableAfter {
                 state.attempts = 0
             }
-            (state.isEnding, state.readySince) = (false, nil)
+            (state.isEnding, state.readySince, state.isAutomatic) = (false, nil, false)
             return true
         }
         guard isEnding else { return }
+        let error = reason.error(of: link.id.address)
         let isReconnecting = reasonIsMissing || link.state.withLock { $0.reconnecter != nil }
-        let willReconnect = isReconnecting || mayReconnect(link, reason)
+        let willReconnect = isReconnecting || mayReconnect(link, reason, error)
         let reconnecter = willReconnect && !isReconnecting ? makeReconnecter(of: link) : nil
-        link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
+        link.move(to: .disconnected(reason, error: error), self, willReconnect: willReconnect)
         // Only after the state is disconnected: a connected peripheral would not be connected again.
         if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
     }
@@ -44,11 +45,11 @@ extension Central {
         return id
     }
 
-    func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
+    func mayReconnect(_ link: Link, _ reason: DisconnectReason, _ error: BluetoothError?) -> Bool {
         let (isWanted, policy, number) = link.state.withLock { ($0.isWanted, $0.autoconnect, $0.attempts + 1) }
         guard isWanted else { return false }
-        let attempt = Autoconnect.Attempt(peripheral: Peripheral(link.id, of: self), reason: reason, number: number)
-        return policy.decide(attempt)
+        let peripheral = Peripheral(link.id, of: self)
+        return policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: number))
     }
 
     /// Tries until the link is ready, the policy refuses, or another call takes over.
@@ -69,13 +70,17 @@ extension Central {
             guard state.reconnecter == id else { return nil }
             state.attempts += 1
             let delay = state.autoconnect.delay(before: state.attempts)
-            state.reconnection = Reconnection(attempt: state.attempts, due: .now.advanced(by: delay))
+            state.reconnection = Reconnection(
+                attempt: state.attempts,
+                due: .now.advanced(by: delay),
+                error: state.lastError
+            )
             return delay
         }
         guard let delay, (try? await Task.sleep(for: delay)) != nil, await isPoweredOn() else { return false }
         link.state.withLock { if $0.reconnecter == id { $0.reconnection = nil } }
         do throws(BluetoothError) {
-            try await connect(link, configuration.connectTimeout)
+            try await connect(link, configuration.connectTimeout, isAutomatic: true)
             return false
         } catch {
             guard !Task.isCancelled else { throw error }

@@ -48,6 +48,9 @@ public final class Central: Sendable {
     let stateBoard = LatestValue(CentralState.unknown)
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
+    /// Held while a connection changes and the change is published, so that streams begin with the state before it.
+    let publishing = Locked(())
+    let turns = ConnectTurns()
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 

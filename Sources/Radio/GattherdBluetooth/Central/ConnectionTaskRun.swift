@@ -18,6 +18,11 @@ final class ConnectionTaskRun: Sendable {
 
     var isOver: Bool { isEnded.load(ordering: .relaxed) }
 
+    /// Returns true if the current task is a connection task of the link.
+    static func isCurrent(of link: Link) -> Bool {
+        current.contains { $0.link === link && !$0.isOver }
+    }
+
     func end() {
         isEnded.store(true, ordering: .relaxed)
     }
@@ -28,8 +33,7 @@ extension Central {
     ///
     /// - Throws: `notConnected` in such a task if the link has been lost.
     func isInConnectionTask(of peripheral: PeripheralID) throws(BluetoothError) -> Bool {
-        guard let link = link(peripheral), ConnectionTaskRun.current.contains(where: { $0.link === link && !$0.isOver })
-        else { return false }
+        guard let link = link(peripheral), ConnectionTaskRun.isCurrent(of: link) else { return false }
         guard link.connection.isConnected else {
             let lost = "\(peripheral.address): the link was lost while its connection task ran"
             throw BluetoothError(.notConnected, lost).during(.connect)

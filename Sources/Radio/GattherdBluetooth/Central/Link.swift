@@ -19,6 +19,10 @@ final class Link: Sendable {
         var claims = 0
         /// False after a requested disconnect.
         var isWanted = false
+        /// True if the central made the last attempt by itself.
+        var isAutomatic = false
+        /// The error of the last lost link or failed attempt, until the link is ready or disconnected on request.
+        var lastError: BluetoothError?
         /// The number of the task that reconnects it; `nil` for none.
         var reconnecter: UInt64?
         /// True if the reconnecting task continues after the last attempt.
@@ -27,10 +31,20 @@ final class Link: Sendable {
         var attempts = 0
         /// The next attempt to reconnect; `nil` if none is scheduled.
         var reconnection: Reconnection?
+
+        /// Changes the connection state.
+        mutating func move(to next: ConnectionState) {
+            connection = next
+            switch next {
+            case .disconnected(_, let error): lastError = error
+            case .ready: lastError = nil
+            case .connecting, .connected, .disconnecting: break
+            }
+        }
     }
 
     let id: PeripheralID
-    /// The queue of GATT operations.
+    /// The queue of GATT operations, reserved for connection tasks while they run.
     let operations: AsyncMutex
     /// The queue of connecting and disconnecting.
     let connecting: AsyncMutex
@@ -40,8 +54,6 @@ final class Link: Sendable {
     let serviceChanges = Broadcast<Peripheral>()
     let names = Broadcast<String?>()
     let state = Locked(State())
-    /// Held while a change is published, so that changes stay in order; the state is not locked meanwhile.
-    private let telling = Locked(())
 
     /// `isClosed` is true for a link of a closed central, which publishes nothing.
     init(_ id: PeripheralID, isClosed: Bool) {
@@ -75,23 +87,39 @@ final class Link: Sendable {
         willReconnect: Bool = false,
         if condition: (inout State) -> Bool = { _ in true }
     ) -> Bool {
-        telling.withLock { _ in
-            let (isMoved, previous) = state.withLock { state in
-                guard condition(&state) else { return (false, state.connection) }
-                defer { state.connection = connection }
-                return (true, state.connection)
+        // Held while the change is published, so that changes stay in order; the state is not locked meanwhile.
+        central.publishing.withLock { _ in
+            let (isMoved, previous, isAutomatic) = state.withLock { state in
+                let previous = state.connection
+                guard condition(&state) else { return (false, previous, false) }
+                state.move(to: connection)
+                return (true, previous, state.isAutomatic)
             }
             guard isMoved, previous != connection else { return isMoved }
-            central.connectionChanges.send(
-                ConnectionStateChange(
-                    peripheral: Peripheral(id, of: central),
-                    previous: previous,
-                    state: connection,
-                    willReconnect: willReconnect
-                )
+            let change = ConnectionStateChange(
+                peripheral: Peripheral(id, of: central),
+                previous: previous,
+                state: connection,
+                willReconnect: willReconnect,
+                isAutomatic: isAutomatic,
+                isInitial: false
             )
+            central.connectionChanges.send(change)
             return true
         }
+    }
+
+    /// The present state, as the beginning of a stream.
+    func presentState(_ central: Central) -> ConnectionStateChange {
+        let state = state.withLock { $0 }
+        return ConnectionStateChange(
+            peripheral: Peripheral(id, of: central),
+            previous: state.connection,
+            state: state.connection,
+            willReconnect: state.reconnecter != nil,
+            isAutomatic: state.isAutomatic,
+            isInitial: true
+        )
     }
 
     /// Handles a status of the platform: our link has ended if the status has a newer one, or ours is down.
@@ -112,8 +140,7 @@ final class Link: Sendable {
             return true
         }
         guard isDropped else { return }
-        let lost = BluetoothError(.notConnected, "\(id.address): the link was lost")
-        endUse(lost)
+        endUse(BluetoothError(.notConnected, "\(id.address): the link was lost"))
         move(to: .disconnected(.requested), central) { $0.connection == .disconnecting }
     }
 
@@ -137,7 +164,17 @@ final class Link: Sendable {
         names.finish()
     }
 
-    // MARK: - GATT changes
+    // MARK: - GATT
+
+    /// Runs a GATT operation in its turn; operations of connection tasks come before all others.
+    func operate<Value: Sendable>(
+        _ operation: BluetoothError.Operation,
+        within limit: Duration?,
+        _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
+    ) async throws(BluetoothError) -> Value {
+        let isPrivileged = ConnectionTaskRun.isCurrent(of: self)
+        return try await operations.perform(operation, within: limit, isPrivileged: isPrivileged, body)
+    }
 
     func servicesChanged(_ peripheral: Peripheral) {
         state.withLock { $0.table = nil }

@@ -30,7 +30,6 @@ public import Observation
     /// Follows the central, and the peripherals that have a model, until the task is cancelled.
     public func follow() async {
         let changes = central.connectionStateChanges()
-        for model in models.values { model.update() }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.followState() }
             group.addTask { await self.follow(changes) }

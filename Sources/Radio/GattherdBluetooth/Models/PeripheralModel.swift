@@ -6,6 +6,8 @@ public import Observation
     public private(set) var connectionState: ConnectionState
     /// The reason why the last link ended by itself; `nil` if it did not.
     public private(set) var lostBecause: DisconnectReason?
+    /// The error of the last lost link or failed attempt, until the peripheral is ready or disconnected on request.
+    public private(set) var connectionError: BluetoothError?
     public private(set) var isReconnecting = false
     public private(set) var isPaired = false
     public private(set) var name: String?
@@ -41,6 +43,7 @@ public import Observation
 
     func update() {
         connectionState = peripheral.connectionState
+        connectionError = peripheral.connectionError
         isReconnecting = peripheral.isReconnecting
         isPaired = peripheral.isPaired
         name = peripheral.name
@@ -50,6 +53,7 @@ public import Observation
     func take(_ change: ConnectionStateChange) {
         update()
         connectionState = change.state
+        connectionError = change.error ?? (change.state == .connecting ? connectionError : peripheral.connectionError)
         isReconnecting = change.willReconnect || (isReconnecting && change.state != .ready)
         if change.isUnexpectedDisconnect { lostBecause = change.reason }
         if change.state == .ready { lostBecause = nil }

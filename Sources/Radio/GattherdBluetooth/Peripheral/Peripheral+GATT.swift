@@ -13,10 +13,10 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws -> [Service] {
         let link = try usableLink(.discover)
-        let all = try await link.operations.perform(
-            .discover,
-            within: timeout ?? central.configuration.discoveryTimeout
-        ) { () throws(BluetoothError) in try await self.table(of: link) }
+        let limit = timeout ?? central.configuration.discoveryTimeout
+        let all = try await link.operate(.discover, within: limit) { () throws(BluetoothError) in
+            try await self.table(of: link)
+        }
         return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
     }
 
@@ -131,7 +131,7 @@ extension Peripheral {
     ) async throws(BluetoothError) -> Value {
         let link = try usableLink(operation)
         let limit = timeout ?? central.configuration.operationTimeout
-        return try await link.operations.perform(operation, within: limit) { () throws(BluetoothError) in
+        return try await link.operate(operation, within: limit) { () throws(BluetoothError) in
             try await body(try await self.find(id, of: link), link)
         }
     }

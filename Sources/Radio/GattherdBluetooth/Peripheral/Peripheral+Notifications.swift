@@ -136,7 +136,7 @@ extension Peripheral {
             guard subscription.isIdle else { return }
             self.central.inBackground {
                 // If the link ends meanwhile, the subscription ends too.
-                try? await link.operations.perform(.subscribe, within: self.central.configuration.operationTimeout) {
+                try? await link.operate(.subscribe, within: self.central.configuration.operationTimeout) {
                     () throws(BluetoothError) in
                     try await self.release(remote.handle, of: link)
                 }

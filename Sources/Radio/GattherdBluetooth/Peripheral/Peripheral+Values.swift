@@ -143,7 +143,7 @@ extension Peripheral {
     ) async throws -> Value {
         let link = try usableLink(.read)
         let limit = timeout ?? central.configuration.operationTimeout
-        return try await link.operations.perform(.read, within: limit) { () throws(BluetoothError) in
+        return try await link.operate(.read, within: limit) { () throws(BluetoothError) in
             try Value(value: try await central.backend.read(descriptor.remote))
         }
     }
@@ -157,7 +157,7 @@ extension Peripheral {
         let octets = try value.value()
         let link = try usableLink(.write)
         let limit = timeout ?? central.configuration.operationTimeout
-        try await link.operations.perform(.write, within: limit) { () throws(BluetoothError) in
+        try await link.operate(.write, within: limit) { () throws(BluetoothError) in
             try await central.backend.write(octets, to: descriptor.remote)
         }
     }

@@ -2,14 +2,15 @@ import GattherdSync
 
 /// A mutex for asynchronous operations, which run one at a time in the order of their calls.
 ///
-/// Each operation may have a deadline, counted from the call. ``stopAll(_:)`` ends all.
+/// Each operation may have a deadline, counted from the call. ``stopAll(_:)`` ends all. While the mutex is reserved,
+/// only privileged operations run.
 final class AsyncMutex: Sendable {
     final class Ticket: Sendable {
         fileprivate let turn = Mailbox<Void>(.bufferingOldest(1))
         fileprivate let stop = Mailbox<BluetoothError>(.bufferingOldest(1))
     }
 
-    let tickets = Locked<[Ticket]>([])
+    private let turns = Locked(TurnQueue<Ticket>())
     /// The name of the protected object, for error messages.
     private let name: String
 
@@ -19,7 +20,20 @@ final class AsyncMutex: Sendable {
 
     /// Ends all waiting and running operations with `error`.
     func stopAll(_ error: BluetoothError) {
-        for ticket in tickets.withLock({ $0 }) { ticket.stop.push(error) }
+        for ticket in turns.withLock({ $0.tickets }) { ticket.stop.push(error) }
+    }
+
+    /// The number of operations that run or wait.
+    var count: Int { turns.withLock { $0.tickets.count } }
+
+    /// Lets only privileged operations begin until ``open()``.
+    func reserve() {
+        turns.withLock { $0.reserve() }
+    }
+
+    /// Lets all operations begin, in the order of their calls.
+    func open() {
+        turns.withLock { $0.open() }?.turn.push(())
     }
 
     /// Runs `body` in its turn.
@@ -28,6 +42,7 @@ final class AsyncMutex: Sendable {
     ///   - operation: The operation, for errors.
     ///   - limit: The time from the call to the end.
     ///   - patience: The limit of the wait for the turn; `body` has its own deadline.
+    ///   - isPrivileged: True if the operation may run while the mutex is reserved.
     ///   - body: The operation itself.
     /// - Returns: The value of `body`.
     /// - Throws: The error of `body`; `timedOut` at the deadline; the error of ``stopAll(_:)``; `cancelled` if the task
@@ -36,11 +51,12 @@ final class AsyncMutex: Sendable {
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
         waiting patience: Duration? = nil,
+        isPrivileged: Bool = false,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
         let ticket = Ticket()
-        let isFirst = enter(ticket)
-        let patience = isFirst ? nil : patience
+        let hasTurn = enter(ticket, isPrivileged)
+        let patience = hasTurn ? nil : patience
         defer { leave(ticket) }
         let result = await withTaskGroup(of: Result<Value, BluetoothError>?.self) { group in
             group.addTask { await self.run(body, after: ticket, waiting: patience) }
@@ -61,22 +77,14 @@ final class AsyncMutex: Sendable {
     }
 
     /// Adds a ticket; returns true if it has its turn at once.
-    private func enter(_ ticket: Ticket) -> Bool {
-        let isFirst = tickets.withLock { tickets in
-            tickets.append(ticket)
-            return tickets.count == 1
-        }
-        if isFirst { ticket.turn.push(()) }
-        return isFirst
+    private func enter(_ ticket: Ticket, _ isPrivileged: Bool) -> Bool {
+        let hasTurn = turns.withLock { $0.enter(ticket, isPrivileged: isPrivileged) }
+        if hasTurn { ticket.turn.push(()) }
+        return hasTurn
     }
 
     private func leave(_ ticket: Ticket) {
-        let next = tickets.withLock { tickets -> Ticket? in
-            guard let index = tickets.firstIndex(where: { $0 === ticket }) else { return nil }
-            tickets.remove(at: index)
-            return index == 0 ? tickets.first : nil
-        }
-        next?.turn.push(())
+        turns.withLock { $0.leave(ticket) }?.turn.push(())
     }
 
     private func run<Value: Sendable>(

@@ -1,4 +1,5 @@
 import GattherdSync
+import Synchronization
 
 /// A sender of values to all current listeners.
 final class Broadcast<Element: Sendable>: Sendable {
@@ -31,12 +32,14 @@ final class Broadcast<Element: Sendable>: Sendable {
         for listener in listeners { listener.mailbox.finish() }
     }
 
-    /// Returns the values that are sent from now on.
+    /// Returns `first`, then the values that are sent from now on.
     func listen(
         _ policy: BufferingPolicy,
+        after first: [Element] = [],
         where admits: @escaping @Sendable (Element) -> Bool = { _ in true }
     ) -> BufferedSequence<Element> {
         let mailbox = Mailbox<Element>(policy)
+        for element in first { mailbox.push(element) }
         let id = state.withLock { state -> UInt64? in
             guard !state.isFinished else { return nil }
             state.nextID += 1
@@ -49,5 +52,22 @@ final class Broadcast<Element: Sendable>: Sendable {
             self?.state.withLock { $0.listeners[id] = nil }
         }
         return BufferedSequence(mailbox, lease: lease)
+    }
+}
+
+/// An action that runs once: at ``end()``, or when the object is released.
+final class Cancellable: Sendable {
+    private let isEnded = Atomic(false)
+    private let atEnd: @Sendable () -> Void
+
+    init(_ atEnd: @escaping @Sendable () -> Void) {
+        self.atEnd = atEnd
+    }
+
+    deinit { end() }
+
+    func end() {
+        guard !isEnded.exchange(true, ordering: .relaxed) else { return }
+        atEnd()
     }
 }

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import GattherdGATT
 
 /// A value that can be decoded from a characteristic's octets.
@@ -30,6 +31,7 @@ extension Writable where Self: Sequence, Element == UInt8 {
 
 extension Array: Readable, Writable where Element == UInt8 {}
 extension ArraySlice: Readable, Writable where Element == UInt8 {}
+extension Data: Readable, Writable {}
 
 extension Readable {
     /// Reads a value for an operation of the library.

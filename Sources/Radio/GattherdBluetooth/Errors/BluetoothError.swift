@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// An error of a Bluetooth operation, independent of the platform's wording.
 public struct BluetoothError: Error, Hashable, Sendable {
     /// The kinds of errors that code may act on.
@@ -110,4 +112,9 @@ extension BluetoothError: CustomStringConvertible {
         guard let operation else { return detail }
         return "\(operation.words): \(detail)"
     }
+}
+
+extension BluetoothError: LocalizedError {
+    /// The text of `description`.
+    public var errorDescription: String? { description }
 }

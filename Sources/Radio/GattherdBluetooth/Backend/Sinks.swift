@@ -1,6 +1,47 @@
 public import GattherdGATT
 public import GattherdModel
 
+/// The subscriber's number of a subscription, passed with each value.
+public struct SubscriptionToken: Hashable, Sendable {
+    public let value: UInt64
+
+    public init(_ value: UInt64) {
+        self.value = value
+    }
+}
+
+/// A receiver of values on the central's thread; must not block or call the central.
+public protocol NotificationSink: AnyObject, Sendable {
+    /// - Parameters:
+    ///   - octets: The value; borrowed for the call.
+    ///   - token: The subscription.
+    ///   - time: The time of reception.
+    func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
+
+    /// Receives a value that another client may have read, so that it may be no notification.
+    func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
+
+    /// Passes the received values on, because no more are available now.
+    func flush()
+}
+
+extension NotificationSink {
+    /// Receives the value as a notification: the device sent it in any case.
+    public func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        receive(octets, for: token, at: time)
+    }
+
+    public func flush() {}
+}
+
+/// The path of values from BlueZ.
+public enum NotificationPath: Hashable, Sendable {
+    /// D-Bus signals, which queue in the bus while this program stalls.
+    case signals
+    /// A socket of our own: cheaper, but values beyond 278 unread ones are lost.
+    case socket
+}
+
 /// A received advertisement.
 public struct HeardAdvertisement: Hashable, Sendable {
     /// The bytes of one company or one service.

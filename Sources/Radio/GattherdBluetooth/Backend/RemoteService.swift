@@ -34,3 +34,27 @@ public struct RemoteDescriptor: Hashable, Sendable {
         self.handle = handle
     }
 }
+
+/// One characteristic of a connected peripheral; dies with the GATT table that it was read from.
+public struct RemoteCharacteristic: Hashable, Sendable {
+    public let peripheral: PeripheralID
+    public let service: BluetoothUUID
+    public let uuid: BluetoothUUID
+    /// The opaque identity of this characteristic among characteristics of one UUID.
+    public let handle: String
+    public let properties: CharacteristicProperties
+
+    public init(
+        peripheral: PeripheralID,
+        service: BluetoothUUID,
+        uuid: BluetoothUUID,
+        handle: String,
+        properties: CharacteristicProperties
+    ) {
+        self.peripheral = peripheral
+        self.service = service
+        self.uuid = uuid
+        self.handle = handle
+        self.properties = properties
+    }
+}

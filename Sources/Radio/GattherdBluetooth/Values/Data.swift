@@ -1,4 +1,0 @@
-public import FoundationEssentials
-
-/// The raw octets.
-extension Data: Readable, Writable {}
