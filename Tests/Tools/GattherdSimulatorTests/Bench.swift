@@ -8,7 +8,7 @@ import Testing
 ///
 /// Returns effects as lines of text.
 struct Bench {
-    var world: VirtualBlueZ
+    let bluetoothd: VirtualBlueZ
     private(set) var now = Duration.zero
     private var lastCall: UInt64 = 0
     private var lastRequest: UInt64 = 0
@@ -18,7 +18,7 @@ struct Bench {
     static let device = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
 
     init(_ yaml: String) throws {
-        world = VirtualBlueZ(try Scenario(yaml, file: "test.yaml"))
+        bluetoothd = VirtualBlueZ(try Scenario(yaml, file: "test.yaml"))
     }
 
     /// Makes a bench with one peripheral of a kind, with additional members in YAML flow style.
@@ -57,24 +57,24 @@ struct Bench {
             member: member,
             arguments: arguments
         )
-        return lines(world.handle(.call(call), at: now))
+        return lines(bluetoothd.handle(.call(call), at: now))
     }
 
     /// Advances the clock and returns the effects.
     @discardableResult
     mutating func wait(_ duration: Duration) -> [String] {
         now += duration
-        return lines(world.advance(to: now))
+        return lines(bluetoothd.advance(to: now))
     }
 
     @discardableResult
     mutating func order(_ order: SimulatorOrder) throws -> [String] {
-        lines(world.handle(.control(try world.command(for: order)), at: now))
+        lines(bluetoothd.handle(.control(try OrderResolver(bluetoothd.world).command(for: order)), at: now))
     }
 
     @discardableResult
     mutating func leave(_ client: String) -> [String] {
-        lines(world.handle(.clientLeft(client), at: now))
+        lines(bluetoothd.handle(.clientLeft(client), at: now))
     }
 
     /// Closes the client's end of the last acquired socket.
@@ -83,7 +83,7 @@ struct Bench {
 
     /// Writes a packet to the last acquired socket.
     mutating func write(_ packet: [UInt8]) -> [String] {
-        lines(world.handle(.packet(packet, SocketID(id: lastSocket)), at: now))
+        lines(bluetoothd.handle(.packet(packet, SocketID(id: lastSocket)), at: now))
     }
 
     /// Reads a property as text.
@@ -101,11 +101,11 @@ struct Bench {
     @discardableResult
     mutating func answer(_ isYes: Bool, passkey: UInt32? = nil) -> [String] {
         let answer = AgentAnswer(isYes: isYes, passkey: passkey)
-        return lines(world.handle(.agentAnswered(lastRequest, answer), at: now))
+        return lines(bluetoothd.handle(.agentAnswered(lastRequest, answer), at: now))
     }
 
     mutating func closeReader(_ socket: UInt64) -> [String] {
-        lines(world.handle(.socketClosed(SocketID(id: socket)), at: now))
+        lines(bluetoothd.handle(.socketClosed(SocketID(id: socket)), at: now))
     }
 
     /// Scans until the peripherals are known.
@@ -121,9 +121,13 @@ struct Bench {
         wait(.milliseconds(300))
     }
 
+    var objects: ObjectPublisher { bluetoothd.components.objects }
+
+    func introspection(of path: String) -> String? { objects.introspection(of: path) }
+
     /// The path of a characteristic by its index in the scenario.
     func characteristic(_ index: Int) throws -> String {
-        try #require(world.devices[DeviceKey(adapter: 0, peripheral: 0)]?.gatt?.characteristics[index]?.path)
+        try #require(bluetoothd.world.devices[DeviceKey(adapter: 0, peripheral: 0)]?.gatt?.characteristics[index]?.path)
     }
 
     private static func interface(of path: String) -> String {

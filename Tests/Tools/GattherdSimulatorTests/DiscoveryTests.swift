@@ -137,10 +137,10 @@ import Testing
     @Test func `introspection from the root reaches every object`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
-        #expect(bench.world.introspection(of: "/")?.contains("<node name=\"org\"/>") == true)
-        #expect(bench.world.introspection(of: "/org") == "<node><node name=\"bluez\"/></node>")
-        #expect(bench.world.introspection(of: Bench.device)?.contains("<property name=\"RSSI\" type=\"n\"") == true)
-        #expect(bench.world.introspection(of: "/net") == nil)
+        #expect(bench.introspection(of: "/")?.contains("<node name=\"org\"/>") == true)
+        #expect(bench.introspection(of: "/org") == "<node><node name=\"bluez\"/></node>")
+        #expect(bench.introspection(of: Bench.device)?.contains("<property name=\"RSSI\" type=\"n\"") == true)
+        #expect(bench.introspection(of: "/net") == nil)
     }
 
     @Test func `advertisements without Flags are visible only with a filter`() throws {
@@ -161,7 +161,7 @@ import Testing
         let filter = DBusValue.properties([Property("Transport", .string("le"))])
         func isShown() -> Bool {
             bench.scan()
-            let isShown = bench.world.objects[Bench.device] != nil
+            let isShown = bench.objects[Bench.device] != nil
             bench.call(Bench.adapter, "StopDiscovery")
             bench.wait(.seconds(31))
             return isShown
@@ -189,7 +189,8 @@ import Testing
         #expect(bench.get(Bench.device, "Appearance") == "833")
         #expect(bench.get(Bench.device, "TxPower") == "-4")
         #expect(bench.get(Bench.device, "AddressType") == "random")
-        let properties = bench.world.properties(ofDevice: DeviceKey(adapter: 0, peripheral: 0))
+        let device = Node.device(DeviceKey(adapter: 0, peripheral: 0))
+        let properties = bench.objects.interfaces(of: device).flatMap(\.properties)
         let manufacturer = properties.first { $0.name == "ManufacturerData" }?.value.entries?.first
         #expect(manufacturer == DBusEntry(.uint16(0x4C), .variant(.bytes([2, 0x15]))))
         let service = properties.first { $0.name == "ServiceData" }?.value.entries?.first

@@ -162,7 +162,7 @@ import Testing
             .notify("p", characteristic: BluetoothUUID(0x2A37), []),
         ]
         for order in senseless {
-            #expect(throws: SimulatorOrderError.self) { try bench.world.command(for: order) }
+            #expect(throws: SimulatorOrderError.self) { try OrderResolver(bench.bluetoothd.world).command(for: order) }
         }
     }
 

@@ -87,8 +87,8 @@ private struct Walk {
     }
 
     private mutating func call(_ client: String) -> [String] {
-        guard let path = bench.world.objects.sorted.map(\.path).randomElement(using: &random),
-            let node = bench.world.objects[path]
+        guard let path = bench.objects.all.map(\.path).randomElement(using: &random),
+            let node = bench.objects[path]
         else { return [] }
         guard let (member, arguments) = call(of: node) else { return [] }
         return bench.call(path, member, arguments, from: client)
@@ -122,7 +122,7 @@ private struct Walk {
     /// Checks the invariants after a step with the effects `lines`.
     mutating func check(_ lines: [String]) throws {
         for line in lines { try check(line.split(separator: " ")) }
-        let world = bench.world
+        let (world, components) = (bench.bluetoothd.world, bench.bluetoothd.components)
         let connected = world.devices.values.filter(\.isConnected).map(\.key)
         for (index, adapter) in world.adapters.enumerated() {
             if adapter.isHung { misled.insert(index) }
@@ -134,10 +134,10 @@ private struct Walk {
             // After a crash the kernel's links are shown for a while, but nothing is transferred over them.
             let held = believed.filter { $0.adapter != peripheral.abandonedBy && !misled.contains($0.adapter) }
             try #require(held.allSatisfy { $0 == peripheral.link })
-            try #require(peripheral.link != nil || peripheral.buffer.isEmpty)
+            try #require(peripheral.link != nil || !components.notifications.isBuffering(index))
         }
-        try #require(world.devices.values.allSatisfy { world.objects[$0.path] == .device($0.key) })
-        try #require(world.requests.all.allSatisfy { world.devices[$0.key]?.isConnected == true })
+        try #require(world.devices.values.allSatisfy { components.objects[$0.path] == .device($0.key) })
+        try #require(components.requests.all.allSatisfy { world.devices[$0.key]?.isConnected == true })
     }
 
     private mutating func check(_ words: [Substring]) throws {

@@ -57,7 +57,7 @@ import Testing
 
     @Test func `introspection lists the methods with their signatures`() throws {
         let bench = try Bench(kind: "battery")
-        let text = bench.world.introspection(of: Bench.adapter) ?? ""
+        let text = bench.introspection(of: Bench.adapter) ?? ""
         #expect(text.contains("<method name=\"StartDiscovery\"></method>"))
         #expect(
             text.contains("<method name=\"SetDiscoveryFilter\"><arg type=\"a{sv}\" direction=\"in\"/></method>")

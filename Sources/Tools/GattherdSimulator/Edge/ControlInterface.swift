@@ -110,26 +110,3 @@ package enum ControlInterface {
         </interface></node>
         """
 }
-
-extension VirtualBlueZ {
-    /// The reply to `Status`: a dictionary for each peripheral.
-    var status: DBusValue {
-        .array(
-            element: "a{sv}",
-            peripherals.map { peripheral in
-                let device = peripheral.link.flatMap { devices[$0] }
-                return .properties([
-                    Property("name", .string(peripheral.spec.name)),
-                    Property("address", .string(peripheral.spec.address.description)),
-                    Property("present", .boolean(peripheral.isPresent)),
-                    Property("adapter", .string(peripheral.link.map { adapters[$0.adapter].spec.name } ?? "")),
-                    Property("connected", .boolean(device != nil)),
-                    Property("resolved", .boolean(device?.isResolved ?? false)),
-                    Property("silence", .string(peripheral.silence.rawValue)),
-                    Property("subscriptions", .uint32(UInt32(peripheral.characteristics.count { $0.isSubscribed }))),
-                    Property("notifications", .uint64(peripheral.characteristics.reduce(0) { $0 + $1.sent })),
-                ])
-            }
-        )
-    }
-}

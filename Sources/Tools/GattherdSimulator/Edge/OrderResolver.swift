@@ -1,8 +1,19 @@
 import GattherdDBus
 import GattherdGATT
 
-// Translation of orders to commands of the state machine.
-extension VirtualBlueZ {
+/// Translation of orders to commands of the state machine.
+struct OrderResolver {
+    private let adapters: [SimulatedAdapter]
+    private let peripherals: [SimulatedPeripheral]
+
+    init(_ world: World) {
+        adapters = world.adapters
+        peripherals = world.peripherals
+    }
+
+    /// Returns the command with the indices of the named peripherals and adapters.
+    ///
+    /// - Throws: ``SimulatorOrderError`` if the order does not fit the scenario.
     func command(for order: SimulatorOrder) throws(SimulatorOrderError) -> ControlCommand {
         switch order {
         case .drop(let name): .drop(try linked(name))

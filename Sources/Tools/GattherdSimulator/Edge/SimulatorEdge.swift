@@ -5,7 +5,7 @@ import GattherdSync
 ///
 /// Confined to the loop's thread.
 final class SimulatorEdge {
-    private var world: VirtualBlueZ
+    private let bluetoothd: VirtualBlueZ
     private let loop: EventLoop
     private let truth: TruthLog?
     private let jobs: AsyncStream<SimulatorJob>.Continuation
@@ -13,7 +13,7 @@ final class SimulatorEdge {
     private var bluez: DBusConnection?
     private var calls: [CallToken: DBusMethodCall] = [:]
     private var nextCall: UInt64 = 0
-    private var sockets: [SocketID: AcquiredSocket] = [:]
+    private let sockets: AcquiredSockets
     private var timer: (due: Duration, timer: LoopTimer)?
 
     /// - Parameters:
@@ -27,10 +27,11 @@ final class SimulatorEdge {
         truth: TruthLog?,
         jobs: AsyncStream<SimulatorJob>.Continuation
     ) {
-        world = VirtualBlueZ(scenario)
+        bluetoothd = VirtualBlueZ(scenario)
         self.loop = loop
         self.truth = truth
         self.jobs = jobs
+        sockets = AcquiredSockets(on: loop)
     }
 
     private var now: Duration { SuspendingClock.now - start }
@@ -50,7 +51,7 @@ final class SimulatorEdge {
 
     /// Performs an order.
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
-        handle(.control(try world.command(for: order)))
+        handle(.control(try OrderResolver(bluetoothd.world).command(for: order)))
     }
 
     /// Handles the reply of an agent.
@@ -58,12 +59,12 @@ final class SimulatorEdge {
         handle(.agentAnswered(request, answer))
     }
 
-    var status: DBusValue { world.status }
+    var status: DBusValue { bluetoothd.world.status }
 
     /// Closes all sockets and drops all calls.
     func shutDown() {
         if let timer { loop.cancel(timer.timer) }
-        for socket in sockets.keys { close(socket) }
+        sockets.closeAll()
         calls.removeAll()
         bluez = nil
         truth?.flush()
@@ -92,7 +93,7 @@ final class SimulatorEdge {
     }
 
     private func handle(_ event: VirtualBlueZ.Event) {
-        execute(world.handle(event, at: now))
+        execute(bluetoothd.handle(event, at: now))
     }
 
     private func execute(_ effects: [Effect]) {
@@ -103,12 +104,12 @@ final class SimulatorEdge {
 
     /// Arms one timer for the state machine's next deadline.
     private func armTimer() {
-        guard let due = world.nextDeadline, due < timer?.due ?? .seconds(Int64.max) else { return }
+        guard let due = bluetoothd.nextDeadline, due < timer?.due ?? .seconds(Int64.max) else { return }
         if let timer { loop.cancel(timer.timer) }
         let handle = loop.schedule(after: due - now) { [weak self] in
             guard let self else { return }
             timer = nil
-            execute(world.advance(to: now))
+            execute(bluetoothd.advance(to: now))
         }
         timer = (due, handle)
     }
@@ -119,9 +120,9 @@ final class SimulatorEdge {
             answer(token) { call throws(DBusError) in try call.reply(value.map { [$0] } ?? []) }
         case .fail(let token, let error): answer(token) { call throws(DBusError) in try call.fail(error) }
         case .openSocket(let id, let token, let mtu, let isRead): openSocket(id, token, mtu, isRead: isRead)
-        case .closeSocket(let id): close(id)
+        case .closeSocket(let id): sockets.close(id)
         case .send(let id, var record):
-            record.isDelivered = sockets[id]?.send(record.payload) ?? false
+            record.isDelivered = sockets.send(record.payload, to: id)
             truth?.add(.notification(record))
         case .changed(let path, let interface, let properties, let invalidated):
             emit(
@@ -161,36 +162,10 @@ final class SimulatorEdge {
     }
 
     private func openSocket(_ id: SocketID, _ token: CallToken, _ mtu: UInt16, isRead: Bool) {
-        guard let (ours, theirs) = AcquiredSocket.pair() else {
+        let end = sockets.open(id, isRead: isRead) { [weak self] event in self?.handle(event) }
+        guard let end else {
             return answer(token) { call throws(DBusError) in try call.fail(.bluez("Failed", "no sockets left")) }
         }
-        sockets[id] = ours
-        try? loop.watch(ours.descriptor, for: isRead ? .readable : []) { [weak self] ready in
-            if ready.contains(.readable) { self?.receive(from: id) }
-            guard !ready.isDisjoint(with: [.hangUp, .error]) else { return }
-            self?.close(id)
-            self?.handle(.socketClosed(id))
-        }
-        answer(token) { call throws(DBusError) in try call.reply([.fileDescriptor(theirs), .uint16(mtu)]) }
-    }
-
-    /// Reads a client's packets.
-    ///
-    /// Like bluetoothd, stops reading after an empty packet.
-    private func receive(from id: SocketID) {
-        guard let socket = sockets[id] else { return }
-        while let packet = socket.receive() {
-            guard !packet.isEmpty else {
-                try? loop.rewatch(socket.descriptor, for: [])
-                return
-            }
-            handle(.packet(packet, id))
-        }
-    }
-
-    private func close(_ id: SocketID) {
-        guard let socket = sockets.removeValue(forKey: id) else { return }
-        loop.unwatch(socket.descriptor)
-        socket.close()
+        answer(token) { call throws(DBusError) in try call.reply([.fileDescriptor(end), .uint16(mtu)]) }
     }
 }

@@ -1,3 +1,4 @@
+import GattherdGATT
 import GattherdYAML
 
 /// The members of one mapping.
@@ -98,6 +99,36 @@ struct MappingFields {
             let nearest = known.map { ($0, distance(member.name, $0)) }.min { $0.1 < $1.1 }
             let hint = nearest.flatMap { $0.1 <= 2 ? "; did you mean '\($0.0)'?" : nil } ?? ""
             problems.add("unknown key '\(member.name)'\(hint)", at: member.key.position)
+        }
+    }
+}
+
+// MARK: - The types of values in scenarios
+
+extension MappingFields {
+    mutating func duration(_ key: String) -> Duration? {
+        value(key, ScenarioValue.durationWords, ScenarioValue.duration)
+    }
+
+    mutating func boolean(_ key: String) -> Bool? {
+        value(key, "true or false", ScenarioValue.boolean)
+    }
+
+    mutating func rate(_ key: String) -> Double? {
+        value(key, ScenarioValue.rateWords, ScenarioValue.rate)
+    }
+
+    mutating func octets(_ key: String) -> [UInt8]? {
+        value(key, ScenarioValue.octetsWords, ScenarioValue.octets)
+    }
+
+    mutating func address(_ key: String) -> BluetoothAddress? {
+        value(key, "a Bluetooth address; write for example C0:FF:EE:00:00:01") { BluetoothAddress($0) }
+    }
+
+    mutating func integer<Value: FixedWidthInteger>(_ key: String, in range: ClosedRange<Value>) -> Value? {
+        value(key, "a whole number from \(range.lowerBound) to \(range.upperBound)") { text in
+            ScenarioValue.integer(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 }

@@ -1,5 +1,22 @@
 import GattherdGATT
-import GattherdYAML
+public import GattherdYAML
+
+/// All problems of a scenario.
+public struct ScenarioError: Error, Hashable, Sendable, CustomStringConvertible {
+    public struct Problem: Hashable, Sendable, CustomStringConvertible {
+        public let file: String
+        public let position: YAMLPosition
+        public let text: String
+
+        /// The problem in the format of compilers: `file:line:column: error: text`.
+        public var description: String { "\(file):\(position): error: \(text)" }
+    }
+
+    /// The problems in the order of the text.
+    public let problems: [Problem]
+
+    public var description: String { problems.map(\.description).joined(separator: "\n") }
+}
 
 extension Scenario {
     /// Reads a scenario; `README.md` of this module describes the format.
@@ -20,9 +37,9 @@ extension Scenario {
     }
 }
 
-/// Parses scenarios from YAML and collects their problems.
-struct ScenarioReader {
-    let problems: ProblemList
+/// Parses a scenario: its timing, its adapters and the list of peripherals.
+private struct ScenarioReader {
+    private let problems: ProblemList
 
     init(_ problems: ProblemList) {
         self.problems = problems
@@ -33,8 +50,8 @@ struct ScenarioReader {
         var scenario = Scenario()
         if let node = fields.node("timing") { scenario.timing = timing(node) }
         if let nodes = fields.list("adapters") { scenario.adapters = adapters(nodes) }
-        let names = Set(scenario.adapters.map(\.name))
-        for node in fields.list("peripherals") ?? [] { scenario.peripherals += peripherals(node, adapters: names) }
+        let peripherals = PeripheralReader(problems, adapters: scenario.adapters)
+        for node in fields.list("peripherals") ?? [] { scenario.peripherals += peripherals.peripherals(node) }
         fields.finish()
         checkUniqueness(of: scenario.peripherals, fields.position)
         return scenario
@@ -110,30 +127,26 @@ struct ScenarioReader {
     }
 }
 
-extension MappingFields {
-    mutating func duration(_ key: String) -> Duration? {
-        value(key, ScenarioValue.durationWords, ScenarioValue.duration)
+/// Collects the problems of one scenario.
+///
+/// Confined to one thread.
+final class ProblemList {
+    private let file: String
+    private var problems: [ScenarioError.Problem] = []
+
+    init(file: String) {
+        self.file = file
     }
 
-    mutating func boolean(_ key: String) -> Bool? {
-        value(key, "true or false", ScenarioValue.boolean)
+    /// The folder of the file with a trailing slash; empty for the current folder.
+    var folder: String { file.lastIndex(of: "/").map { String(file[...$0]) } ?? "" }
+
+    func add(_ text: String, at position: YAMLPosition) {
+        problems.append(ScenarioError.Problem(file: file, position: position, text: text))
     }
 
-    mutating func rate(_ key: String) -> Double? {
-        value(key, ScenarioValue.rateWords, ScenarioValue.rate)
-    }
-
-    mutating func octets(_ key: String) -> [UInt8]? {
-        value(key, ScenarioValue.octetsWords, ScenarioValue.octets)
-    }
-
-    mutating func address(_ key: String) -> BluetoothAddress? {
-        value(key, "a Bluetooth address; write for example C0:FF:EE:00:00:01") { BluetoothAddress($0) }
-    }
-
-    mutating func integer<Value: FixedWidthInteger>(_ key: String, in range: ClosedRange<Value>) -> Value? {
-        value(key, "a whole number from \(range.lowerBound) to \(range.upperBound)") { text in
-            ScenarioValue.integer(text).flatMap { range.contains($0) ? $0 : nil }
-        }
+    /// The collected problems; `nil` if there are none.
+    var error: ScenarioError? {
+        problems.isEmpty ? nil : ScenarioError(problems: problems.sorted { $0.position < $1.position })
     }
 }

@@ -3,7 +3,7 @@ import GattherdGATT
 
 /// An ordered change of the simulation.
 ///
-/// Numbers are indices into the adapters and peripherals of ``VirtualBlueZ``.
+/// Numbers are indices into the adapters and peripherals of ``World``.
 enum ControlCommand: Hashable, Sendable {
     /// Ends the link from the peripheral's side.
     case drop(Int)
@@ -37,87 +37,33 @@ enum ControlCommand: Hashable, Sendable {
     case hang(adapter: Int, Bool)
 }
 
-extension VirtualBlueZ {
-    mutating func perform(_ command: ControlCommand) {
-        switch command {
-        case .drop(let index): drop(index)
-        case .keepLink(let index): peripherals[index].survivesCrash = true
-        case .vanish(let index): vanish(index)
-        case .appear(let index): appear(index)
-        case .silence(let index, let silence): peripherals[index].silence = silence
-        case .failDevice(let index, let method, let fault, let times):
-            peripherals[index].faults.add(fault, of: method, times: times)
-        case .failAdapter(let index, let method, let fault, let times):
-            adapters[index].faults.add(fault, of: method, times: times)
-        case .setPower(let index, let isOn): if adapters[index].isPresent { setPower(index, isOn) }
-        case .unplug(let index): unplug(index)
-        case .plug(let index): plug(index)
-        case .restartDaemon(let isGraceful, let downtime): stopDaemon(isGraceful: isGraceful, for: downtime)
-        case .notify(let index, let characteristic, let payload): notify(index, characteristic, payload)
-        case .setRate(let index, let rate): setRate(index, rate)
-        case .changeServices(let index, let hidden):
-            peripherals[index].changeServices(hiding: hidden)
-            indicateServiceChanged(index)
-        case .hideServices(let index, let hidden):
-            peripherals[index].hideServices(hidden)
-            indicateServiceChanged(index)
-        case .forget(let index): peripherals[index].bonds.removeAll()
-        case .slow(let index, let slowness): peripherals[index].slowness = slowness
-        case .refuse(let index, let times): peripherals[index].connectFailures = times
-        case .burst(let index, let count): burst(index, count)
-        case .advertise(let index, let isOn): advertise(index, isOn)
-        case .hang(let index, let isHung): setHung(index, isHung)
-        }
+/// The ordered failures of the next calls of methods.
+struct FaultList: Hashable, Sendable {
+    enum Fault: Hashable, Sendable {
+        case error(DBusError)
+        /// Never answers the call.
+        case noReply
     }
 
-    /// Puts a peripheral out of range.
-    ///
-    /// The link ends after the supervision timeout.
-    private mutating func vanish(_ index: Int) {
-        peripherals[index].isPresent = false
-        peripherals[index].airEpoch += 1
-        peripherals[index].rateEpoch += 1
-        guard let key = peripherals[index].link, let device = devices[key] else { return }
-        schedule(.loseContact(key, linkEpoch: device.linkEpoch), after: timing.supervisionTimeout)
+    private struct Order: Hashable, Sendable {
+        let method: String
+        let fault: Fault
+        var times: Int
     }
 
-    mutating func loseContact(_ key: DeviceKey) {
-        guard !peripherals[key.peripheral].isPresent, peripherals[key.peripheral].link == key else { return }
-        guard !adapters[key.adapter].isHung else { return peripherals[key.peripheral].endLink() }
-        linkDown(key, .timeout)
+    private var orders: [Order] = []
+
+    mutating func add(_ fault: Fault, of method: String, times: Int) {
+        guard times > 0 else { return }
+        orders.append(Order(method: method, fault: fault, times: times))
     }
 
-    /// Puts a peripheral back in range.
-    ///
-    /// A link that has not timed out continues.
-    private mutating func appear(_ index: Int) {
-        guard !peripherals[index].isPresent else { return }
-        peripherals[index].isPresent = true
-        if let key = peripherals[index].link {
-            if devices[key]?.isResolved == true { startNotifying(index) }
-        } else {
-            startAdvertising(index)
-        }
-    }
-
-    private mutating func advertise(_ index: Int, _ isOn: Bool) {
-        peripherals[index].isAdvertisingEnabled = isOn
-        startAdvertising(index)
-    }
-
-    private mutating func setRate(_ index: Int, _ rate: Double) {
-        for place in peripherals[index].characteristics.indices
-        where peripherals[index].characteristics[place].spec.source != .stored {
-            peripherals[index].characteristics[place].rate = rate
-        }
-        if let key = peripherals[index].link, devices[key]?.isResolved == true { startNotifying(index) }
-    }
-
-    /// Indicates Service Changed on the current link.
-    ///
-    /// Without a link, the next connection discovers the services.
-    private mutating func indicateServiceChanged(_ index: Int) {
-        guard let key = peripherals[index].link, let device = devices[key] else { return }
-        schedule(.rediscover(key, linkEpoch: device.linkEpoch), after: peripherals[index].spec.resolveLatency)
+    /// Removes and returns the next fault of a method, if one was ordered.
+    mutating func removeNext(_ method: String) -> Fault? {
+        guard let index = orders.firstIndex(where: { $0.method == method }) else { return nil }
+        orders[index].times -= 1
+        let fault = orders[index].fault
+        if orders[index].times == 0 { orders.remove(at: index) }
+        return fault
     }
 }

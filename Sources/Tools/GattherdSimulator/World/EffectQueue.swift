@@ -1,23 +1,31 @@
 import GattherdDBus
 
 /// The effects of the current event, in order.
-struct EffectQueue: Sendable {
+final class EffectQueue {
     private var effects: [Effect] = []
 
-    mutating func append(_ effect: Effect) {
+    func append(_ effect: Effect) {
         effects.append(effect)
     }
 
-    mutating func reply(_ call: CallToken, _ value: DBusValue? = nil) {
+    func reply(_ call: CallToken, _ value: DBusValue? = nil) {
         effects.append(.reply(call, value))
     }
 
-    mutating func fail(_ call: CallToken, _ error: DBusError) {
+    func fail(_ call: CallToken, _ error: DBusError) {
         effects.append(.fail(call, error))
     }
 
+    func reply(_ call: MethodCall, _ value: DBusValue? = nil) {
+        reply(call.token, value)
+    }
+
+    func fail(_ call: MethodCall, _ error: DBusError) {
+        fail(call.token, error)
+    }
+
     /// Appends a `PropertiesChanged` signal, unless there is nothing to signal.
-    mutating func changed(
+    func changed(
         _ path: String,
         _ interface: String,
         _ properties: [Property],
@@ -27,17 +35,17 @@ struct EffectQueue: Sendable {
         effects.append(.changed(path: path, interface: interface, properties, invalidated: invalidated))
     }
 
-    mutating func record(_ event: TruthEvent) {
+    func record(_ event: TruthEvent) {
         effects.append(.record(event))
     }
 
     /// Removes the effects that clients could observe: bluetoothd crashed before it sent them.
-    mutating func removeBusEffects() {
+    func removeBusEffects() {
         effects.removeAll { $0.isOnBus }
     }
 
     /// Removes and returns all effects.
-    mutating func dequeueAll() -> [Effect] {
+    func dequeueAll() -> [Effect] {
         defer { effects.removeAll() }
         return effects
     }

@@ -24,21 +24,21 @@ struct GATTRequest: Hashable, Sendable {
 }
 
 /// The pending GATT requests, by number.
-struct RequestTable: Sendable {
+final class RequestTable {
     private var requests: [UInt64: GATTRequest] = [:]
 
     var all: [GATTRequest] { Array(requests.values) }
 
-    mutating func insert(_ request: GATTRequest, _ id: UInt64) {
+    func insert(_ request: GATTRequest, _ id: UInt64) {
         requests[id] = request
     }
 
-    mutating func remove(_ id: UInt64) -> GATTRequest? {
+    func remove(_ id: UInt64) -> GATTRequest? {
         requests.removeValue(forKey: id)
     }
 
     /// Keeps a request until the link is encrypted.
-    mutating func hold(_ request: GATTRequest, _ id: UInt64) {
+    func hold(_ request: GATTRequest, _ id: UInt64) {
         requests[id] = request
         requests[id]?.isHeld = true
     }
@@ -49,16 +49,16 @@ struct RequestTable: Sendable {
     }
 
     /// Removes and returns a device's requests, oldest first.
-    mutating func removeAll(of key: DeviceKey) -> [GATTRequest] {
+    func removeAll(of key: DeviceKey) -> [GATTRequest] {
         removeAll { $0.key == key }
     }
 
     /// Removes and returns a client's requests, oldest first.
-    mutating func removeAll(from client: String) -> [GATTRequest] {
+    func removeAll(from client: String) -> [GATTRequest] {
         removeAll { $0.call.sender == client }
     }
 
-    private mutating func removeAll(where isRemoved: (GATTRequest) -> Bool) -> [GATTRequest] {
+    private func removeAll(where isRemoved: (GATTRequest) -> Bool) -> [GATTRequest] {
         let removed = requests.filter { isRemoved($0.value) }.sorted { $0.key < $1.key }
         for (id, _) in removed { requests[id] = nil }
         return removed.map(\.value)

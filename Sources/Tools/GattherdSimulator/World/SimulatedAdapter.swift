@@ -2,12 +2,6 @@ import GattherdDBus
 
 /// A local controller and its state in bluetoothd.
 struct SimulatedAdapter: Sendable {
-    /// The state that is kept of a connected, trusted or paired device over a restart.
-    struct Memory: Hashable, Sendable {
-        let isTrusted: Bool
-        let isBonded: Bool
-    }
-
     let spec: AdapterSpec
     let path: String
     /// False while the adapter is unplugged.
@@ -17,22 +11,8 @@ struct SimulatedAdapter: Sendable {
     /// True if pairings make bonds.
     var isPairable = false
     var discovery = DiscoverySessions()
-    /// The number of scans that were started.
-    ///
-    /// Timers of earlier scans are ignored.
-    var scanEpoch = 0
-    /// The earliest time of the next link: an adapter makes one link at a time.
-    var isFreeAt = Duration.zero
-    /// The remembered devices by peripheral, while bluetoothd or the adapter is absent.
-    var remembered: [Int: Memory] = [:]
-    /// The layout version in bluetoothd's attribute cache, by peripheral.
-    ///
-    /// Removed devices stay in it.
-    var cache: [Int: Int] = [:]
     /// True while the controller answers nothing.
     var isHung = false
-    /// The link ends that the controller did not report while it hung.
-    var unreportedLinkEnds: [(DeviceKey, TruthEvent.DisconnectReason)] = []
     var faults = FaultList()
 
     private static let defaultAlias = "gattherd-sim"

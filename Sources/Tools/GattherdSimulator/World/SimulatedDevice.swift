@@ -22,6 +22,12 @@ struct SimulatedDevice: Sendable {
         var removesDevice: Bool
     }
 
+    /// The state that is kept of a connected, trusted or paired device over a restart.
+    struct Memory: Hashable, Sendable {
+        let isTrusted: Bool
+        let isBonded: Bool
+    }
+
     let key: DeviceKey
     let path: String
     /// The time of the last advertisement or of the end of the last link.
@@ -128,8 +134,10 @@ struct SimulatedDevice: Sendable {
         return (makesBond ? [Property("Bonded", .boolean(true))] : []) + [Property("Paired", .boolean(true))]
     }
 
+    var memory: Memory { Memory(isTrusted: isTrusted, isBonded: isBonded) }
+
     /// Restores what an adapter remembers over a restart.
-    mutating func restore(_ memory: SimulatedAdapter.Memory) {
+    mutating func restore(_ memory: Memory) {
         isTrusted = memory.isTrusted
         isPaired = memory.isBonded
         isBonded = memory.isBonded

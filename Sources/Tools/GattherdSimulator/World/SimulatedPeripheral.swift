@@ -31,8 +31,6 @@ struct SimulatedPeripheral: Sendable {
     var bonds: Set<Int> = []
     /// The device and adapter of the current link.
     var link: DeviceKey?
-    /// The notifications that the host has not delivered yet; empty without `lost_tail`.
-    var buffer = HostBuffer()
     /// The ordered minimum latency of each response.
     var slowness = Duration.zero
     /// False while advertising is switched off by order.
@@ -41,14 +39,6 @@ struct SimulatedPeripheral: Sendable {
     var abandonedBy: Int?
     /// True if the kernel keeps the link over the next crash of bluetoothd.
     var survivesCrash = false
-    /// The number of restarts of the notification timers.
-    ///
-    /// Timers of earlier epochs are ignored.
-    var rateEpoch = 0
-    /// The number of advertising starts.
-    ///
-    /// Timers of earlier epochs are ignored.
-    var airEpoch = 0
 
     private static let lowestHandle: UInt16 = 0x000A
     private var firstHandle = Self.lowestHandle
@@ -97,6 +87,12 @@ struct SimulatedPeripheral: Sendable {
         where hidden.contains(spec.services[characteristics[index].service].uuid) {
             characteristics[index].isSubscribed = false
         }
+    }
+
+    /// Ends the link, and with it all subscriptions.
+    mutating func endLink() {
+        link = nil
+        for index in characteristics.indices { characteristics[index].isSubscribed = false }
     }
 
     /// Returns the value of a characteristic, or an ATT error.

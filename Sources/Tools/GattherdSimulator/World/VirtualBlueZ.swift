@@ -1,11 +1,8 @@
-import GattherdDBus
-import GattherdGATT
-
-/// A simulated bluetoothd with its adapters and the peripherals in range: a pure state machine.
+/// A simulated bluetoothd with its adapters and the peripherals in range: a state machine without I/O.
 ///
 /// Takes events with their time and returns effects. Never reads a clock. Behaves like BlueZ 5.66 as observed. Times
-/// are relative to the start.
-struct VirtualBlueZ: Sendable {
+/// are relative to the start. Confined to one thread.
+final class VirtualBlueZ {
     enum Event: Hashable, Sendable {
         case call(MethodCall)
         /// A client's bus connection ended.
@@ -19,143 +16,142 @@ struct VirtualBlueZ: Sendable {
         case control(ControlCommand)
     }
 
-    /// A timed action.
-    ///
-    /// Epochs and numbers identify actions that have become stale.
-    enum Timer: Hashable, Sendable {
-        case advertise(DeviceKey, scanEpoch: Int, airEpoch: Int)
-        case expire(DeviceKey)
-        case linkUp(DeviceKey, attempt: UInt64)
-        case giveUp(DeviceKey, attempt: UInt64)
-        case resolve(DeviceKey, linkEpoch: UInt64)
-        case linkDown(DeviceKey, linkEpoch: UInt64, TruthEvent.DisconnectReason)
-        case loseContact(DeviceKey, linkEpoch: UInt64)
-        case rediscover(DeviceKey, linkEpoch: UInt64)
-        case finish(UInt64)
-        case timeOut(UInt64)
-        case notify(peripheral: Int, characteristic: Int, rateEpoch: Int)
-        case finishPairing(DeviceKey, pairing: UInt64)
-        case failPairing(DeviceKey, pairing: UInt64)
-        case abandonPairing(DeviceKey, pairing: UInt64)
-        case deliver(DeviceKey, through: UInt64)
-        case failDiscovery(MethodCall)
-        /// Removes a device after a failed pairing or attempt.
-        case remove(DeviceKey, linkEpoch: UInt64)
-        /// The kernel ends a link that outlived bluetoothd.
-        case abandon(peripheral: Int)
-        /// bluetoothd retries a connection on its own.
-        case connectAgain(DeviceKey)
-        case startDaemon
-        case serve
-    }
+    /// The time that bluetoothd is absent after a client has crashed it.
+    private static let crashDowntime = Duration.seconds(2)
 
-    /// The time from an unanswered request to the end of the link.
-    static let unansweredDisconnectDelay = Duration.seconds(2)
-
-    let timing: Timing
-    var adapters: [SimulatedAdapter]
-    var peripherals: [SimulatedPeripheral]
-    var devices: [DeviceKey: SimulatedDevice] = [:]
-    var objects = ExportedObjects()
-    var requests = RequestTable()
-    var agents = AgentList()
-    var orphans = OrphanedSockets()
-    var daemon = DaemonState()
-    var effects = EffectQueue()
-    private(set) var now = Duration.zero
-    private var timers = TimerHeap<Timer>()
-    private var lastID: UInt64 = 0
+    let world: World
+    let components: BlueZComponents
+    private let calls: CallRouter
+    private let commands: CommandPerformer
 
     init(_ scenario: Scenario) {
-        timing = scenario.timing
-        adapters = scenario.adapters.map(SimulatedAdapter.init)
-        peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
-        exportAll()
-        _ = effects.dequeueAll()
+        world = World(scenario)
+        components = BlueZComponents(world)
+        calls = CallRouter(world, components)
+        commands = CommandPerformer(world, components)
+        components.daemon.exportAll()
+        _ = world.effects.dequeueAll()
     }
 
     /// The time of the next call of ``advance(to:)``.
-    var nextDeadline: Duration? { timers.next }
+    var nextDeadline: Duration? { world.clock.nextDeadline }
 
     /// Applies one event and returns its effects in order.
-    mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
+    func handle(_ event: Event, at now: Duration) -> [Effect] {
         runTimers(until: now)
         switch event {
-        case .call(let call): answer(call)
+        case .call(let call): calls.answer(call)
         case .clientLeft(let client): removeClient(client)
-        case .socketClosed(let socket): socketClosed(socket)
-        case .packet(let packet, let socket): receive(packet, from: socket)
-        case .agentAnswered(let request, let answer): receive(answer, to: request)
-        case .control(let command): perform(command)
+        case .socketClosed(let socket): if components.sockets.closed(socket) { crash() }
+        case .packet(let packet, let socket): components.gatt.receive(packet, from: socket)
+        case .agentAnswered(let request, let answer): components.pairing.receive(answer, to: request)
+        case .control(let command): commands.perform(command)
         }
-        return effects.dequeueAll()
+        return world.effects.dequeueAll()
     }
 
     /// Runs the timers that are due and returns their effects.
-    mutating func advance(to now: Duration) -> [Effect] {
+    func advance(to now: Duration) -> [Effect] {
         runTimers(until: now)
-        return effects.dequeueAll()
+        return world.effects.dequeueAll()
     }
 
-    private mutating func runTimers(until end: Duration) {
-        while let (timer, due) = timers.removeDue(end) {
-            now = max(now, due)
-            run(timer, due: due, end: end)
-        }
-        now = max(now, end)
+    /// Removes the state of a client that left the bus.
+    private func removeClient(_ client: String) {
+        components.pairing.removeClient(client)
+        components.sockets.recordOrphans(of: client)
+        components.daemon.removeClient(client)
+        components.discovery.removeClient(client)
+        components.gatt.removeClient(client)
+        for key in world.devices.keys { components.sessions.removeClient(client, key) }
     }
 
-    private mutating func run(_ timer: Timer, due: Duration, end: Duration) {
+    private func crash() {
+        world.effects.record(.crashed)
+        components.daemon.stop(isGraceful: false, for: Self.crashDowntime)
+    }
+}
+
+// MARK: - Timers
+
+extension VirtualBlueZ {
+    private func runTimers(until end: Duration) {
+        while let (timer, due) = world.clock.advanceToTimer(until: end) { run(timer, lag: end - due) }
+        world.clock.advance(to: end)
+    }
+
+    private func run(_ timer: SimulationTimer, lag: Duration) {
         switch timer {
-        case .advertise(let key, let scanEpoch, let airEpoch): advertise(key, scanEpoch, airEpoch)
-        case .expire(let key): expire(key)
-        case .linkUp(let key, let attempt): linkUp(key, attempt: attempt)
-        case .giveUp(let key, let attempt): giveUp(key, attempt: attempt)
-        case .resolve(let key, let epoch): if isCurrent(key, epoch) { resolve(key) }
-        case .linkDown(let key, let epoch, let reason): if isCurrent(key, epoch) { linkDown(key, reason) }
-        case .loseContact(let key, let epoch): if isCurrent(key, epoch) { loseContact(key) }
-        case .rediscover(let key, let epoch): if isCurrent(key, epoch) { rediscover(key) }
-        case .finish(let id): finish(id)
-        case .timeOut(let id): timeOut(id)
+        case .advertise(let key, let scanEpoch, let airEpoch): components.discovery.advertise(key, scanEpoch, airEpoch)
+        case .expire(let key): components.registry.expire(key)
+        case .linkUp(let key, let attempt): components.links.linkUp(key, attempt: attempt)
+        case .giveUp(let key, let attempt): components.attempts.giveUp(key, attempt: attempt)
+        case .resolve(let key, let epoch): if world.isCurrent(key, epoch) { components.services.resolve(key) }
+        case .linkDown(let key, let epoch, let reason):
+            if world.isCurrent(key, epoch) { components.links.end(key, reason) }
+        case .loseContact(let key, let epoch): if world.isCurrent(key, epoch) { components.links.loseContact(key) }
+        case .rediscover(let key, let epoch): if world.isCurrent(key, epoch) { components.services.rediscover(key) }
+        case .finish(let id): components.gatt.finish(id)
+        case .timeOut(let id): components.gatt.timeOut(id)
         case .notify(let peripheral, let characteristic, let epoch):
-            produce(peripheral, characteristic, epoch: epoch, lag: end - due)
-        case .finishPairing(let key, let id): finishPairing(key, pairing: id)
-        case .failPairing(let key, let id): failPairing(key, pairing: id)
-        case .abandonPairing(let key, let id): abandonPairing(key, pairing: id)
-        case .deliver(let key, let last): deliverBuffered(key, through: last)
-        case .failDiscovery(let call): fail(call, .inProgress)
-        case .remove(let key, let epoch): removeFailed(key, linkEpoch: epoch)
-        case .abandon(let index): abandonLink(index)
-        case .connectAgain(let key): connectAgain(key)
-        case .startDaemon: startDaemon()
+            components.notifications.produce(peripheral, characteristic, epoch: epoch, lag: lag)
+        case .finishPairing(let key, let id):
+            for request in components.pairing.finish(key, pairing: id) { components.gatt.finish(request) }
+        case .failPairing(let key, let id):
+            if components.pairing.fail(key, pairing: id) { components.links.end(key, .authentication) }
+        case .abandonPairing(let key, let id):
+            if components.pairing.isCurrent(key, id) { components.links.end(key, .authentication) }
+        case .deliver(let key, let last): components.notifications.deliverBuffered(key, through: last)
+        case .failDiscovery(let call): world.effects.fail(call, .inProgress)
+        case .remove(let key, let epoch): components.links.removeFailed(key, linkEpoch: epoch)
+        case .abandon(let index): components.daemon.endAbandonedLink(index)
+        case .connectAgain(let key): components.links.connectAgain(key)
+        case .startDaemon: components.daemon.start()
         case .serve: serve()
         }
     }
 
-    /// True if a device still has the link of this epoch.
-    private func isCurrent(_ key: DeviceKey, _ epoch: UInt64) -> Bool {
-        devices[key].map { $0.isConnected && $0.linkEpoch == epoch } ?? false
+    /// Ends the start of bluetoothd: answers the queued calls, and powers the adapters.
+    private func serve() {
+        for call in components.daemon.serve() { calls.answer(call) }
+        components.adapters.powerAll()
     }
+}
 
-    mutating func schedule(_ timer: Timer, after delay: Duration) {
-        timers.insert(timer, at: now + delay)
-    }
+/// The components of a simulated bluetoothd.
+///
+/// Each knows only those above it, so that none needs the whole.
+struct BlueZComponents {
+    let objects: ObjectPublisher
+    let registry: DeviceRegistry
+    let discovery: DiscoveryControl
+    let notifications: NotificationSender
+    let sessions: NotifySessions
+    let sockets: SocketAcquisitions
+    let agents: AgentRegistry
+    let requests = RequestTable()
+    let pairing: PairingControl
+    let gatt: GATTClient
+    let services: ServiceDiscovery
+    let attempts: ConnectionAttempts
+    let links: LinkControl
+    let adapters: AdapterControl
+    let daemon: DaemonControl
 
-    mutating func schedule(_ timer: Timer, at due: Duration) {
-        timers.insert(timer, at: due)
-    }
-
-    /// Returns a new number.
-    mutating func makeID() -> UInt64 {
-        lastID += 1
-        return lastID
-    }
-
-    mutating func reply(_ call: MethodCall, _ value: DBusValue? = nil) {
-        effects.reply(call.token, value)
-    }
-
-    mutating func fail(_ call: MethodCall, _ error: DBusError) {
-        effects.fail(call.token, error)
+    init(_ world: World) {
+        objects = ObjectPublisher(world)
+        registry = DeviceRegistry(world, objects)
+        discovery = DiscoveryControl(world, registry)
+        notifications = NotificationSender(world)
+        sessions = NotifySessions(world)
+        sockets = SocketAcquisitions(world)
+        agents = AgentRegistry(world)
+        pairing = PairingControl(world, agents, requests, registry)
+        gatt = GATTClient(world, requests, sessions, sockets, notifications, pairing)
+        services = ServiceDiscovery(world, objects, sessions, sockets, notifications, pairing)
+        attempts = ConnectionAttempts(world, registry, discovery, pairing)
+        links = LinkControl(world, registry, notifications, sockets, pairing, gatt, services, attempts)
+        adapters = AdapterControl(world, objects, registry, discovery, attempts, links)
+        daemon = DaemonControl(world, objects, agents, attempts, links, adapters)
     }
 }

@@ -1,16 +1,28 @@
 import GattherdGATT
 import GattherdYAML
 
-extension ScenarioReader {
-    /// Parses one entry of `peripherals`, which makes several peripherals with `count`.
-    func peripherals(_ node: YAMLNode, adapters: Set<String>) -> [PeripheralSpec] {
+/// Parses the entries of `peripherals`.
+struct PeripheralReader {
+    private let problems: ProblemList
+    private let services: ServiceReader
+    /// The names of the scenario's adapters.
+    private let adapters: Set<String>
+
+    init(_ problems: ProblemList, adapters: [AdapterSpec]) {
+        self.problems = problems
+        self.adapters = Set(adapters.map(\.name))
+        services = ServiceReader(problems)
+    }
+
+    /// Parses one entry, which makes several peripherals with `count`.
+    func peripherals(_ node: YAMLNode) -> [PeripheralSpec] {
         var fields = MappingFields(node, "a peripheral", problems)
         let name = fields.value("name", ScenarioValue.nameWords, ScenarioValue.name)
         let address = fields.address("address")
         let count = fields.integer("count", in: 1...1000)
         var spec = PeripheralSpec(name: name ?? "", address: address ?? BluetoothAddress(value: 0))
-        readKind(&fields, &spec)
-        readManners(&fields, &spec)
+        services.readKind(&fields, &spec)
+        readBehaviour(&fields, &spec)
         if let node = fields.node("advertise") { readAdvertising(node, &spec) }
         spec.adapters =
             fields.list("adapters", "an adapter of this scenario") { adapters.contains($0) ? $0 : nil } ?? []
@@ -25,7 +37,7 @@ extension ScenarioReader {
         problems.add("a peripheral needs '\(key)'", at: fields.position)
     }
 
-    private func readManners(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
+    private func readBehaviour(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         spec.addressType =
             fields.value("address_type", "public or random") {
                 ["public", "random"].contains($0) ? $0 : nil

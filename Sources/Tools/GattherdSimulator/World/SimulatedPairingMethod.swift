@@ -1,12 +1,24 @@
-/// A pairing in progress.
-struct SimulatedPairing: Hashable, Sendable {
-    let id: UInt64
-    /// The `Pair` call to answer at the end, if there is one.
-    let call: CallToken?
-    /// The client that called `Pair`; `nil` if a request needed encryption.
-    let client: String?
-    /// The agent's pending request.
-    var request: AgentRequest?
+/// The input and output capability of an agent.
+///
+/// Bluetooth Core Specification, Vol 3, Part H, "IO Capabilities".
+enum AgentCapability: String, Hashable, Sendable {
+    case displayOnly = "DisplayOnly"
+    case displayYesNo = "DisplayYesNo"
+    case keyboardOnly = "KeyboardOnly"
+    case noInputNoOutput = "NoInputNoOutput"
+    case keyboardDisplay = "KeyboardDisplay"
+
+    /// Parses the capability of `RegisterAgent`.
+    ///
+    /// The empty string means keyboard and display.
+    init?(word: String) {
+        self.init(rawValue: word.isEmpty ? Self.keyboardDisplay.rawValue : word)
+    }
+
+    var hasKeyboard: Bool { self == .keyboardOnly || self == .keyboardDisplay }
+    var hasDisplay: Bool { self != .keyboardOnly && self != .noInputNoOutput }
+    /// True if a person can see a number and confirm it.
+    var canConfirm: Bool { self == .displayYesNo || self == .keyboardDisplay }
 }
 
 /// The key generation method of a pairing.

@@ -1,44 +1,47 @@
 import GattherdDBus
 import GattherdGATT
 
-// The objects on the bus and their interfaces.
-extension VirtualBlueZ {
-    /// Exports the root objects and the present adapters.
-    mutating func exportAll() {
+/// The objects on the bus: exports and removes them, and renders their interfaces.
+final class ObjectPublisher {
+    private let world: World
+    private var objects = ExportedObjects()
+
+    init(_ world: World) {
+        self.world = world
+    }
+
+    /// The object at a path.
+    subscript(path: String) -> Node? { objects[path] }
+
+    /// All objects, ordered by path.
+    var all: [(path: String, node: Node)] { objects.sorted }
+
+    /// Exports the objects that exist while bluetoothd runs.
+    func exportRoots() {
         objects.addRoots()
-        for index in adapters.indices where adapters[index].isPresent { exportAdapter(index) }
     }
 
-    /// Exports an adapter and the devices that it remembers.
-    mutating func exportAdapter(_ index: Int) {
-        export(.adapter(index), adapters[index].path)
-        for (peripheral, memory) in adapters[index].remembered {
-            let key = DeviceKey(adapter: index, peripheral: peripheral)
-            makeDevice(key)
-            devices[key]?.restore(memory)
-            // After a crash the kernel still has the link, but nothing is transferred over it.
-            if peripherals[peripheral].abandonedBy == index {
-                let epoch = makeID()
-                devices[key]?.adoptLink(epoch: epoch)
-            }
-            export(.device(key), devicePath(key))
-        }
-        adapters[index].remembered.removeAll()
+    func exportAdapter(_ index: Int) {
+        export(.adapter(index), world.adapters[index].path)
     }
 
-    mutating func export(_ node: Node, _ path: String) {
-        guard objects.insert(node, at: path) else { return }
-        effects.append(.added(path: path, interfaces(of: node)))
+    func unexportAdapter(_ index: Int) {
+        unexport(world.adapters[index].path)
     }
 
-    mutating func unexport(_ path: String) {
-        guard let node = objects.remove(path) else { return }
-        effects.append(.removed(path: path, interfaces(of: node).map(\.name)))
+    func exportDevice(_ key: DeviceKey) {
+        export(.device(key), world.path(of: key))
+    }
+
+    /// Removes a device's object and its GATT objects from the bus.
+    func unexportDevice(_ key: DeviceKey) {
+        if let gatt = world.devices[key]?.gatt { unexport(gatt) }
+        unexport(world.path(of: key))
     }
 
     /// Exports the GATT objects of a device, parents first.
-    mutating func exportGATT(_ key: DeviceKey) {
-        guard let gatt = devices[key]?.gatt else { return }
+    func exportGATT(_ key: DeviceKey) {
+        guard let gatt = world.devices[key]?.gatt else { return }
         for service in gatt.services {
             export(.service(key, service.index), service.path)
             for (index, characteristic) in gatt.characteristics(of: service) {
@@ -50,15 +53,8 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Removes the GATT objects of a device.
-    mutating func unexportGATT(_ key: DeviceKey) {
-        guard let gatt = devices[key]?.gatt else { return }
-        unexport(gatt)
-        devices[key]?.gatt = nil
-    }
-
     /// Removes GATT objects from the bus, service by service and children first.
-    mutating func unexport(_ gatt: GATTObjects, except kept: Set<String> = []) {
+    func unexport(_ gatt: GATTObjects, except kept: Set<String> = []) {
         for service in gatt.services {
             for (_, characteristic) in gatt.characteristics(of: service) where !kept.contains(characteristic.path) {
                 for descriptor in characteristic.descriptors { unexport(descriptor.path) }
@@ -68,16 +64,38 @@ extension VirtualBlueZ {
         }
     }
 
-    func devicePath(_ key: DeviceKey) -> String {
-        let address = peripherals[key.peripheral].spec.address.description
-        return adapters[key.adapter].path + "/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
+    /// Removes all objects without signals.
+    func removeAll() {
+        objects.removeAll()
     }
 
+    private func export(_ node: Node, _ path: String) {
+        guard objects.insert(node, at: path) else { return }
+        world.effects.append(.added(path: path, interfaces(of: node)))
+    }
+
+    private func unexport(_ path: String) {
+        guard let node = objects.remove(path) else { return }
+        world.effects.append(.removed(path: path, interfaces(of: node).map(\.name)))
+    }
+}
+
+// MARK: - Interfaces
+
+extension ObjectPublisher {
     /// The reply to `GetManagedObjects`.
     var managedObjects: DBusValue {
         let entries = objects.sorted.filter { $0.node != .root }
             .map { DBusEntry(.objectPath($0.path), .interfaces(interfaces(of: $0.node))) }
         return .dictionary(key: "o", value: "a{sa{sv}}", entries)
+    }
+
+    /// The reply to `Introspect`; `nil` for a path without object and children.
+    func introspection(of path: String) -> String? {
+        guard let children = objects.children(of: path) else { return nil }
+        let interfaces = objects[path].map { self.interfaces(of: $0) } ?? []
+        return "<node>" + interfaces.map(\.introspection).joined()
+            + children.map { "<node name=\"\($0)\"/>" }.joined() + "</node>"
     }
 
     /// The interfaces of an object, including those of the bus, which GDBus lists too.
@@ -86,7 +104,7 @@ extension VirtualBlueZ {
         switch node {
         case .root: return [Interface(InterfaceName.introspectable), Interface(InterfaceName.objectManager)]
         case .bluez: return [Interface(InterfaceName.introspectable), Interface(InterfaceName.agentManager)]
-        case .adapter(let index): return common + [Interface(InterfaceName.adapter, adapters[index].properties)]
+        case .adapter(let index): return common + [Interface(InterfaceName.adapter, world.adapters[index].properties)]
         case .device(let key): return common + deviceInterfaces(key)
         case .service(let key, let index):
             return common + [Interface(InterfaceName.service, properties(ofService: index, key))]
@@ -100,52 +118,39 @@ extension VirtualBlueZ {
 
     private func deviceInterfaces(_ key: DeviceKey) -> [Interface] {
         let device = Interface(InterfaceName.device, properties(ofDevice: key))
-        guard let battery = devices[key]?.battery else { return [device] }
+        guard let battery = world.devices[key]?.battery else { return [device] }
         return [device, Interface(InterfaceName.battery, [Property("Percentage", .byte(battery))])]
     }
 
-    func properties(ofDevice key: DeviceKey) -> [Property] {
-        let (peripheral, adapter) = (peripherals[key.peripheral].spec, adapters[key.adapter].path)
-        return devices[key]?.properties(of: peripheral, adapterPath: adapter, at: now) ?? []
-    }
-
-    /// The services that were advertised or discovered.
-    func uuids(of device: SimulatedDevice) -> DBusValue {
-        device.uuids(of: peripherals[device.key.peripheral].spec)
+    private func properties(ofDevice key: DeviceKey) -> [Property] {
+        let (peripheral, adapter) = (world.peripherals[key.peripheral].spec, world.adapters[key.adapter].path)
+        return world.devices[key]?.properties(of: peripheral, adapterPath: adapter, at: world.clock.now) ?? []
     }
 
     private func properties(ofService index: Int, _ key: DeviceKey) -> [Property] {
         [
-            Property("UUID", .string(peripherals[key.peripheral].spec.services[index].uuid.canonical)),
-            Property("Device", .objectPath(devicePath(key))),
+            Property("UUID", .string(world.peripherals[key.peripheral].spec.services[index].uuid.canonical)),
+            Property("Device", .objectPath(world.path(of: key))),
             Property("Primary", .boolean(true)),
             Property("Includes", .array(element: "o", [])),
         ]
     }
 
     private func properties(ofCharacteristic index: Int, _ key: DeviceKey) -> [Property] {
-        guard let device = devices[key], let object = device.gatt?.characteristics[index] else { return [] }
-        let peripheral = peripherals[key.peripheral]
+        guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return [] }
+        let peripheral = world.peripherals[key.peripheral]
         let mtu = device.isConnected ? [Property("MTU", .uint16(peripheral.spec.mtu))] : []
         return object.properties(peripheral.characteristics[index].spec) + mtu
     }
 
     private func properties(ofDescriptor index: Int, _ characteristic: Int, _ key: DeviceKey) -> [Property] {
-        guard let object = devices[key]?.gatt?.characteristics[characteristic] else { return [] }
-        let spec = peripherals[key.peripheral].characteristics[characteristic].spec.allDescriptors[index]
+        guard let object = world.devices[key]?.gatt?.characteristics[characteristic] else { return [] }
+        let spec = world.peripherals[key.peripheral].characteristics[characteristic].spec.allDescriptors[index]
         return [
             Property("UUID", .string(spec.uuid.canonical)),
             Property("Characteristic", .objectPath(object.path)),
             Property("Value", .bytes(object.descriptors[index].value ?? [])),
         ]
-    }
-
-    /// The reply to `Introspect`; `nil` for a path without object and children.
-    func introspection(of path: String) -> String? {
-        guard let children = objects.children(of: path) else { return nil }
-        let interfaces = objects[path].map { self.interfaces(of: $0) } ?? []
-        return "<node>" + interfaces.map(\.introspection).joined()
-            + children.map { "<node name=\"\($0)\"/>" }.joined() + "</node>"
     }
 }
 

@@ -3,11 +3,18 @@ import GattherdGATT
 import GattherdYAML
 import Glibc
 
-extension ScenarioReader {
+/// Makes a peripheral of a capture.
+struct ReplayReader {
+    private let problems: ProblemList
+
+    init(_ problems: ProblemList) {
+        self.problems = problems
+    }
+
     /// Gives the peripheral the services, values and pauses of a capture.
     ///
     /// The path is relative to the scenario's folder.
-    func readReplay(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
+    func read(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         guard let node = fields.node("replay") else {
             return problems.add("'replay' is missing: the file of a capture", at: fields.position)
         }

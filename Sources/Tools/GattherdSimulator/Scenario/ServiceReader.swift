@@ -15,7 +15,14 @@ enum PeripheralKind: String, CaseIterable {
     case beacon
 }
 
-extension ScenarioReader {
+/// Parses the services of a peripheral: those of its kind, or its own.
+struct ServiceReader {
+    private let problems: ProblemList
+
+    init(_ problems: ProblemList) {
+        self.problems = problems
+    }
+
     /// Parses the kind and its services.
     ///
     /// The first service is advertised.
@@ -36,7 +43,7 @@ extension ScenarioReader {
         case .replay, nil: break
         }
         spec.advertising.services = spec.services.prefix(1).map(\.uuid)
-        if kind == .replay { readReplay(&fields, &spec) }
+        if kind == .replay { ReplayReader(problems).read(&fields, &spec) }
         if kind != .battery, let level = fields.integer("battery", in: 0...UInt8(100)) {
             spec.services.append(.battery(level))
         }

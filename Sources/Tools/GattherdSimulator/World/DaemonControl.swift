@@ -1,0 +1,118 @@
+/// The process of bluetoothd: its end, its start and its crashes.
+final class DaemonControl {
+    private enum Phase: Hashable {
+        case running, stopped
+        /// The bus name is taken and calls are not answered yet.
+        case starting
+    }
+
+    /// The time that the kernel keeps links after a crash, until it notices that they are unused.
+    private static let abandonedLinkDuration = Duration.milliseconds(2250)
+    /// The time from taking the bus name to reading the adapters.
+    private static let startDuration = Duration.milliseconds(50)
+
+    private let world: World
+    private let objects: ObjectPublisher
+    private let agents: AgentRegistry
+    private let attempts: ConnectionAttempts
+    private let links: LinkControl
+    private let adapters: AdapterControl
+    private var phase = Phase.running
+    /// The calls that arrived during the start.
+    private var queuedCalls: [MethodCall] = []
+
+    init(
+        _ world: World,
+        _ objects: ObjectPublisher,
+        _ agents: AgentRegistry,
+        _ attempts: ConnectionAttempts,
+        _ links: LinkControl,
+        _ adapters: AdapterControl
+    ) {
+        self.world = world
+        self.objects = objects
+        self.agents = agents
+        self.attempts = attempts
+        self.links = links
+        self.adapters = adapters
+    }
+
+    var isRunning: Bool { phase == .running }
+
+    /// Queues a call that arrives during the start.
+    ///
+    /// Returns false if it can be answered now.
+    func queue(_ call: MethodCall) -> Bool {
+        guard phase == .starting else { return false }
+        queuedCalls.append(call)
+        return true
+    }
+
+    func removeClient(_ client: String) {
+        queuedCalls.removeAll { $0.sender == client }
+    }
+
+    /// Ends bluetoothd: gracefully, with signals for all removed objects, or as a crash.
+    func stop(isGraceful: Bool, for downtime: Duration) {
+        guard isRunning else { return }
+        phase = .stopped
+        queuedCalls.removeAll()
+        for index in world.adapters.indices where world.adapters[index].isPresent {
+            if !isGraceful { abandonLinks(ofAdapter: index) }
+            adapters.stop(index)
+        }
+        agents.release()
+        if !isGraceful { world.effects.removeBusEffects() }
+        for index in world.adapters.indices { world.adapters[index].isPowered = !isGraceful }
+        objects.removeAll()
+        agents.removeAll()
+        world.effects.append(.stopDaemon)
+        world.clock.schedule(.startDaemon, after: downtime)
+    }
+
+    private func abandonLinks(ofAdapter index: Int) {
+        for peripheral in world.peripherals.indices where world.peripherals[peripheral].link?.adapter == index {
+            world.peripherals[peripheral].abandonedBy = index
+            world.clock.schedule(.abandon(peripheral: peripheral), after: Self.abandonedLinkDuration)
+        }
+    }
+
+    /// Ends a link that the kernel has kept after a crash, unless it is ordered to survive for the next bluetoothd.
+    func endAbandonedLink(_ peripheral: Int) {
+        guard let adapter = world.peripherals[peripheral].abandonedBy.take() else { return }
+        let key = DeviceKey(adapter: adapter, peripheral: peripheral)
+        let isConnected = world.devices[key]?.isConnected == true
+        if world.peripherals[peripheral].survivesCrash, isConnected {
+            world.peripherals[peripheral].survivesCrash = false
+            world.peripherals[peripheral].link = key
+            return
+        }
+        world.effects.record(.disconnected(world.peripherals[peripheral].spec.address, .daemon))
+        if isConnected { links.end(key, .daemon) } else { attempts.startAdvertising(peripheral) }
+    }
+
+    /// Starts bluetoothd, which takes its name at once.
+    ///
+    /// Calls wait until it has read its adapters.
+    func start() {
+        phase = .starting
+        world.effects.append(.startDaemon)
+        world.clock.schedule(.serve, after: Self.startDuration)
+    }
+
+    /// Exports adapters and devices.
+    ///
+    /// Returns the calls that were queued meanwhile.
+    func serve() -> [MethodCall] {
+        defer { queuedCalls.removeAll() }
+        phase = .running
+        exportAll()
+        return queuedCalls
+    }
+
+    /// Exports the root objects and the present adapters.
+    func exportAll() {
+        objects.exportRoots()
+        adapters.exportAll()
+    }
+}
