@@ -14,34 +14,44 @@ public actor ReadingHistory {
 
     /// The actor's thread; callers on it append a batch without a thread switch.
     public nonisolated let loop = EventLoop(name: "history")
-    let options: HistoryOptions
-    let log: Log
-    let tell: AsyncStream<HistoryNotice>.Continuation
     /// -1 until a file has been opened.
-    nonisolated let newest = LatestValue<Int64>(-1)
-    nonisolated let tail = JournalTail()
+    private nonisolated let newest = LatestValue<Int64>(-1)
+    private nonisolated let tail: JournalTail
     private nonisolated let board = LatestValue(HistoryStatus())
+    private let options: HistoryOptions
+    private let reporter: HistoryReporter
+    private var opener: HistoryOpener
     /// The open file; `nil` before opening, after closing and while the file is unusable.
-    var file: HistoryFile?
-    var carriedOver: HistoryFile.CarriedOver?
-    private(set) var isClosed = false
-    var trouble: FileFailure?
-    var damages = DamageCount()
-    var unstored = UnstoredReadings()
-    /// True if an earlier file was missing or empty when it was opened.
-    var isNewAfterLoss = false
-    /// True if a damaged file was moved aside and no new one is open yet; the missing file is no loss to report then.
-    var isMovedAside = false
-    var upkeep = UpkeepState()
+    private(set) var file: HistoryFile?
+    private var failures: FileFailures
+    private var unstored = UnstoredReadings()
+    private var schedule: UpkeepSchedule
+    private var isClosed = false
+    /// True if the last background work failed.
+    private var isUntidy = false
+    /// The number of readings dropped by files that were opened before.
+    private var droppedBefore = 0
+    /// The number of dropped readings that have been reported.
+    private var reportedDrops = 0
+    /// The doubt about the clock that has been reported.
+    private var clockDoubt: ClockDoubt?
 
     private init(_ options: HistoryOptions, log: Log) {
         self.options = options
-        self.log = log
-        (notices, tell) = AsyncStream.makeStream(of: HistoryNotice.self, bufferingPolicy: .bufferingNewest(64))
+        let (notices, continuation) = AsyncStream.makeStream(
+            of: HistoryNotice.self,
+            bufferingPolicy: .bufferingNewest(64)
+        )
+        self.notices = notices
+        reporter = HistoryReporter(log, continuation)
+        tail = JournalTail()
+        opener = HistoryOpener(options, tail, log, reporter)
+        failures = FileFailures(options)
+        schedule = UpkeepSchedule(reopeningDelay: options.pause)
     }
 
     deinit {
-        tell.finish()
+        reporter.finish()
         loop.stop()
     }
 
@@ -59,7 +69,7 @@ public actor ReadingHistory {
         var options = options
         options.path = DatabaseName.resolved(options.path)
         let history = ReadingHistory(options, log: log)
-        try await history.begin()
+        try await history.start()
         return history
     }
 
@@ -69,104 +79,339 @@ public actor ReadingHistory {
     /// The current status; any thread may read it.
     public nonisolated var status: HistoryStatus { board.state }
 
+    /// Opens the file; a fault that may end later is no error.
+    private func start() throws(StoreFault) {
+        do throws(StoreFault) {
+            try openFile()
+        } catch {
+            guard error.isTransient else { throw error }
+            recordFailure(error)
+        }
+        startPass()
+    }
+
     /// Writes pending state and closes the file; later calls throw.
     ///
     /// - Throws: ``StoreFault`` if the pending state could not be written; the file is closed and consistent anyway.
     public func close() throws(StoreFault) {
         isClosed = true
-        tell.finish()
-        if !unstored.isEmpty {
-            log(
-                .error,
-                "closed with readings that were neither stored nor delivered",
-                [LogField("readings", unstored.left)]
-            )
-        }
+        reporter.finish()
+        if !unstored.isEmpty { reporter.closed(withUnstored: unstored.left) }
         guard let file else { return }
         self.file = nil
-        carriedOver = nil
+        opener.close()
         try file.close()
     }
 
-    func opened() throws(StoreFault) -> HistoryFile {
+    private func opened() throws(StoreFault) -> HistoryFile {
         if let file { return file }
-        guard !isClosed, let trouble else { throw StoreFault("\(options.path): the history is closed") }
-        throw trouble.fault
+        guard !isClosed, let fault = failures.fault else {
+            throw StoreFault("\(options.path): the history is closed")
+        }
+        throw fault
     }
 
-    func report() {
+    /// Runs a change of the file, which is a commit, and schedules what follows from it.
+    private func change(_ body: (HistoryFile) throws(StoreFault) -> Void) throws(StoreFault) {
+        let file = try opened()
+        try body(file)
+        didCommit(file)
+    }
+
+    private func updateStatus() {
         board.update { status in
             if let file { status.size = file.size }
             status.undelivered = undelivered
             status.unstored = unstored.count
-            status.fault = trouble?.fault
-            status.clockDoubt = upkeep.clockDoubt
-            status.isNewAfterLoss = isNewAfterLoss
+            status.fault = failures.fault
+            status.clockDoubt = clockDoubt
+            status.isNewAfterLoss = opener.isNewAfterLoss
         }
     }
 }
 
-extension ReadingHistory {
-    /// The enrolled devices, by name.
-    public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
-        try opened().enrolled.devices()
-    }
-
-    /// Replaces the stored list of enrolled devices.
-    public func setEnrolled(_ devices: [EnrolledDevice]) throws(StoreFault) {
-        let file = try opened()
-        try file.commit { () throws(StoreFault) in try file.enrolled.replace(with: devices) }
-        didCommit(file)
-    }
-}
-
-extension ReadingHistory {
-    /// Removes the events, the rejects and the entries of devices that never had a reading.
-    public func removeTraces(of devices: [String]) throws(StoreFault) {
-        guard !devices.isEmpty else { return }
-        let file = try opened()
-        try file.commit { () throws(StoreFault) in
-            for device in devices { try file.devices.removeTraces(of: device) }
-        }
-        file.retention.didChangeLists()
-        didCommit(file)
-    }
-}
+// MARK: - Devices and events
 
 extension ReadingHistory: ReadingStore {
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     ///
-    /// A reading without a sample gets no `seq` and is not delivered.
+    /// A reading without a sample gets no `seq` and is not delivered. While the file cannot be written, the batch is
+    /// handled according to ``HistoryOptions/whenFull``.
     public func append(_ batch: ReadingBatch) throws(StoreFault) {
         guard !batch.isEmpty else { return }
-        try store(batch)
+        if let file, failures.skipsFile(at: .now) { return try deliverUnstored(batch, file) }
+        do throws(StoreFault) {
+            let file = try opened()
+            try file.append(batch)
+            if !failures.isDamaged { recover() }
+            newest.set(file.head)
+            didCommit(file)
+        } catch {
+            guard !isClosed else { throw error }
+            recordFailure(error)
+            failures.postponeWriting(at: .now)
+            guard let file, failures.mayDeliverUnstored(at: .now) else { throw error }
+            try deliverUnstored(batch, file)
+        }
     }
 
     public func replayMarks() throws(StoreFault) -> [String: UInt32] {
-        try opened().state.replayMarks()
+        try opened().replayMarks()
     }
 
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         guard !events.isEmpty else { return }
-        let file = try opened()
-        try file.record(events)
-        didCommit(file)
+        try change { (file) throws(StoreFault) in try file.record(events) }
     }
 
     /// Adds or updates a device; each call is a commit, so do not call it for every advertisement.
     public func record(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
-        let file = try opened()
-        try file.commit { () throws(StoreFault) in try file.devices.note(device, seenAt: time) }
-        didCommit(file)
+        try change { (file) throws(StoreFault) in try file.record(device, seenAt: time) }
     }
 
     public func setHeld(_ device: String, _ isHeld: Bool) throws(StoreFault) {
-        let file = try opened()
-        try file.commit { () throws(StoreFault) in try file.devices.setHeld(device, isHeld) }
-        didCommit(file)
+        try change { (file) throws(StoreFault) in try file.setHeld(device, isHeld) }
     }
 
     public func heldDevices() throws(StoreFault) -> Set<String> {
-        try opened().devices.held()
+        try opened().heldDevices()
+    }
+
+    /// The enrolled devices, by name.
+    public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
+        try opened().enrolledDevices()
+    }
+
+    /// Replaces the stored list of enrolled devices.
+    public func setEnrolled(_ devices: [EnrolledDevice]) throws(StoreFault) {
+        try change { (file) throws(StoreFault) in try file.setEnrolled(devices) }
+    }
+
+    /// Removes the events, the rejects and the entries of devices that never had a reading.
+    public func removeTraces(of devices: [String]) throws(StoreFault) {
+        guard !devices.isEmpty else { return }
+        try change { (file) throws(StoreFault) in try file.removeTraces(of: devices) }
+    }
+}
+
+// MARK: - Journal
+
+extension ReadingHistory: ReadingJournal {
+    /// Starts with -1 until a file could be opened, because the earlier readings are unknown.
+    public nonisolated func heads() -> AsyncStream<Int64> {
+        newest.watch()
+    }
+
+    public nonisolated func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
+        tail.dequeue(after: seq, limit: limit)
+    }
+
+    public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
+        do throws(StoreFault) {
+            let stored = try opened().readings(after: seq, limit: limit)
+            guard !unstored.isEmpty else { return stored }
+            return unstored.merged(with: stored, after: seq, limit: limit)
+        } catch {
+            if !isClosed { recordFailure(error) }
+            throw error
+        }
+    }
+
+    public func acknowledged() throws(StoreFault) -> Int64 {
+        let file = try opened()
+        return file.journal?.cursor ?? file.head
+    }
+
+    /// Moves the cursor, which is saved with the next commit or after a short delay.
+    ///
+    /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
+    public func acknowledge(through seq: Int64) throws(StoreFault) {
+        let file = try opened()
+        unstored.acknowledge(through: seq)
+        guard let journal = file.journal else { return }
+        journal.acknowledge(through: min(seq, file.sequence.last))
+        guard journal.isSaveDue else { return }
+        if journal.isSaveUrgent, !isUntidy { saveCursor() } else { scheduleWork(.cursor) }
+    }
+}
+
+// MARK: - Faults
+
+extension ReadingHistory {
+    private func deliverUnstored(_ batch: ReadingBatch, _ file: HistoryFile) throws(StoreFault) {
+        let readings = try batch.numberedUnstored(by: file.sequence, path: options.path)
+        let isFirst = failures.recordUnstored(readings: readings.count, rejects: batch.rejects.count)
+        if isFirst { reporter.deliveringUnstored() }
+        unstored.append(readings)
+        tail.removeAll()
+        newest.set(file.sequence.last)
+        updateStatus()
+        reportDropped()
+    }
+
+    private func recover() {
+        if let unstored = failures.recover() { reporter.recovered(unstored) }
+    }
+
+    /// Reports a fault once, and schedules a reopening if it may help.
+    func recordFailure(_ fault: StoreFault) {
+        if failures.record(fault, at: .now) { reporter.failing(fault) }
+        if failures.isReopeningDue(isOpen: file != nil) { scheduleWork(.reopening) }
+        updateStatus()
+    }
+
+    private func reopen() {
+        guard let fault = failures.fault, !isClosed else { return }
+        do throws(StoreFault) {
+            let isDamaged = failures.isDamaged
+            if isDamaged { abandonFile() }
+            if failures.isReplacementDue { try moveAside(fault) }
+            let wasOpen = file != nil
+            try openFile(isSuspect: isDamaged)
+            if !wasOpen { recover() }
+        } catch {
+            recordFailure(error)
+            scheduleWork(.reopening)
+        }
+        updateStatus()
+    }
+
+    /// Opens the file in place of the one before, if there was one; a damaged file is replaced by a new one.
+    private func openFile(isSuspect: Bool = false) throws(StoreFault) {
+        do throws(StoreFault) {
+            adopt(try opener.open(isSuspect: isSuspect))
+        } catch {
+            guard error.kind == .damaged else { throw error }
+            try moveAside(error)
+            adopt(try opener.open(isSuspect: isSuspect))
+        }
+    }
+
+    private func moveAside(_ fault: StoreFault) throws(StoreFault) {
+        try opener.moveAside(fault)
+        failures.didReplaceFile()
+    }
+
+    private func adopt(_ new: HistoryFile) {
+        let cursor = abandonFile()
+        if let journal = new.journal { journal.acknowledge(through: min(cursor, new.head)) }
+        if !options.clock.isSynchronised() { reporter.openedUnsynchronised() }
+        file = new
+        tail.removeAll()
+        newest.set(max(new.head, newest.state))
+        updateStatus()
+        if new.journal?.isSaveDue == true { scheduleWork(.cursor) }
+    }
+
+    /// Releases the file without writing to it any more; returns its cursor.
+    @discardableResult
+    private func abandonFile() -> Int64 {
+        guard let file else { return 0 }
+        file.connection.keepsWALOnClose(true)
+        droppedBefore += file.undelivered
+        self.file = nil
+        return file.journal?.cursor ?? 0
+    }
+}
+
+// MARK: - Background work, on the same thread between callers' jobs
+
+extension ReadingHistory {
+    /// Starts upkeep after a commit, when the caller and the subscribers know of the commit.
+    private func didCommit(_ file: HistoryFile) {
+        schedule.didCommit()
+        file.checkpointIfDue()
+        updateStatus()
+        scheduleStep()
+        scheduleWork(.tidying)
+    }
+
+    /// Starts retention passes at intervals.
+    private func startPass() {
+        guard !isClosed else { return }
+        loop.schedule(after: options.limits.passInterval) { [weak self] in
+            self?.assumeIsolated { $0.startPass() }
+        }
+        if let file {
+            tidyUp { () throws(StoreFault) in try file.startPass() }
+            let before = clockDoubt
+            clockDoubt = file.clock.doubt
+            updateStatus()
+            reporter.clock(clockDoubt, before: before)
+        }
+        scheduleStep()
+    }
+
+    private func scheduleStep() {
+        if file?.isUpkeepDue == true { scheduleWork(.step) }
+    }
+
+    private func scheduleWork(_ work: UpkeepSchedule.Work) {
+        guard let delay = schedule.add(work) else { return }
+        let run: @Sendable () -> Void = { [weak self] in
+            self?.assumeIsolated { $0.run(work) }
+        }
+        if delay == .zero { loop.execute(run) } else { loop.schedule(after: delay, run) }
+    }
+
+    private func run(_ work: UpkeepSchedule.Work) {
+        let isIdle = schedule.start(work)
+        switch work {
+        case .step: step()
+        case .cursor:
+            guard file?.journal?.isSaveDue == true else { return }
+            // Another commit has saved an earlier position of the cursor.
+            if isIdle { saveCursor() } else { scheduleWork(.cursor) }
+        case .tidying:
+            guard let file else { return }
+            guard isIdle else { return scheduleWork(.tidying) }
+            tidyUp { () throws(StoreFault) in try file.tidyUp() }
+        case .dropReport: reportDropped()
+        case .reopening: reopen()
+        }
+    }
+
+    /// Runs upkeep step by step between other jobs until nothing is due.
+    private func step() {
+        guard let file else { return }
+        let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
+        updateStatus()
+        reportDropped()
+        for shift in file.clock.drainCompleted() { reporter.corrected(shift) }
+        if isDone { scheduleStep() }
+        scheduleWork(.tidying)
+    }
+
+    /// Commits the cursor now.
+    private func saveCursor() {
+        guard let file else { return }
+        let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
+        if isSaved, file.journal?.isSaveDue == true { scheduleWork(.cursor) }
+        scheduleWork(.tidying)
+    }
+
+    /// The number of readings dropped before they were delivered.
+    private var undelivered: Int { droppedBefore + (file?.undelivered ?? 0) + unstored.dropped }
+
+    private func reportDropped() {
+        let count = undelivered - reportedDrops
+        guard count > 0, !schedule.contains(.dropReport) else { return }
+        reportedDrops = undelivered
+        reporter.dropped(count)
+        scheduleWork(.dropReport)
+    }
+
+    /// Runs background work; reports its first failure, and no further one until it succeeds again.
+    @discardableResult
+    private func tidyUp(_ body: () throws(StoreFault) -> Void) -> Bool {
+        do throws(StoreFault) {
+            try body()
+            isUntidy = false
+        } catch {
+            if error.kind == .damaged || error.kind == .disk { recordFailure(error) }
+            if !isUntidy { reporter.untidy(error) }
+            isUntidy = true
+        }
+        return !isUntidy
     }
 }

@@ -43,7 +43,7 @@ struct BacklogTests {
     }
 
     private func upkeep(_ file: HistoryFile, at seconds: Int? = nil) throws(StoreFault) {
-        if let seconds { try file.beginPass(at: Fixture.epoch.advanced(by: .seconds(seconds))) }
+        if let seconds { try file.startPass(at: Fixture.epoch.advanced(by: .seconds(seconds))) }
         while file.isUpkeepDue { try file.upkeep() }
     }
 
@@ -87,7 +87,7 @@ struct BacklogTests {
 
     @Test func `delivered readings and readings in delivery do not count as dropped`() throws {
         let file = try open(size: 200_000)
-        let outbox = try #require(file.outbox)
+        let outbox = try #require(file.journal)
         for start in stride(from: 0, to: 20_000, by: 500) {
             try fill(file, seconds: start..<(start + 500))
             outbox.acknowledge(through: file.head)

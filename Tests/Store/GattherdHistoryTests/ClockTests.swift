@@ -138,10 +138,10 @@ struct ClockTests {
         #expect(try wrong() == 0)
         try expectOrder()
         #expect(try count("SELECT 1 FROM latest WHERE seq = 400 AND ts = value") == 1)
-        #expect(file.takeCorrections().map(\.shift) == [-error * 1_000_000])
-        #expect(!file.trust.isTrusted && file.clockDoubt == nil)
+        #expect(file.clock.drainCompleted().map(\.shift) == [-error * 1_000_000])
+        #expect(!file.clock.isTrusted && file.clock.doubt == nil)
         try run(file, machine, minutes: 63)
-        #expect(file.trust.isTrusted && file.watch.isSet)
+        #expect(file.clock.isTrusted && file.clock.isSet)
         #expect(try wrong() == 0)
         #expect(try count("SELECT 1 FROM clock") == 0)
     }
@@ -155,9 +155,7 @@ struct ClockTests {
         batch.rejects = [reject()]
         try file.record([event()])
         try file.append(batch)
-        try file.commit { () throws(StoreFault) in
-            try file.devices.note(DeviceRecord(device: "box", address: "a"), seenAt: machine.now)
-        }
+        try file.record(DeviceRecord(device: "box", address: "a"), seenAt: machine.now)
         machine.synchronise()
         batch = .plain([.integer(2)], at: machine.now)
         batch.rejects = [reject()]
@@ -169,7 +167,7 @@ struct ClockTests {
             #expect(try await folder.shell.rows("SELECT time FROM \(view)") == [[time], [time]], "\(view)")
         }
         #expect(try await folder.shell.rows("SELECT first_seen FROM devices") == [[time]])
-        let payloads = try #require(file.outbox).readings(after: 0, limit: 9).map {
+        let payloads = try #require(file.journal).readings(after: 0, limit: 9).map {
             String(decoding: $0.payload, as: UTF8.self)
         }
         #expect(payloads == [1, 2].map { #"{"seq":\#($0),"ts":"\#(time)","source":"notify","value":\#($0)}"# })
@@ -207,7 +205,7 @@ struct ClockTests {
         try append(1, to: file, machine)
         var steps = 0
         let waiting = try file.readings(after: 0, limit: 4000).count
-        while file.correction.current != nil {
+        while file.clock.currentShift != nil {
             try file.upkeep()
             steps += 1
             #expect(try file.readings(after: 0, limit: 4000).map(\.seq) == Array(1...Int64(waiting)), "step \(steps)")
@@ -272,13 +270,13 @@ struct ClockTests {
             try append(50, to: file, machine)
             try finishUpkeep(file)
         }
-        #expect(!file.watch.isSet)
+        #expect(!file.clock.isSet)
         machine.synchronise()
         try append(50, to: file, machine)
         try finishUpkeep(file)
         #expect(try wrong() == 0)
         try expectOrder()
-        #expect(file.takeCorrections().count == 4)
+        #expect(file.clock.drainCompleted().count == 4)
     }
 
     @Test func `a step from before to after the newest sample counts as setting the clock`() throws {
@@ -293,7 +291,7 @@ struct ClockTests {
         try append(100, to: file, machine)
         machine.step(toError: 0)
         try append(1, to: file, machine)
-        #expect(file.watch.isSet)
+        #expect(file.clock.isSet)
         try finishUpkeep(file)
         #expect(try wrong() == 0)
     }
@@ -349,15 +347,15 @@ struct ClockTests {
             clock: machine.clock,
             log: .silent
         )
-        try file.beginPass()
+        try file.startPass()
         try finishUpkeep(file)
         try append(100, to: file, machine)
         machine.pass(80_000)
-        try file.beginPass()
+        try file.startPass()
         try finishUpkeep(file)
         machine.synchronise()
         try append(100, to: file, machine)
-        try file.beginPass()
+        try file.startPass()
         try finishUpkeep(file)
         #expect(try count("SELECT 1 FROM history") == 300)
         #expect(try wrong() == 0)
@@ -385,7 +383,7 @@ struct ClockTests {
     private func run(_ file: HistoryFile, _ machine: Machine, minutes: Int) throws(StoreFault) {
         for _ in 0..<minutes {
             try append(60, to: file, machine)
-            try file.beginPass()
+            try file.startPass()
             try finishUpkeep(file)
         }
     }
@@ -428,7 +426,7 @@ struct ClockTests {
         machine.synchronise(toError: 400 * Self.day)
         try run(file, machine, minutes: 3)
         #expect(try count("SELECT 1 FROM sample WHERE seq <= 180") == 180)
-        #expect(file.clockDoubt != nil)
+        #expect(file.clock.doubt != nil)
     }
 
     @Test func `a gateway that was off for 400 days deletes what is too old, but slowly`() throws {
@@ -447,14 +445,14 @@ struct ClockTests {
         try run(file, machine, minutes: 120)
         let left = try count(old)
         #expect(left < 3000 && left > 2800)
-        #expect(file.clockDoubt?.isLimited == true)
-        for _ in 0..<(60 * 600) where !file.trust.isTrusted {
+        #expect(file.clock.doubt?.isLimited == true)
+        for _ in 0..<(60 * 600) where !file.clock.isTrusted {
             machine.pass(60)
-            try file.beginPass()
+            try file.startPass()
             try finishUpkeep(file)
         }
         #expect(try count(old) == 0)
-        #expect(file.trust.isTrusted && file.clockDoubt == nil)
+        #expect(file.clock.isTrusted && file.clock.doubt == nil)
         #expect(try wrong() == 0)
     }
 
@@ -506,7 +504,7 @@ struct ClockTests {
         file = try open(machine, keep: nil, maxSize: 1 << 20, after: file)
         for _ in 0..<40 {
             try append(1000, to: file, machine)
-            try file.beginPass()
+            try file.startPass()
             try finishUpkeep(file)
         }
         let samples = try count("SELECT 1 FROM sample")
@@ -528,7 +526,7 @@ struct ClockTests {
         ] {
             try file.connection.execute(damage)
             #expect(try HistoryReader(path: folder.database).check().count >= 1, "\(damage)")
-            let connection = try Schema.openForMaintenance(folder.database)
+            let connection = try HistoryDatabase.openForMaintenance(folder.database)
             let check = try SummaryCheck(connection)
             try check.repair(check.differences())
             try expectOrder()

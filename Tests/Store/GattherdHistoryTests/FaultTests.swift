@@ -207,7 +207,7 @@ struct FaultTests {
         #expect(rows.count == 100 + 1 + 4900)
         #expect(Set(rows.map(\.seq)).count == rows.count)
         #expect(rows.filter { $0.seq > headBefore }.count == 4900)
-        let logged = try #require(file.outbox).readings(after: 0, limit: 10_000)
+        let logged = try #require(file.journal).readings(after: 0, limit: 10_000)
         #expect(logged.map(\.seq) == rows.map(\.seq).sorted())
     }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import GattherdHistory
 
 @Suite(.timeLimit(.minutes(3)))
-struct TroubleTests {
+struct FileFailureTests {
     private let folder: TemporaryFolder
 
     init() throws {
@@ -165,7 +165,7 @@ struct TroubleTests {
         try await history.append(.plain(integers: 0..<10))
         try await history.acknowledge(through: 4)
         let before = await history.connection
-        await history.notice(StoreFault("disk I/O error", .disk))
+        await history.recordFailure(StoreFault("disk I/O error", .disk))
         try await eventually { await history.connection != before }
         try await history.append(.plain(integers: 10..<20))
         #expect(try await history.readings(after: 0, limit: 100).map(\.seq) == Array(1...20))
@@ -180,7 +180,7 @@ struct TroubleTests {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         try await history.append(.plain(integers: 0..<10))
         let before = await history.connection
-        await history.notice(StoreFault("malformed", .damaged))
+        await history.recordFailure(StoreFault("malformed", .damaged))
         try await eventually { await history.connection != before }
         #expect(try HistoryReader(path: folder.database).allRows().count == 10)
         #expect(await states(history) == ["failing", "recovered"])
@@ -188,7 +188,7 @@ struct TroubleTests {
         try await history.append(.plain(integers: 0..<5000))
         try await history.tidyUp()
         try Data(repeating: 0xAA, count: 300_000).write(to: URL(filePath: folder.database))
-        await history.notice(StoreFault("malformed", .damaged))
+        await history.recordFailure(StoreFault("malformed", .damaged))
         #expect(await states(history) == ["failing", "moved_aside", "recovered"])
         try await history.append(.plain(integers: 0..<10))
         #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == Array(5011...5020))
@@ -200,7 +200,7 @@ struct TroubleTests {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         for expected in [["failing", "recovered"], ["failing", "moved_aside", "recovered"]] {
             try await history.append(.plain(integers: 0..<10))
-            await history.notice(StoreFault("malformed", .damaged))
+            await history.recordFailure(StoreFault("malformed", .damaged))
             try await history.append(.plain(integers: 0..<10))
             #expect(await states(history) == expected)
         }
@@ -238,11 +238,11 @@ extension ReadingHistory {
     @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
         var unstored = UnstoredReadings(capacity: 100)
         unstored.append((1...8).map { reading($0) })
-        #expect(unstored.take(with: [], after: 0, limit: 3).map(\.seq) == [1, 2, 3])
+        #expect(unstored.merged(with: [], after: 0, limit: 3).map(\.seq) == [1, 2, 3])
         unstored.append((9...15).map { reading($0) })
         #expect(unstored.left == 10)
         #expect(unstored.dropped == 2)
-        #expect(unstored.take(with: [], after: 3, limit: 100).map(\.seq) == Array(6...15))
+        #expect(unstored.merged(with: [], after: 3, limit: 100).map(\.seq) == Array(6...15))
         unstored.acknowledge(through: 14)
         #expect(unstored.left == 1)
         #expect(unstored.count == 15)
@@ -252,8 +252,8 @@ extension ReadingHistory {
         var unstored = UnstoredReadings()
         unstored.append([3, 4, 9].map { reading($0) })
         let stored = [1, 2, 5, 6].map { reading($0) }
-        #expect(unstored.take(with: stored, after: 0, limit: 4).map(\.seq) == [1, 2, 3, 4])
-        #expect(unstored.take(with: stored, after: 0, limit: 100).map(\.seq) == [1, 2, 3, 4, 5, 6, 9])
-        #expect(unstored.take(with: [], after: 4, limit: -1).isEmpty)
+        #expect(unstored.merged(with: stored, after: 0, limit: 4).map(\.seq) == [1, 2, 3, 4])
+        #expect(unstored.merged(with: stored, after: 0, limit: 100).map(\.seq) == [1, 2, 3, 4, 5, 6, 9])
+        #expect(unstored.merged(with: [], after: 4, limit: -1).isEmpty)
     }
 }

@@ -83,9 +83,9 @@ extension ReadingHistory {
 
 extension HistoryFile {
     /// Begins a pass by a clock that is right, and was started at ``Fixture/epoch``.
-    func beginPass(at now: Timestamp) throws(StoreFault) {
+    func startPass(at now: Timestamp) throws(StoreFault) {
         let uptime = now.microseconds - Fixture.epoch.microseconds
-        try beginPass(ClockReading(wall: now.microseconds, uptime: uptime, isSynchronised: true))
+        try startPass(ClockReading(wall: now.microseconds, uptime: uptime, isSynchronised: true))
     }
 }
 

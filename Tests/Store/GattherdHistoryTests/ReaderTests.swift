@@ -268,7 +268,7 @@ struct ReaderTests {
 
     @Test func `a reader cannot change anything`() async throws {
         try await fill(seconds: 1)
-        let connection = try Schema.openForReading(folder.database)
+        let connection = try HistoryDatabase.openForReading(folder.database)
         for sql in ["DELETE FROM sample", "CREATE TABLE theirs (x)", "PRAGMA user_version = 7"] {
             #expect(throws: StoreFault.self) { try connection.execute(sql) }
         }

@@ -35,7 +35,7 @@ struct RetentionTests {
 
     /// Runs all work that is due at `now`, and checks that each step is short.
     private func upkeep(_ file: HistoryFile, at now: Timestamp? = nil) throws {
-        if let now { try file.beginPass(at: now) }
+        if let now { try file.startPass(at: now) }
         file.checkpointIfDue()
         while file.isUpkeepDue {
             let before = try file.connection.integer("SELECT total_changes()")
@@ -59,7 +59,7 @@ struct RetentionTests {
     @Test func `each table is purged by its own retention time, and summaries stay exact`() async throws {
         let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000), hours: .seconds(72_000)))
         try fill(file, seconds: 0..<50_000)
-        file.outbox?.acknowledge(through: file.head)
+        file.journal?.acknowledge(through: file.head)
         let sums = "SELECT ts, n, min, mean, max FROM"
         let minutes = try await folder.shell.rows("\(sums) history_minutes")
         let hours = try await folder.shell.rows("\(sums) history_hours")
@@ -90,7 +90,7 @@ struct RetentionTests {
         do {
             let file = try open(limits)
             try fill(file, seconds: 0..<10_000)
-            file.outbox?.acknowledge(through: 4000)
+            file.journal?.acknowledge(through: 4000)
             try file.close()
         }
         let later = Fixture.epoch.advanced(by: .seconds(100_000))
@@ -100,7 +100,7 @@ struct RetentionTests {
         #expect(try count("sample", in: file) == 6000)
         #expect(file.undelivered == 0)
         guard isOn else { return }
-        file.outbox?.acknowledge(through: file.head)
+        file.journal?.acknowledge(through: file.head)
         try upkeep(file, at: later.advanced(by: .seconds(1)))
         #expect(try count("sample", in: file) == 0)
         file = try open(path: folder.file("other.db"))
@@ -145,7 +145,7 @@ struct RetentionTests {
         let seconds = 20_000 * mebibytes
         for start in stride(from: 0, to: seconds, by: 500 * mebibytes) {
             try fill(file, seconds: start..<(start + 500 * mebibytes), devices: 2)
-            file.outbox?.acknowledge(through: file.head)
+            file.journal?.acknowledge(through: file.head)
             try upkeep(file)
             #expect(try footprint() <= limit)
         }
@@ -165,7 +165,7 @@ struct RetentionTests {
             try upkeep(file)
             #expect(try footprint() <= 2 << 20)
         }
-        let outbox = try #require(file.outbox)
+        let outbox = try #require(file.journal)
         let waiting = try waiting(in: file)
         #expect(waiting > 1000)
         #expect(file.undelivered == 40_000 - waiting)
@@ -178,7 +178,7 @@ struct RetentionTests {
     @Test func `readings in delivery are not dropped or counted`() throws {
         let file = try open(HistoryLimits(maxSize: 1 << 20))
         try fill(file, seconds: 0..<300)
-        let outbox = try #require(file.outbox)
+        let outbox = try #require(file.journal)
         let taken = try outbox.readings(after: 0, limit: 250)
         for start in stride(from: 300, to: 20_300, by: 1000) {
             try fill(file, seconds: start..<(start + 1000))
@@ -254,7 +254,7 @@ struct RetentionTests {
         let file = try open(HistoryLimits(maxSize: 8 << 20))
         for start in stride(from: 0, to: 200_000, by: 2000) {
             try fill(file, seconds: start..<(start + 2000), devices: 2)
-            file.outbox?.acknowledge(through: file.head)
+            file.journal?.acknowledge(through: file.head)
             try upkeep(file)
         }
         try upkeep(file)

@@ -35,7 +35,7 @@ struct SchemaTests {
         arguments: [("synchronous", 2), ("secure_delete", 0), ("foreign_keys", 1), ("trusted_schema", 0)]
     )
     func `the writer's connection has the required pragmas`(pragma: String, expected: Int64) throws {
-        #expect(try Schema.open(folder.database).integer("PRAGMA \(pragma)") == expected)
+        #expect(try HistoryDatabase.open(folder.database).integer("PRAGMA \(pragma)") == expected)
     }
 
     @Test(arguments: [true, false])

@@ -24,7 +24,7 @@ final class ClockMarkTable {
     var mark: ClockMark? { saved }
 
     /// Marks the saved state as unknown after a failed commit, so that the mark is saved again.
-    func forget() {
+    func invalidate() {
         saved = nil
     }
 

@@ -18,7 +18,7 @@ struct ClockSpanStart: Equatable {
 /// A correction of the rows of one clock span, in which the wall clock had a constant error, with its progress.
 struct ClockShift {
     enum Phase: Int64 {
-        case events, rejects, samples, oldMinutes, newMinutes, outbox
+        case events, rejects, samples, oldMinutes, newMinutes, journal
     }
 
     let id: Int64
@@ -45,7 +45,7 @@ final class ClockTable {
     private let begin: Statement
     private let end: Statement
     private let resolve: Statement
-    private let forget: Statement
+    private let removeOthers: Statement
     private let selectShift: Statement
     private let selectPending: Statement
     private let closeOthers: Statement
@@ -76,7 +76,7 @@ final class ClockTable {
             "UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL",
             on: connection
         )
-        forget = try Statement(
+        removeOthers = try Statement(
             """
             DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
                 OR id <= (SELECT max(id) FROM clock) - \(Self.most)
@@ -199,7 +199,7 @@ final class ClockTable {
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func estimateOthers(now: Int64) throws(StoreFault) {
         try estimateOthers.run(binding: boot, now &+ ClockTrust.tolerance)
-        try forgetOthers(all: true)
+        try removeOthers(all: true)
     }
 
     /// Ends the current span, if any.
@@ -210,15 +210,15 @@ final class ClockTable {
     /// Sets the error of every span by a correct clock, and removes spans without an error.
     func resolve(offset: Int64) throws(StoreFault) {
         try resolve.run(binding: boot, offset)
-        try forgetOthers(all: false)
+        try removeOthers(all: false)
     }
 
     /// Removes spans that are empty or correct, and spans of earlier boots with an unknown error.
     ///
     /// - Parameter all: True to remove also spans of earlier boots whose error might become known.
     /// - Throws: ``StoreFault`` when the file cannot be written.
-    func forgetOthers(all: Bool) throws(StoreFault) {
-        try forget.run(binding: boot, all)
+    func removeOthers(all: Bool) throws(StoreFault) {
+        try removeOthers.run(binding: boot, all)
     }
 
     /// The first pending shift.

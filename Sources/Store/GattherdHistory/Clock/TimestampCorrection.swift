@@ -74,7 +74,7 @@ final class TimestampCorrection {
         guard let before = current else { return nil }
         var shift = before
         var isDone = false
-        defer { rollups.forgetLate() }
+        defer { rollups.discardLate() }
         try connection.transaction { () throws(StoreFault) in
             if try work(on: &shift) { isDone = try !enter(after: shift.phase, &shift) }
             if isDone { try table.remove(shift) } else { try table.advance(shift) }
@@ -97,7 +97,7 @@ final class TimestampCorrection {
         case .newMinutes:
             try shiftMarks(shift)
             shift.place = RowPosition(before: Self.hour(shift.times.lowerBound &+ shift.shift))
-        case .outbox: shift.place = RowPosition(before: shift.start.seq)
+        case .journal: shift.place = RowPosition(before: shift.start.seq)
         }
         return true
     }
@@ -110,7 +110,7 @@ final class TimestampCorrection {
         case .samples: try mover.move(&shift, count: Self.chunk, rollups, purgedSamples: purgedSamples())
         case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
         case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
-        case .outbox: try shiftOutbox(&shift)
+        case .journal: try shiftJournal(&shift)
         }
     }
 
@@ -129,7 +129,7 @@ final class TimestampCorrection {
     }
 
     /// Moves the times of the undelivered extents along with their samples.
-    private func shiftOutbox(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
+    private func shiftJournal(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
         let place = max(shift.start.seq, shift.place.ts)
         guard let last = try selectExtents.firstInteger(binding: place, shift.end.seq) else { return true }
         try shiftExtents.run(binding: shift.shift, place, last)

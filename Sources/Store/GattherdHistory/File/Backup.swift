@@ -30,7 +30,7 @@ struct Backup {
 
     private func copy(to path: String) throws(StoreFault) {
         try connection.execute("PRAGMA query_only = OFF")
-        try Schema.copying(connection) { () throws(StoreFault) in
+        try HistoryDatabase.copying(connection) { () throws(StoreFault) in
             try Statement("VACUUM INTO ?1", on: connection).run(binding: path)
         }
         try connection.execute("PRAGMA query_only = ON")
@@ -80,7 +80,7 @@ public struct Restore {
         let mark = try copy(backup)
         try raiseNumbers(above: mark)
         try exchange(at: time)
-        try owner.adopt(self.path, suffixes: ["", "-seq", "-lock"])
+        try owner.apply(to: self.path, suffixes: ["", "-seq", "-lock"])
         withExtendedLifetime(lock) {}
     }
 
@@ -100,18 +100,18 @@ public struct Restore {
     private mutating func copy(_ backup: String) throws(StoreFault) -> Int64 {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) }
         let original = try SQLiteConnection(path: backup, flags: SQLITE_OPEN_READONLY)
-        guard case .version = try Schema.check(original) else {
+        guard case .version = try HistoryDatabase.content(of: original) else {
             throw StoreFault("\(backup): this is no history", .damaged)
         }
-        try Schema.copying(original) { () throws(StoreFault) in
+        try HistoryDatabase.copying(original) { () throws(StoreFault) in
             try Statement("VACUUM INTO ?1", on: original).run(binding: draft)
         }
         let copy = try SQLiteConnection(path: draft, flags: SQLITE_OPEN_READWRITE)
-        try Schema.expectWhole(copy)
+        try HistoryDatabase.expectWhole(copy)
         samples = Int(try copy.integer("SELECT count(*) FROM sample"))
         size = try copy.integer("PRAGMA page_count") * copy.integer("PRAGMA page_size")
         guard unsafe chmod(draft, mode) == 0 else { throw StoreFault(errno: errno, "cannot change", path: draft) }
-        try owner.adopt(draft)
+        try owner.apply(to: draft)
         try FileSync.file(draft)
         return try Self.mark(of: copy)
     }

@@ -17,14 +17,14 @@ public struct Compaction {
     public init(path: String) throws(StoreFault) {
         let path = DatabaseName.resolved(path)
         try FileContent.expectExistingHistory(path)
-        let connection = try Schema.openForMaintenance(path)
+        let connection = try HistoryDatabase.openForMaintenance(path)
         let lock = try Self.lock(path)
         isOnline = lock == nil
         before = try Self.size(connection)
         if isOnline {
             try Self.cutOff(connection)
         } else {
-            try Schema.copying(connection) { () throws(StoreFault) in
+            try HistoryDatabase.copying(connection) { () throws(StoreFault) in
                 try connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
             }
         }

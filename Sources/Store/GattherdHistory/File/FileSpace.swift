@@ -1,3 +1,4 @@
+import CSQLite
 import GattherdModel
 
 /// The database's size in pages of 4 KiB; returns free pages to the file system.
@@ -35,11 +36,11 @@ final class FileSpace {
         // A commit extends the WAL, or restarts it.
         written += pages < lastWALPages ? pages : pages - lastWALPages
         lastWALPages = pages
-        if written >= tolerance { forget() }
+        if written >= tolerance { invalidate() }
     }
 
     /// Makes the next call query SQLite.
-    func forget() {
+    func invalidate() {
         counts = nil
         written = 0
     }
@@ -66,5 +67,51 @@ final class FileSpace {
         defer { statement.reset() }
         guard let isThere = try? statement.step(), isThere else { return 0 }
         return statement.integer(0)
+    }
+}
+
+/// Copies the WAL into the database once it has grown enough; costs nothing otherwise.
+///
+/// A reader that holds an old snapshot can prevent it; the next attempt follows some pages later. Overlapping readers
+/// would keep the WAL from ever restarting. Once the WAL is large, the checkpoint waits for these readers. The wait is
+/// short, because readers that arrive meanwhile do not need the WAL.
+struct WALCheckpointer {
+    /// The size of a page and its header in the WAL, in bytes, with some room.
+    private static let frameSize = 5150
+    /// The longest wait for readers, in milliseconds.
+    private static let patience: Int32 = 50
+
+    private let connection: SQLiteConnection
+    /// The WAL size in pages at which it is copied into the file.
+    private let threshold: Int
+    private var next: Int
+    /// The WAL size in pages at the last check.
+    private var lastPages = 0
+
+    init(_ connection: SQLiteConnection, pages: Int) throws(StoreFault) {
+        self.connection = connection
+        threshold = pages
+        next = pages
+        try connection.execute("PRAGMA journal_size_limit = \(pages * Self.frameSize)")
+    }
+
+    /// Copies the WAL if it has grown enough since the last attempt.
+    mutating func runIfDue() {
+        let pages = connection.walPages
+        // A commit extends the WAL, or restarts it.
+        if pages <= lastPages { next = threshold }
+        lastPages = pages
+        guard pages >= next else { return }
+        if pages >= threshold * 4 {
+            connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: Self.patience)
+        } else {
+            connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        }
+        next = pages + threshold / 4
+    }
+
+    /// Copies and truncates the WAL.
+    func truncate() {
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
 }

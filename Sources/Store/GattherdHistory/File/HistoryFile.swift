@@ -1,37 +1,25 @@
-import CSQLite
 import GattherdLog
 import GattherdModel
 
 /// The history's database, open for writing; its functions run on one thread and may wait for the disk.
 final class HistoryFile {
     let connection: SQLiteConnection
-    let outbox: Journal?
-    let state: StateTable
-    let devices: DeviceTable
-    let enrolled: EnrolledTable
+    /// The journal of undelivered readings; `nil` while delivery is off.
+    let journal: Journal?
+    let clock: ClockMonitor
+    let rollups: Rollups
     /// The newest committed reading.
     private(set) var head: Int64
     let sequence: SequenceSource
-    /// The WAL size in pages at which it is copied into the file.
-    let checkpointPages: Int
-    var nextCheckpoint: Int
-    /// The WAL size in pages at the last check.
-    var lastWALPages = 0
-    private let catalogue: SeriesCatalogue
-    let rollups: Rollups
+    private let state: StateTable
+    private let devices: DeviceTable
+    private let enrolled: EnrolledTable
     private let meter: BacklogMeter
-    let retention: Retention
-    var trust: ClockTrust
-    let clockMarks: ClockMarkTable
+    private let retention: Retention
+    private let writer: BatchWriter
+    private var checkpointer: WALCheckpointer
     /// The latest time of a sample; `nil` before the first.
-    var newest: Int64?
-    let clock: GatewayClock
-    var watch: ClockWatch
-    let clockTable: ClockTable
-    let correction: TimestampCorrection
-    /// Completed corrections that have not been reported.
-    var restamped: [ClockShift] = []
-    private let rows: RowInserts
+    private var newest: Int64?
     /// The file lock, declared last so that it is released after the connection is closed.
     let lock: FileLock
 
@@ -63,112 +51,93 @@ final class HistoryFile {
         log: Log
     ) throws(StoreFault) {
         if let carriedOver { lock = carriedOver.lock } else { lock = try FileLock(database: path) }
-        connection = try Schema.open(path, isSuspect: carriedOver?.isSuspect ?? false)
-        checkpointPages = limits.walPages
-        nextCheckpoint = checkpointPages
-        try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
+        connection = try HistoryDatabase.open(path, isSuspect: carriedOver?.isSuspect ?? false)
+        checkpointer = try WALCheckpointer(connection, pages: limits.walPages)
         state = try StateTable(connection)
-        let stored = max(
-            0,
-            try connection.integer("SELECT max(seq) FROM head"),
-            // An import may have given all series newer heads with numbers below zero.
-            try state.value(of: .cursor),
-            try connection.integer("SELECT max(last) FROM outbox")
+        let stored = try Self.newestReading(connection, state)
+        sequence = try .continuing(
+            carriedOver?.sequence,
+            path: path,
+            above: max(stored, try state.value(of: .seq)),
+            log
         )
-        let mark = max(stored, try state.value(of: .seq))
-        sequence = carriedOver?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
-        try Self.raise(sequence, above: mark, path: path)
         meter = try BacklogMeter(connection)
-        outbox =
-            keepsJournal ? try Journal(connection, state, meter, carriedOver?.tail ?? JournalTail(), head: stored) : nil
+        let tail = carriedOver?.tail ?? JournalTail()
+        journal = keepsJournal ? try Journal(connection, state, meter, tail, head: stored) : nil
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
-        catalogue = try SeriesCatalogue(connection)
         rollups = try Rollups(connection, state)
-        let backlog = try Backlog(connection, state, outbox, meter, limits)
+        let backlog = try Backlog(connection, state, journal, meter, limits)
         retention = try Retention(limits, connection, state, rollups, backlog)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         enrolled = try EnrolledTable(connection)
-        rows = try RowInserts(connection)
-        self.clock = clock
-        let reading = clock.reading
-        clockMarks = try ClockMarkTable(connection)
-        trust = ClockTrust(
-            reading,
-            boot: clock.boot,
-            saved: clockMarks.mark,
-            earliest: clock.earliest.microseconds,
-            newest: newest,
-            isEmpty: try connection.integer(Self.countRows) == 0,
-            hasImports: try state.value(of: .imported) != 0
-        )
-        watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
-        clockTable = try ClockTable(connection, boot: clock.boot)
-        correction = try TimestampCorrection(connection, clockTable, state, rollups)
-        try beginSpan(reading, lastUptime: clockMarks.mark?.uptime ?? 0)
+        writer = try BatchWriter(connection, sequence, rollups, journal)
+        self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
     }
 
-    private static let countRows = """
-        SELECT EXISTS (SELECT 1 FROM sample) + EXISTS (SELECT 1 FROM hour) + EXISTS (SELECT 1 FROM event)
-        """
-
-    private static func raise(_ sequence: SequenceSource, above mark: Int64, path: String) throws(StoreFault) {
-        sequence.raise(above: mark)
-        guard sequence.last <= SequenceNumbers.highest else {
-            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
-        }
-    }
+    // MARK: - Readings and events
 
     /// Commits the whole batch in one transaction, together with a cursor that has moved.
     ///
     /// The numbers of a failed batch are not reused: after an I/O error it is unknown if the commit reached the disk.
     func append(_ batch: ReadingBatch) throws(StoreFault) {
         try batch.validate(path: connection.path)
-        try checkClock()
-        let batch = corrected(batch)
+        try checkClock(clock.reading)
+        let batch = clock.corrected(batch)
         let mark = try sequence.prepare(batch.readings.count)
         let before = sequence.last
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
             try state.raise(replayMarks: batch.replayMarks)
-            for reject in batch.rejects { try rows.insert(reject) }
-            try insert(batch)
+            try writer.write(batch)
         }
         if !batch.rejects.isEmpty { retention.didChangeLists() }
-        if let mark { sequence.adopt(mark) }
+        if let mark { sequence.didStore(mark) }
         head = sequence.last
-        outbox?.release(after: before, through: head)
+        journal?.release(after: before, through: head)
         for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
-    }
-
-    /// Assigns numbers to the readings of a batch that cannot be stored, for delivery only.
-    ///
-    /// Only the reservation of the numbers needs the disk.
-    static func unstored(
-        _ batch: ReadingBatch,
-        _ sequence: SequenceSource,
-        path: String
-    ) throws(StoreFault) -> [JournalReading] {
-        try batch.validate(path: path)
-        if let mark = try sequence.prepare(batch.readings.count) { sequence.adopt(mark) }
-        return batch.readings.filter { !$0.samples.isEmpty }.map { reading in
-            let seq = sequence.take()
-            return JournalReading(unstored: reading, of: batch, seq: seq)
-        }
     }
 
     /// Returns undelivered readings after `seq`, in order, at most `limit`.
     func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
-        try outbox?.readings(after: seq, limit: limit, correction.current) ?? []
+        try journal?.readings(after: seq, limit: limit, clock.currentShift) ?? []
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
+        try commit { () throws(StoreFault) in try writer.write(events) }
+        retention.didChangeLists()
+    }
+
+    func replayMarks() throws(StoreFault) -> [String: UInt32] { try state.replayMarks() }
+
+    // MARK: - Devices
+
+    func record(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
+        try commit { () throws(StoreFault) in try devices.upsert(device, seenAt: time) }
+    }
+
+    /// Removes the events, the rejects and the entries of devices that never had a reading.
+    func removeTraces(of names: [String]) throws(StoreFault) {
         try commit { () throws(StoreFault) in
-            for event in events { try rows.insert(event) }
+            for name in names { try devices.removeTraces(of: name) }
         }
         retention.didChangeLists()
     }
+
+    func setHeld(_ device: String, _ isHeld: Bool) throws(StoreFault) {
+        try commit { () throws(StoreFault) in try devices.setHeld(device, isHeld) }
+    }
+
+    func heldDevices() throws(StoreFault) -> Set<String> { try devices.held() }
+
+    func setEnrolled(_ list: [EnrolledDevice]) throws(StoreFault) {
+        try commit { () throws(StoreFault) in try enrolled.replace(with: list) }
+    }
+
+    func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] { try enrolled.devices() }
+
+    // MARK: - Transactions
 
     /// Runs `body` in a transaction, which also saves the cursor if it has moved.
     func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
@@ -176,80 +145,134 @@ final class HistoryFile {
         do throws(StoreFault) {
             try connection.transaction { () throws(StoreFault) in
                 try body()
-                if let outbox, tidily || outbox.isSaveDue { progress = try outbox.save(tidily: tidily) }
+                if let journal, tidily || journal.isSaveDue { progress = try journal.save(tidily: tidily) }
             }
         } catch {
-            catalogue.forget()
-            rollups.forgetLate()
-            meter.forget()
-            outbox?.forget()
-            clockMarks.forget()
+            writer.didRollBack()
+            meter.didRollBack()
+            journal?.discardAdded()
+            clock.didRollBack()
             throw error
         }
-        meter.adopt()
-        if let progress { outbox?.adopt(progress) }
+        meter.didCommit()
+        if let progress { journal?.didSave(progress) }
         retention.didCommit()
+    }
+
+    /// Commits a cursor that no other commit has saved.
+    func saveCursor() throws(StoreFault) {
+        guard let journal, journal.isSaveDue else { return }
+        try commit { () throws(StoreFault) in }
     }
 
     /// Writes the exact mark and empties the WAL; the file must not be used afterwards.
     func close() throws(StoreFault) {
-        trust.observe(clock.reading)
         try commit(tidily: true) { () throws(StoreFault) in
-            try clockMarks.save(trust.mark)
+            try clock.saveLast()
             try state.set(.seq, to: sequence.last)
         }
         try sequence.file.write(sequence.last)
-        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+        checkpointer.truncate()
+    }
+
+    // MARK: - Background work
+
+    /// The database's size in bytes, without the WAL.
+    var size: Int64 { retention.size }
+
+    /// The number of readings dropped before delivery since the file was opened.
+    var undelivered: Int { retention.undelivered }
+
+    /// Copies the WAL into the file if it has grown enough.
+    func checkpointIfDue() {
+        checkpointer.runIfDue()
+    }
+
+    /// Writes pending state that no commit has saved, and truncates the WAL.
+    func tidyUp() throws(StoreFault) {
+        if let journal, !journal.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
+        checkpointer.truncate()
+    }
+
+    /// Checks the clocks, and starts a retention pass.
+    func startPass() throws(StoreFault) {
+        try startPass(clock.reading)
+    }
+
+    func startPass(_ reading: ClockReading) throws(StoreFault) {
+        try checkClock(reading)
+        if retention.isCaughtUp { try checkClock(reading, isCaughtUp: true) }
+        retention.startPass(try clock.agePlan(reading), uptime: reading.uptime)
+    }
+
+    /// Checks if the wall clock was changed since the last check, and records a change in the file.
+    private func checkClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
+        let change = clock.change(reading, hasSamples: newest != nil, isCaughtUp: isCaughtUp)
+        if change.isSaveDue {
+            try commit { () throws(StoreFault) in
+                try clock.save(change)
+                // Rows of a wrong clock that was trusted may have been deleted in the future.
+                if change.isTrustedNow { try retention.limitPurged(to: reading.wall) }
+            }
+            if change.isTrustedNow { try retention.readPurged() }
+        }
+        if change.concernsRows { retention.cancelPass() }
+        try clock.adopt(change)
+    }
+
+    /// True if there are rows to correct, to summarise or to delete.
+    var isUpkeepDue: Bool { clock.currentShift != nil || isSummaryDue || retention.isDue }
+
+    private var isSummaryDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
+
+    /// Runs one short step of background work.
+    func upkeep() throws(StoreFault) {
+        if clock.currentShift != nil {
+            try correctTimestamps()
+        } else if let newest, isSummaryDue {
+            try rollups.step(newest)
+        } else {
+            try retention.step(newest ?? .min)
+        }
+        checkpointIfDue()
+    }
+
+    private func correctTimestamps() throws(StoreFault) {
+        guard try clock.correctRows() else { return }
+        try retention.readPurged()
+        newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
     }
 }
 
 extension HistoryFile {
-    private func insert(_ batch: ReadingBatch) throws(StoreFault) {
-        for reading in batch.readings where !reading.samples.isEmpty {
-            let seq = sequence.take()
-            let stream = try catalogue.position(of: reading.stream)
-            try insert(reading, of: batch, seq: seq, stream: stream)
-            try outbox?.append(reading, seq: seq, samples: batch.samples)
-        }
-        try outbox?.flush()
-        try catalogue.writeHeads()
-        try rollups.writeLate()
-    }
-
-    private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
-        let isLate = reading.time.microseconds < rollups.end
-        var index: Int64 = 0
-        for position in reading.samples {
-            let metric = batch.samples[position].metric
-            let value = batch.samples[position].value
-            let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index, value)
-            try rows.insert(value, of: key.series, at: reading.time, seq: seq, index: index)
-            if isLate { rollups.addLate(value, of: key.quantity, at: reading.time.microseconds) }
-            index += 1
-        }
+    /// Returns the highest number of a reading that is or was in the file.
+    private static func newestReading(
+        _ connection: SQLiteConnection,
+        _ state: StateTable
+    ) throws(StoreFault) -> Int64 {
+        max(
+            0,
+            try connection.integer("SELECT max(seq) FROM head"),
+            // An import may have given all series newer heads with numbers below zero.
+            try state.value(of: .cursor),
+            try connection.integer("SELECT max(last) FROM outbox")
+        )
     }
 }
 
-extension JournalReading {
-    fileprivate init(unstored reading: Reading, of batch: ReadingBatch, seq: Int64) {
-        let payload = JSONWriter.octets(reserving: 192) { writer in
-            reading.writeJSON(seq: seq, samples: batch.samples, isStored: false, to: &writer)
+extension SequenceSource {
+    /// Returns the source of the file before, or a new one, above the database's mark.
+    fileprivate static func continuing(
+        _ old: SequenceSource?,
+        path: String,
+        above mark: Int64,
+        _ log: Log
+    ) throws(StoreFault) -> SequenceSource {
+        let source = old ?? SequenceSource(path: path + "-seq", above: mark, log)
+        source.raise(above: mark)
+        guard source.last <= SequenceNumbers.highest else {
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
         }
-        self.init(seq: seq, device: reading.stream.device, stream: reading.stream.stream, payload: payload)
-    }
-}
-
-extension ReadingBatch {
-    /// A batch that contradicts itself is a bug, and must not become rows.
-    fileprivate func validate(path: String) throws(StoreFault) {
-        for reading in readings {
-            let metrics = reading.stream.metrics.indices
-            guard samples.indices.contains(reading.samples),
-                samples[reading.samples].allSatisfy({ metrics.contains($0.metric) })
-            else {
-                let source = "\(reading.stream.device) \(reading.stream.stream)"
-                throw StoreFault("\(path): a reading of \(source) has samples that are not its own")
-            }
-        }
+        return source
     }
 }

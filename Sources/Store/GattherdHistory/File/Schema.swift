@@ -11,6 +11,19 @@ enum Schema {
     /// Migration n takes a file from version n to version n + 1.
     static let steps = [tables + delivery + clock + lists + rollups]
 
+    /// Runs the migrations that the file has not had, each in its own transaction.
+    static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
+        var version = Int(try connection.integer("PRAGMA user_version"))
+        while version >= 0 && version < steps.count {
+            let sql = steps[version]
+            version += 1
+            try connection.transaction { () throws(StoreFault) in
+                try connection.execute(sql)
+                try connection.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)")
+            }
+        }
+    }
+
     /// Samples are stored in the order of their arrival.
     ///
     /// A commit therefore writes few pages, all at the end, for any number of devices. A key that begins with the
@@ -131,5 +144,24 @@ enum Schema {
             END;
 
             """
+    }
+
+    /// Summaries of minutes and hours, which ``Rollup`` fills.
+    ///
+    /// The rows `minutes` and `hours` of `state` are the first instants that the tables do not cover.
+    private static let rollups = """
+        \(summaries("minute"))
+        \(summaries("hour"))
+        INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
+        """
+
+    /// The key begins with the time, like that of samples, so that spans of one time are stored together.
+    private static func summaries(_ table: String) -> String {
+        """
+        CREATE TABLE \(table) (
+            ts INTEGER NOT NULL, quantity INTEGER NOT NULL, n INTEGER NOT NULL, sum REAL, min ANY, max ANY,
+            PRIMARY KEY (ts, quantity)
+        ) STRICT, WITHOUT ROWID;
+        """
     }
 }

@@ -37,7 +37,7 @@ public final class HistoryImport {
         let path = DatabaseName.resolved(path)
         try FileContent.expectHistory(path)
         lock = try FileLock(database: path)
-        connection = try Schema.open(path)
+        connection = try HistoryDatabase.open(path)
         state = try StateTable(connection)
         table = try SeriesTable(connection)
         rollups = try Rollups(connection, state)

@@ -5,7 +5,7 @@ final class Backlog {
     /// The number of extents that are dropped at once.
     private static let chunk = 1024
 
-    private let outbox: Journal?
+    private let journal: Journal?
     private let meter: BacklogMeter
     private let saved: Int64
     private let limits: HistoryLimits
@@ -22,18 +22,18 @@ final class Backlog {
     /// - Parameters:
     ///   - connection: The database.
     ///   - state: The table that has the cursor while delivery is off.
-    ///   - outbox: The delivery's journal; `nil` while delivery is off, when older readings may still wait.
+    ///   - journal: The delivery's journal; `nil` while delivery is off, when older readings may still wait.
     ///   - meter: The counter of undelivered bytes.
     ///   - limits: The limits of waiting time and bytes.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
         _ connection: SQLiteConnection,
         _ state: StateTable,
-        _ outbox: Journal?,
+        _ journal: Journal?,
         _ meter: BacklogMeter,
         _ limits: HistoryLimits
     ) throws(StoreFault) {
-        self.outbox = outbox
+        self.journal = journal
         self.meter = meter
         self.limits = limits
         saved = try state.value(of: .cursor)
@@ -48,10 +48,10 @@ final class Backlog {
     }
 
     /// The last reading that was delivered.
-    var delivered: Int64 { outbox?.cursor ?? saved }
+    var delivered: Int64 { journal?.cursor ?? saved }
 
-    /// The last reading that delivery has taken, and will deliver even if it is dropped here.
-    var taken: Int64 { max(delivered, outbox?.taken ?? 0) }
+    /// The last reading that was handed over, which is delivered even if it is dropped here.
+    var handedOver: Int64 { max(delivered, journal?.handedOver ?? 0) }
 
     /// True if the backlog's own limits may require dropping readings.
     var isDue: Bool { isCountDue || isAgeDue || (excess > 0 && !isStuck) }
@@ -60,12 +60,12 @@ final class Backlog {
 
     /// The surplus bytes, without delivered readings that are not deleted yet.
     private var excess: Int64 {
-        guard let limit = limits.backlogSize, meter.isExact, outbox?.isSaveDue != true else { return 0 }
-        return meter.octets - limit
+        guard let limit = limits.backlogSize, meter.isExact, journal?.isSaveDue != true else { return 0 }
+        return meter.bytes - limit
     }
 
     /// Starts a search for readings that have waited for too long.
-    func beginPass(_ plan: AgePlan) {
+    func startPass(_ plan: AgePlan) {
         isStuck = false
         guard let age = limits.backlogAge else { return }
         deadline = Timestamp(microseconds: plan.proven).advanced(by: .zero - age).microseconds
@@ -89,7 +89,7 @@ final class Backlog {
         return count
     }
 
-    /// Drops whole extents of the oldest readings that delivery has not taken.
+    /// Drops whole extents of the oldest readings that were not handed over.
     ///
     /// - Parameter count: The wanted number; whole extents may make it larger, a short backlog smaller.
     /// - Returns: The number of dropped readings.
@@ -114,9 +114,9 @@ final class Backlog {
         }
     }
 
-    /// Drops the oldest extents of which delivery has taken nothing, while `isWanted` returns true.
+    /// Drops the oldest extents of which nothing was handed over, while `isWanted` returns true.
     private func drop(while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int {
-        let start = taken
+        let start = handedOver
         let (last, count) = try oldest(after: start, while: isWanted)
         if count > 0 { try delete(after: start, through: last) }
         return count
@@ -142,9 +142,9 @@ final class Backlog {
         delete.bind(start, last)
         do throws(StoreFault) {
             try meter.delete(delete)
-            meter.adopt()
+            meter.didCommit()
         } catch {
-            meter.forget()
+            meter.didRollBack()
             throw error
         }
     }

@@ -6,7 +6,7 @@ import GattherdModel
 final class BacklogMeter {
     private static let slice = 4096
 
-    private(set) var octets: Int64 = 0
+    private(set) var bytes: Int64 = 0
     /// The bytes that the open transaction adds.
     private var staged: Int64 = 0
     /// The position up to which the backlog found at opening has been counted.
@@ -33,7 +33,7 @@ final class BacklogMeter {
         var rows = 0
         while try select.step() {
             counted = select.integer(0)
-            octets += select.integer(1)
+            bytes += select.integer(1)
             rows += 1
         }
         if rows < Self.slice { counted = last }
@@ -53,13 +53,13 @@ final class BacklogMeter {
     }
 
     /// Applies the changes of a committed transaction.
-    func adopt() {
-        octets += staged
+    func didCommit() {
+        bytes += staged
         staged = 0
     }
 
     /// Discards the changes of a failed transaction.
-    func forget() {
+    func didRollBack() {
         staged = 0
     }
 }

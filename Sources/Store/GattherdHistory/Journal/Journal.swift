@@ -12,6 +12,9 @@ final class Journal {
     /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
+    /// The number of readings that a crash may repeat while the cursor waits to be saved with another commit.
+    private static let repeated: Int64 = 250
+
     /// The progress that is not in the file yet.
     struct Progress {
         /// The cursor in the file.
@@ -22,7 +25,7 @@ final class Journal {
 
     private(set) var cursor: Int64
     /// The last reading that was handed over.
-    var taken: Int64 { max(read, tail.taken) }
+    var handedOver: Int64 { max(read, tail.handedOver) }
     /// The last reading that was read back.
     private var read: Int64 = 0
     private let tail: JournalTail
@@ -41,8 +44,8 @@ final class Journal {
     /// True if the next commit should save the cursor, or delete readings that it has passed.
     var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
 
-    /// The distance from the cursor in the file.
-    var unsaved: Int64 { cursor - progress.saved }
+    /// True if the cursor has passed so many readings that a crash should not repeat them.
+    var isSaveUrgent: Bool { cursor - progress.saved >= Self.repeated }
 
     /// True if there is nothing left to do.
     var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
@@ -77,10 +80,10 @@ final class Journal {
 
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
     func append(_ reading: Reading, seq: Int64, samples: [Sample]) throws(StoreFault) {
-        let start = payloads.octets.count
+        let start = payloads.bytes.count
         reading.writeJSON(seq: seq, samples: samples, to: &payloads)
         payloads.endDocument()
-        let end = payloads.octets.count
+        let end = payloads.bytes.count
         if extent?.add(seq, reading.time, end - start) != true {
             try flush()
             extent = Extent(seq, reading.time, end - start)
@@ -93,26 +96,26 @@ final class Journal {
     func flush() throws(StoreFault) {
         guard let extent else { return }
         self.extent = nil
-        try insert.run(binding: extent.first, extent.last, Int64(extent.octets), extent.earliest, extent.latest)
+        try insert.run(binding: extent.first, extent.last, Int64(extent.bytes), extent.earliest, extent.latest)
     }
 
     /// Hands the committed readings between these two numbers over to delivery.
     func release(after start: Int64, through end: Int64) {
-        let octets = payloads.octets
+        let bytes = payloads.bytes
         var place = 0
         let readings = added.map { reading in
             defer { place = reading.end }
-            let (stream, payload) = (reading.stream, octets[place..<reading.end])
+            let (stream, payload) = (reading.stream, bytes[place..<reading.end])
             return JournalReading(seq: reading.seq, device: stream.device, stream: stream.stream, payload: payload)
         }
         tail.append(readings, after: start, through: end)
-        forget()
+        discardAdded()
     }
 
     /// Discards the added readings, because they are not committed or already handed over.
-    func forget() {
+    func discardAdded() {
         added.removeAll(keepingCapacity: true)
-        payloads = JSONWriter(reserving: min(payloads.octets.count, Self.kept))
+        payloads = JSONWriter(reserving: min(payloads.bytes.count, Self.kept))
         extent = nil
     }
 
@@ -131,7 +134,7 @@ final class Journal {
     /// Writes the cursor and deletes some of the readings that it has passed; only in a transaction.
     ///
     /// - Parameter tidily: Deletes even if there is little to delete.
-    /// - Returns: The progress, for ``adopt(_:)`` after the commit.
+    /// - Returns: The progress, for ``didSave(_:)`` after the commit.
     /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(tidily: Bool) throws(StoreFault) -> Progress {
         try state.set(.cursor, to: cursor)
@@ -145,7 +148,7 @@ final class Journal {
     }
 
     /// Records that the result of ``save(tidily:)`` is committed.
-    func adopt(_ progress: Progress) {
+    func didSave(_ progress: Progress) {
         self.progress = progress
     }
 
@@ -162,23 +165,23 @@ private struct Extent {
 
     let first: Int64
     private(set) var last: Int64
-    private(set) var octets: Int
+    private(set) var bytes: Int
     private(set) var earliest: Int64
     private(set) var latest: Int64
 
-    init(_ seq: Int64, _ time: Timestamp, _ octets: Int) {
+    init(_ seq: Int64, _ time: Timestamp, _ bytes: Int) {
         first = seq
         last = seq
-        self.octets = octets
+        self.bytes = bytes
         earliest = time.microseconds
         latest = time.microseconds
     }
 
     /// Adds a reading; returns false if the reading needs a new extent.
-    mutating func add(_ seq: Int64, _ time: Timestamp, _ octets: Int) -> Bool {
+    mutating func add(_ seq: Int64, _ time: Timestamp, _ bytes: Int) -> Bool {
         guard seq == last + 1, seq - first < Self.capacity else { return false }
         last = seq
-        self.octets += octets
+        self.bytes += bytes
         earliest = min(earliest, time.microseconds)
         latest = max(latest, time.microseconds)
         return true

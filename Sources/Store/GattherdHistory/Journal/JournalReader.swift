@@ -79,12 +79,12 @@ final class JournalReader {
                 reading?.samples.append(sample)
                 continue
             }
-            if let reading { readings.append(reading.logged) }
+            if let reading { readings.append(reading.encoded) }
             let time = Timestamp(microseconds: select.integer(2))
             reading = readings.count < limit ? StoredReading(select.integer(0), time, sample) : nil
             if reading == nil { return }
         }
-        if let reading { readings.append(reading.logged) }
+        if let reading { readings.append(reading.encoded) }
     }
 
     private func series(_ id: Int64) throws(StoreFault) -> StoredSeries {
@@ -144,8 +144,8 @@ private struct StoredReading {
         samples = [sample]
     }
 
-    var logged: JournalReading {
-        let payload = JSONWriter.octets(reserving: 192) { writer in
+    var encoded: JournalReading {
+        let payload = JSONWriter.bytes(reserving: 192) { writer in
             writer.beginReading(seq: seq, time: time, source: series.source)
             for (index, sample) in samples.enumerated() where isFirst(index) { write(sample.series, to: &writer) }
             writer.endObject()

@@ -7,11 +7,11 @@ import GattherdSync
 final class JournalTail: Sendable {
     private struct State: Sendable {
         var readings: [JournalReading] = []
-        var octets = 0
+        var bytes = 0
         /// The tail has all of the journal's readings between these two numbers.
         var floor = Int64.max
         var end = Int64.min
-        var taken: Int64 = 0
+        var handedOver: Int64 = 0
     }
 
     /// The maximum size of the payloads in bytes: thousands of readings, for a second.
@@ -23,7 +23,7 @@ final class JournalTail: Sendable {
     }
 
     /// The last reading that was handed over.
-    var taken: Int64 { state.withLock { $0.taken } }
+    var handedOver: Int64 { state.withLock { $0.handedOver } }
 
     /// Adds committed readings in order.
     ///
@@ -32,38 +32,40 @@ final class JournalTail: Sendable {
     ///   - start: The last `seq` before the readings; if it is not the tail's end, the tail is emptied first.
     ///   - end: The last `seq` of the readings.
     func append(_ readings: [JournalReading], after start: Int64, through end: Int64) {
-        let octets = readings.reduce(0) { $0 + $1.payload.count }
+        let bytes = readings.reduce(0) { $0 + $1.payload.count }
         state.withLock { state in
-            if state.end != start || state.octets + octets > capacity {
+            if state.end != start || state.bytes + bytes > capacity {
                 state.readings.removeAll()
-                state.octets = 0
+                state.bytes = 0
                 state.floor = start
             }
             state.end = end
-            guard octets <= capacity else { return state.floor = end }
+            guard bytes <= capacity else { return state.floor = end }
             state.readings += readings
-            state.octets += octets
+            state.bytes += bytes
         }
     }
 
     /// Empties the tail, because the next readings may be in the journal or elsewhere.
-    func forget() {
+    func removeAll() {
         state.withLock { state in
-            state = State(taken: state.taken)
+            state = State(handedOver: state.handedOver)
         }
     }
 
-    /// Returns the readings after `seq`, at most `limit`; `nil` if there are none, or some are missing in the tail.
-    func take(after seq: Int64, limit: Int) -> [JournalReading]? {
+    /// Removes and returns the readings after `seq`, at most `limit`.
+    ///
+    /// Returns `nil` if there are none, or some are missing in the tail.
+    func dequeue(after seq: Int64, limit: Int) -> [JournalReading]? {
         state.withLock { state in
             guard seq >= state.floor, seq < state.end else { return nil }
             let start = state.readings.firstIndex { $0.seq > seq } ?? state.readings.endIndex
-            let taken = Array(state.readings[start...].prefix(max(0, limit)))
-            state.readings.removeFirst(start + taken.count)
-            state.octets = state.readings.reduce(0) { $0 + $1.payload.count }
-            state.floor = taken.last?.seq ?? seq
-            state.taken = max(state.taken, taken.last?.seq ?? 0)
-            return taken.isEmpty ? nil : taken
+            let readings = Array(state.readings[start...].prefix(max(0, limit)))
+            state.readings.removeFirst(start + readings.count)
+            state.bytes = state.readings.reduce(0) { $0 + $1.payload.count }
+            state.floor = readings.last?.seq ?? seq
+            state.handedOver = max(state.handedOver, readings.last?.seq ?? 0)
+            return readings.isEmpty ? nil : readings
         }
     }
 }

@@ -20,16 +20,16 @@ struct SequenceFile {
             return errno == ENOENT ? .missing : .garbled(unsafe String(cString: strerror(errno)))
         }
         defer { close(descriptor) }
-        var octets = [UInt8](repeating: 0, count: 64)
-        let count = unsafe Glibc.read(descriptor, &octets, octets.count)
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe Glibc.read(descriptor, &bytes, bytes.count)
         guard count >= 0 else { return .garbled(unsafe String(cString: strerror(errno))) }
-        return Self.parse(octets[..<count])
+        return Self.parse(bytes[..<count])
     }
 
     /// One decimal number and a line feed; without the line feed the number may be truncated.
-    private static func parse(_ octets: ArraySlice<UInt8>) -> Content {
-        let digits = octets.dropLast()
-        guard octets.last == UInt8(ascii: "\n"), digits.allSatisfy({ (0x30...0x39).contains($0) }),
+    private static func parse(_ bytes: ArraySlice<UInt8>) -> Content {
+        let digits = bytes.dropLast()
+        guard bytes.last == UInt8(ascii: "\n"), digits.allSatisfy({ (0x30...0x39).contains($0) }),
             let mark = Int64(String(decoding: digits, as: UTF8.self)), mark <= SequenceNumbers.highest
         else { return .garbled("not a sequence number") }
         return .mark(mark)
@@ -67,7 +67,7 @@ struct SequenceFile {
         guard count == text.utf8.count else {
             throw StoreFault(errno: count < 0 ? errno : ENOSPC, "cannot write", path: path)
         }
-        try? FileOwner(database: path).adopt(path)
+        try? FileOwner(database: path).apply(to: path)
         guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: path) }
     }
 }

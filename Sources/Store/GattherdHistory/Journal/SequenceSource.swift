@@ -27,7 +27,7 @@ final class SequenceSource {
 
     /// Reserves `count` more numbers durably.
     ///
-    /// - Returns: The mark if it is new: store it in the database too, then ``adopt(_:)`` it.
+    /// - Returns: The mark if it is new: store it in the database too, then call ``didStore(_:)``.
     /// - Throws: ``StoreFault`` if the mark cannot be written.
     func prepare(_ count: Int) throws(StoreFault) -> Int64? {
         guard let mark = numbers.markNeeded(for: count) else { return nil }
@@ -36,13 +36,13 @@ final class SequenceSource {
     }
 
     /// Records that `mark` is durable.
-    func adopt(_ mark: Int64) {
+    func didStore(_ mark: Int64) {
         numbers.reserve(through: mark)
     }
 
     /// Returns the next number.
-    func take() -> Int64 {
-        numbers.take()
+    func next() -> Int64 {
+        numbers.next()
     }
 }
 
@@ -57,5 +57,45 @@ extension SequenceFile {
             log(.error, "the sequence file cannot be read", [LogField("path", path), LogField("reason", reason)])
         }
         return 0
+    }
+}
+
+/// The sequence numbers of readings, which only grow and are never reused.
+///
+/// Numbers are reserved durably, in blocks ahead of their use, in both the database and ``SequenceFile``. The next
+/// opener starts above the highest mark of both. Neither a commit that a power loss rolled back nor a database restored
+/// from an older copy therefore repeats a number that a subscriber may have seen; only older copies of both would. A
+/// crash leaves a gap of at most one block.
+struct SequenceNumbers {
+    /// The maximum, which is exact as a JSON number too.
+    static let highest: Int64 = 1 << 53
+    private static let block: Int64 = 100_000
+
+    /// The last number that was or may have been assigned.
+    private(set) var last: Int64
+    /// The highest number that may be assigned.
+    private(set) var reserved: Int64
+
+    /// Starts above `mark`, without a reservation.
+    init(above mark: Int64) {
+        last = mark
+        reserved = mark
+    }
+
+    /// Returns the mark that must be durable before `count` more numbers are assigned; `nil` if it is durable already.
+    func markNeeded(for count: Int) -> Int64? {
+        let end = last + Int64(count)
+        return end > reserved ? end + Self.block : nil
+    }
+
+    /// Records that `mark` is durable.
+    mutating func reserve(through mark: Int64) {
+        reserved = mark
+    }
+
+    /// Returns the next number.
+    mutating func next() -> Int64 {
+        last += 1
+        return last
     }
 }

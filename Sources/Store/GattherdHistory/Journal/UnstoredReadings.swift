@@ -9,11 +9,11 @@ struct UnstoredReadings {
     private var readings: [JournalReading] = []
     /// The index of the first reading that is still needed.
     private var start = 0
-    private var octets = 0
-    private var taken: Int64 = 0
+    private var bytes = 0
+    private var handedOver: Int64 = 0
     /// The number of readings that arrived.
     private(set) var count = 0
-    /// The number of readings dropped before delivery took them.
+    /// The number of readings dropped before they were handed over.
     private(set) var dropped = 0
 
     init(capacity: Int = 32 << 20) {
@@ -28,19 +28,19 @@ struct UnstoredReadings {
     mutating func append(_ more: [JournalReading]) {
         readings += more
         count += more.count
-        octets += more.reduce(0) { $0 + $1.payload.count }
-        while octets > capacity, left > 1 {
-            if readings[start].seq > taken { dropped += 1 }
+        bytes += more.reduce(0) { $0 + $1.payload.count }
+        while bytes > capacity, left > 1 {
+            if readings[start].seq > handedOver { dropped += 1 }
             removeFirst()
         }
     }
 
     /// Returns the readings after `seq` merged with those of the journal, in order, at most `limit`.
-    mutating func take(with stored: [JournalReading], after seq: Int64, limit: Int) -> [JournalReading] {
+    mutating func merged(with stored: [JournalReading], after seq: Int64, limit: Int) -> [JournalReading] {
         let limit = max(0, limit)
         let later = readings[start...].drop { $0.seq <= seq }.prefix(limit)
         let found = (stored + later).sorted { $0.seq < $1.seq }.prefix(limit)
-        taken = max(taken, found.last?.seq ?? 0)
+        handedOver = max(handedOver, found.last?.seq ?? 0)
         return Array(found)
     }
 
@@ -49,7 +49,7 @@ struct UnstoredReadings {
     }
 
     private mutating func removeFirst() {
-        octets -= readings[start].payload.count
+        bytes -= readings[start].payload.count
         start += 1
         guard start > readings.count / 2 else { return }
         readings.removeFirst(start)

@@ -14,7 +14,7 @@ public struct HistoryReader {
     ///
     /// - Throws: ``StoreFault`` if the history is missing, not ours, or of another version.
     public init(path: String) throws(StoreFault) {
-        connection = try Schema.openForReading(path)
+        connection = try HistoryDatabase.openForReading(path)
     }
 
     // MARK: - Samples

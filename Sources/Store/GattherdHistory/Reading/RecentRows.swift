@@ -40,7 +40,7 @@ struct RecentRows {
 
     /// Returns the gateway's own newest events of these `kinds`, oldest first.
     func gatewayEvents(kinds: [String], limit: Int) throws(StoreFault) -> [LifecycleEvent] {
-        let list = JSONWriter.octets { writer in
+        let list = JSONWriter.bytes { writer in
             writer.beginArray()
             for kind in kinds { writer.string(kind) }
             writer.endArray()

@@ -66,18 +66,24 @@ final class RowWalk {
     private func readSlice(_ visit: (borrowing Statement) throws(StoreFault) -> Void) throws(StoreFault) -> Bool {
         let visited = try visitRows(visit)
         guard let last = try last() else { return visited == 0 }
-        guard visited == 0 || place <= last, visited == Self.slice || last <= place else { throw damage() }
+        guard visited == 0 || place <= last, visited == Self.slice || last <= place else {
+            throw damage(behind: place)
+        }
         return visited < Self.slice
     }
 
     private func visitRows(_ visit: (borrowing Statement) throws(StoreFault) -> Void) throws(StoreFault) -> Int {
-        select.bind(place.ts, place.second, place.third, Int64(Self.slice), end)
-        defer { select.reset() }
+        var last = place
+        select.bind(last.ts, last.second, last.third, Int64(Self.slice), end)
+        defer {
+            select.reset()
+            place = last
+        }
         var visited = 0
         while try select.step() {
             let next = RowPosition(behind: select)
-            guard place < next else { throw damage() }
-            place = next
+            guard last < next else { throw damage(behind: last) }
+            last = next
             visited += 1
             try visit(select)
         }
@@ -90,7 +96,7 @@ final class RowWalk {
         return try selectLast.step() ? RowPosition(behind: selectLast) : nil
     }
 
-    private func damage() -> StoreFault {
+    private func damage(behind place: RowPosition) -> StoreFault {
         let time = Timestamp(microseconds: place.ts).rfc3339
         let remedy = "'gattherd db check' tells more, 'sqlite3 FILE .recover' saves what can be saved"
         return StoreFault(

@@ -77,10 +77,10 @@ final class Retention {
     /// - Parameters:
     ///   - plan: The clocks by which rows age.
     ///   - uptime: The monotonic time.
-    func beginPass(_ plan: AgePlan, uptime: Int64) {
+    func startPass(_ plan: AgePlan, uptime: Int64) {
         stuckAt = nil
-        space.forget()
-        backlog.beginPass(plan)
+        space.invalidate()
+        backlog.startPass(plan)
         if plan.isLimited { grantAllowance(uptime) } else { allowance = 0 }
         lastPass = uptime
         isCaughtUp = false
@@ -124,8 +124,8 @@ final class Retention {
     /// - Parameter newest: The latest time of a sample.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func step(_ newest: Int64) throws(StoreFault) {
-        space.forget()
-        defer { space.forget() }
+        space.invalidate()
+        defer { space.invalidate() }
         if space.isShrinkDue { return try space.shrink() }
         if backlog.isDue {
             undelivered += try backlog.step()

@@ -79,7 +79,7 @@ final class Rollup {
             mark = next
             if isComplete { place = RowPosition(before: end) }
         } catch {
-            forget()
+            rewind()
             throw error
         }
     }
@@ -92,9 +92,9 @@ final class Rollup {
         if ts < mark {
             try merge(Row(ts: start, quantity: quantity, numbers: numbers))
         } else if ts < place.ts, start == span {
-            keep(numbers, of: quantity)
+            addToSpan(numbers, of: quantity)
         } else if ts <= place.ts {
-            forget()
+            rewind()
         }
     }
 
@@ -102,7 +102,7 @@ final class Rollup {
     func recount(_ ts: Int64) throws(StoreFault) {
         let start = ts.rounded(downTo: grain.length)
         guard start < mark else {
-            if start <= place.ts { forget() }
+            if start <= place.ts { rewind() }
             return
         }
         try delete.run(binding: start)
@@ -135,7 +135,7 @@ final class Rollup {
     }
 
     /// Discards partial sums and returns to the mark.
-    func forget() {
+    func rewind() {
         open.removeAll(keepingCapacity: true)
         span = mark
         place = RowPosition(before: mark)
@@ -151,23 +151,23 @@ final class Rollup {
         while try select.step() {
             count += 1
             place = RowPosition(behind: select)
-            take(NumberRow(select), into: &rows)
+            summarise(NumberRow(select), into: &rows)
         }
         guard count < Self.slice else { return false }
         closeSpan(into: &rows)
         return true
     }
 
-    private func take(_ row: NumberRow, into rows: inout [Row]) {
+    private func summarise(_ row: NumberRow, into rows: inout [Row]) {
         let start = row.ts.rounded(downTo: grain.length)
         if start != span {
             closeSpan(into: &rows)
             span = start
         }
-        if let numbers = row.numbers { keep(numbers, of: row.quantity) }
+        if let numbers = row.numbers { addToSpan(numbers, of: row.quantity) }
     }
 
-    private func keep(_ numbers: NumberSummary, of quantity: Int64) {
+    private func addToSpan(_ numbers: NumberSummary, of quantity: Int64) {
         if open[quantity]?.add(numbers) == nil { open[quantity] = numbers }
     }
 

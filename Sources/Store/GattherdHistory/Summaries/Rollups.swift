@@ -82,9 +82,9 @@ final class Rollups {
     }
 
     /// Discards the late samples and their sums after a rollback.
-    func forgetLate() {
+    func discardLate() {
         late.removeAll()
-        minutes.forget()
-        hours.forget()
+        minutes.rewind()
+        hours.rewind()
     }
 }

@@ -121,7 +121,7 @@ struct SummaryCheck {
             SELECT count(*), min(ts) FROM (
                 SELECT ts FROM (
                     SELECT ts, quantity, n, sum, min, max, 1 AS side FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
-                    UNION ALL SELECT \(Schema.floored("ts", to: grain.length)), quantity, sum(n), sum(sum), min(min),
+                    UNION ALL SELECT \(HistoryViews.floored("ts", to: grain.length)), quantity, sum(n), sum(sum), min(min),
                         max(max), -1 FROM (\(rows)) GROUP BY 1, 2
                 ) WHERE NOT (ts < ?4 AND ts > ?3 - \(grain.length)) AND NOT (ts < ?6 AND ts > ?5 - \(grain.length))
                 GROUP BY ts, quantity
@@ -141,7 +141,7 @@ public enum SummaryRepair {
         try FileContent.expectExistingHistory(path)
         let lock = try FileLock(database: path)
         defer { withExtendedLifetime(lock) {} }
-        let connection = try Schema.openForMaintenance(path)
+        let connection = try HistoryDatabase.openForMaintenance(path)
         var differences: [SummaryCheck.Difference] = []
         try connection.transaction { () throws(StoreFault) in
             let check = try SummaryCheck(connection)

@@ -7,7 +7,7 @@ final class DeviceTable {
 
     private let removals: [String]
     private let connection: SQLiteConnection
-    private let upsert: Statement
+    private let insertOrUpdate: Statement
     private let hold: Statement
     private let release: Statement
     private let selectHeld: Statement
@@ -17,7 +17,7 @@ final class DeviceTable {
         removals = ["device", "event", "reject"].map { table in
             "DELETE FROM \(table) WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM stream WHERE device = ?1)"
         }
-        upsert = try Statement(
+        insertOrUpdate = try Statement(
             """
             INSERT INTO device (device, address, name, profiles, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
             ON CONFLICT (device) DO UPDATE SET address = excluded.address, name = coalesce(excluded.name, name),
@@ -32,8 +32,8 @@ final class DeviceTable {
     }
 
     /// Adds or updates a device; an unknown name or unknown profiles leave the stored ones unchanged.
-    func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
-        try upsert.run(
+    func upsert(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
+        try insertOrUpdate.run(
             binding: device.device,
             device.address,
             device.name?.cut(toBytes: Self.longestName),

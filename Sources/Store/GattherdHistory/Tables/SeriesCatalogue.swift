@@ -9,7 +9,7 @@ struct SeriesKey {
 /// The file's series by stream, metric and source, with the position of the newest row of each.
 ///
 /// A stream is looked up in the database once; after that a row costs a dictionary look-up and two array
-/// accesses. The entries must not outlive a transaction that was rolled back: see ``forget()``.
+/// accesses. The entries must not outlive a transaction that was rolled back: see ``removeAll()``.
 final class SeriesCatalogue {
     private struct Stream {
         /// Retained, so that its object identity stays unique.
@@ -50,7 +50,7 @@ final class SeriesCatalogue {
     /// Returns the index of a stream; inserts its row in `stream` if necessary.
     func position(of definition: StreamDefinition) throws(StoreFault) -> Int {
         if let position = positions[ObjectIdentifier(definition)] { return position }
-        if streams.count >= 4096 { try startOver() }
+        if streams.count >= 4096 { try restart() }
         let id = try table.stream(definition.stream, device: definition.device, profile: definition.profile)
         let count = definition.metrics.count * ReadingSource.allCases.count
         streams.append(Stream(definition: definition, id: id, slots: Array(repeating: -1, count: count)))
@@ -98,7 +98,7 @@ final class SeriesCatalogue {
     }
 
     /// Removes all entries, because their rows may have been rolled back.
-    func forget() {
+    func removeAll() {
         positions.removeAll()
         streams.removeAll()
         slots.removeAll()
@@ -108,9 +108,9 @@ final class SeriesCatalogue {
 
 extension SeriesCatalogue {
     /// Releases old definitions from time to time; each reload of the configuration creates new ones.
-    private func startOver() throws(StoreFault) {
+    private func restart() throws(StoreFault) {
         try writeHeads()
-        forget()
+        removeAll()
     }
 
     private func addSlot(stream position: Int, metric: Int, _ reading: Reading) throws(StoreFault) -> Int {

@@ -2,7 +2,8 @@ import CSQLite
 import GattherdModel
 import Glibc
 
-extension Schema {
+/// Opens history's database for its writer, readers and maintenance, and checks what it is.
+enum HistoryDatabase {
     /// Opens the file for the writer; creates it if necessary, and migrates it to this version.
     ///
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because published readings must still be in
@@ -13,7 +14,7 @@ extension Schema {
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
         // The file stays unchanged if the checks fail.
         connection.keepsWALOnClose(true)
-        if try check(connection) == .empty {
+        if try content(of: connection) == .empty {
             // Without VACUUM an empty file with a header would keep the settings of the header.
             try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
         }
@@ -25,21 +26,21 @@ extension Schema {
             """
         )
         connection.checkpointsByHand()
-        try lookForDamage(connection, isSuspect: isSuspect)
-        try migrate(connection, steps: steps)
-        let taken = try renewViews(connection)
+        try checkForDamage(connection, isSuspect: isSuspect)
+        try Schema.migrate(connection, steps: Schema.steps)
+        let taken = try HistoryViews.renew(connection)
         guard taken.isEmpty else {
             let names = taken.joined(separator: ", ")
             throw StoreFault("\(path): tables have the names of our views: \(names); rename or drop them")
         }
         connection.keepsWALOnClose(false)
         // Only root may change the owner, and only root's files would block the daemon.
-        try? FileOwner(database: path).adopt(path, suffixes: ["", "-wal", "-shm"])
+        try? FileOwner(database: path).apply(to: path, suffixes: ["", "-wal", "-shm"])
         return connection
     }
 
     /// Checks all of a small or doubtful file; other damage is detected when it is read.
-    private static func lookForDamage(_ connection: SQLiteConnection, isSuspect: Bool) throws(StoreFault) {
+    private static func checkForDamage(_ connection: SQLiteConnection, isSuspect: Bool) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
         guard isSuspect || pages <= 16_384 else { return }
         try expectWhole(connection)
@@ -86,8 +87,8 @@ extension Schema {
     }
 
     private static func expectThisVersion(_ connection: SQLiteConnection) throws(StoreFault) {
-        switch try check(connection) {
-        case .version(steps.count): return
+        switch try content(of: connection) {
+        case .version(Schema.steps.count): return
         case .version: throw StoreFault("\(connection.path): written by an older gattherd; start the daemon once")
         case .empty:
             throw StoreFault("\(connection.path): the database is empty; the daemon creates its tables when it starts")
@@ -102,37 +103,24 @@ extension Schema {
     /// Returns the content of the file before anything is changed.
     ///
     /// - Throws: ``StoreFault`` if another program or a newer version of this one created it.
-    static func check(_ connection: SQLiteConnection) throws(StoreFault) -> Content {
+    static func content(of connection: SQLiteConnection) throws(StoreFault) -> Content {
         let id = try connection.integer("PRAGMA application_id")
         let version = try connection.integer("PRAGMA user_version")
         let objects = try connection.integer("SELECT count(*) FROM sqlite_schema")
-        if objects == 0 && version == 0 && (id == 0 || id == applicationID) { return .empty }
-        guard id == applicationID else {
+        if objects == 0 && version == 0 && (id == 0 || id == Schema.applicationID) { return .empty }
+        guard id == Schema.applicationID else {
             throw StoreFault(
                 "\(connection.path): this is another program's database (application_id \(id)), not a history; "
                     + "choose another history.path"
             )
         }
-        guard version <= steps.count else {
+        guard version <= Schema.steps.count else {
             throw StoreFault(
-                "\(connection.path): written by a newer gattherd (version \(version), this one knows \(steps.count)); "
-                    + "update gattherd, or choose another history.path"
+                "\(connection.path): written by a newer gattherd (version \(version), "
+                    + "this one knows \(Schema.steps.count)); update gattherd, or choose another history.path"
             )
         }
         return .version(Int(version))
-    }
-
-    /// Runs the migrations that the file has not had, each in its own transaction.
-    static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
-        var version = Int(try connection.integer("PRAGMA user_version"))
-        while version >= 0 && version < steps.count {
-            let sql = steps[version]
-            version += 1
-            try connection.transaction { () throws(StoreFault) in
-                try connection.execute(sql)
-                try connection.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)")
-            }
-        }
     }
 
     /// Network and overlay file systems may refuse WAL mode without an error.

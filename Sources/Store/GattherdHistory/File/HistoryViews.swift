@@ -5,8 +5,8 @@ import GattherdModel
 /// The views hold no data. Missing or outdated views are recreated at each start, so that migrations ignore them.
 /// `CROSS JOIN` prevents SQLite from reordering the join: samples are read by time or by number, and their series are
 /// looked up.
-extension Schema {
-    static let views =
+enum HistoryViews {
+    private static let views =
         [
             view("history", history), view("latest", latest), view("series", series), view("devices", devices),
             view("events", "SELECT ts, \(rfc3339("ts")) AS time, device, kind, detail FROM event"),
@@ -91,38 +91,38 @@ extension Schema {
         """
     }
 
-    static func view(_ name: String, _ query: String) -> (name: String, sql: String) {
+    private static func view(_ name: String, _ query: String) -> (name: String, sql: String) {
         (name, "CREATE VIEW \(name) AS\n\(query)")
     }
 
     /// Recreates the views that are missing or of another version.
     ///
     /// - Returns: The names of the views that could not be created, because tables have these names.
-    static func renewViews(_ connection: SQLiteConnection) throws(StoreFault) -> [String] {
+    static func renew(_ connection: SQLiteConnection) throws(StoreFault) -> [String] {
         let stored = try Statement("SELECT type, sql FROM sqlite_schema WHERE name = ?1", on: connection)
-        var (wrong, taken): ([(name: String, sql: String)], [String]) = ([], [])
+        var (outdated, taken): ([(name: String, sql: String)], [String]) = ([], [])
         for view in views {
             stored.bind(view.name)
             defer { stored.reset() }
             guard try stored.step() else {
-                wrong.append(view)
+                outdated.append(view)
                 continue
             }
             if stored.text(0) != "view" {
                 taken.append(view.name)
             } else if stored.text(1) != view.sql {
-                wrong.append(view)
+                outdated.append(view)
             }
         }
-        guard !wrong.isEmpty else { return taken }
+        guard !outdated.isEmpty else { return taken }
         try connection.transaction { () throws(StoreFault) in
-            for view in wrong { try connection.execute("DROP VIEW IF EXISTS \(view.name); \(view.sql)") }
+            for view in outdated { try connection.execute("DROP VIEW IF EXISTS \(view.name); \(view.sql)") }
         }
         return taken
     }
 
     /// `ts` as RFC 3339 in UTC with microseconds; NULL outside of the years 0 to 9999.
-    static func rfc3339(_ ts: String) -> String {
+    private static func rfc3339(_ ts: String) -> String {
         "strftime('%Y-%m-%dT%H:%M:%S', (\(floored(ts, to: 1_000_000))) / 1000000, 'unixepoch') "
             + "|| printf('.%06dZ', \(remainder(ts, of: 1_000_000)))"
     }
@@ -134,5 +134,54 @@ extension Schema {
     /// Never negative, unlike `%`, so that instants before 1970 are rounded down too.
     private static func remainder(_ ts: String, of step: Int64) -> String {
         "(\(ts) % \(step) + \(step)) % \(step)"
+    }
+}
+
+// MARK: - Summaries
+
+extension HistoryViews {
+    /// The views of the summaries, with the rows that are not summarised yet.
+    private static var bucketViews: [(name: String, sql: String)] {
+        [
+            view("history_minutes", buckets(of: "minute", andNewer: newerMinutes)),
+            view("history_hours", buckets(of: "hour", andNewer: newerHours)),
+        ]
+    }
+
+    /// Booleans are numbers here, 1 and 0; labels and unknown values are not counted.
+    private static func buckets(of table: String, andNewer newer: String) -> String {
+        """
+        SELECT bucket.ts, \(rfc3339("bucket.ts")) AS time, quantity.device, quantity.metric, quantity.unit,
+            bucket.n, bucket.min, bucket.sum / bucket.n AS mean, bucket.max
+        FROM (SELECT ts, quantity, n, sum, min, max FROM \(table) UNION ALL \(newer)) AS bucket
+        CROSS JOIN quantity ON quantity.id = bucket.quantity
+        """
+    }
+
+    private static let newerMinutes = grouped(newerSamples(flooredTo: Resolution.minutes.length))
+
+    private static let newerHours = grouped(
+        """
+        SELECT \(floored("ts", to: Resolution.hours.length)) AS ts, quantity, n, sum, min, max FROM minute
+        WHERE ts >= (SELECT value FROM state WHERE key = 'hours')
+        UNION ALL \(newerSamples(flooredTo: Resolution.hours.length))
+        """
+    )
+
+    private static func newerSamples(flooredTo step: Int64) -> String {
+        """
+        SELECT \(floored("sample.ts", to: step)) AS ts, series.quantity AS quantity, 1 AS n,
+            CAST(sample.value AS REAL) AS sum, sample.value AS min, sample.value AS max
+        FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+        WHERE sample.ts >= (SELECT value FROM state WHERE key = 'minutes')
+            AND typeof(sample.value) IN ('integer', 'real')
+        """
+    }
+
+    private static func grouped(_ rows: String) -> String {
+        """
+        SELECT ts, quantity, sum(n) AS n, sum(sum) AS sum, min(min) AS min, max(max) AS max
+        FROM (\(rows)) GROUP BY ts, quantity
+        """
     }
 }

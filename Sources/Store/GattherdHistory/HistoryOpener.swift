@@ -1,0 +1,77 @@
+import GattherdLog
+import GattherdModel
+
+/// Opens the file, and after a fault opens it again or a new one in its place.
+struct HistoryOpener {
+    /// True if an earlier file was missing or empty when it was opened.
+    private(set) var isNewAfterLoss = false
+    private let options: HistoryOptions
+    private let log: Log
+    private let reporter: HistoryReporter
+    private let tail: JournalTail
+    /// The state that each opening passes on to the next one; `nil` until the lock was acquired.
+    private var carriedOver: HistoryFile.CarriedOver?
+    /// True if a damaged file was moved aside and no new one is open yet; the missing file is no loss to report then.
+    private var isMovedAside = false
+
+    init(_ options: HistoryOptions, _ tail: JournalTail, _ log: Log, _ reporter: HistoryReporter) {
+        self.options = options
+        self.tail = tail
+        self.log = log
+        self.reporter = reporter
+    }
+
+    /// Opens the file, or creates it.
+    ///
+    /// - Parameter isSuspect: True if damage was found in the file, so that all of it is checked.
+    /// - Returns: The open file.
+    /// - Throws: ``StoreFault``, `damaged` when the file must be moved aside.
+    mutating func open(isSuspect: Bool) throws(StoreFault) -> HistoryFile {
+        try FileContent.expectHistory(options.path)
+        var carriedOver = try lock()
+        carriedOver.isSuspect = isSuspect
+        let lost = lostMark
+        let file = try HistoryFile(
+            path: options.path,
+            keepsJournal: options.keepsJournal,
+            limits: options.limits,
+            carriedOver: carriedOver,
+            clock: options.clock,
+            log: log
+        )
+        self.carriedOver?.sequence = file.sequence
+        if let lost, !isMovedAside {
+            isNewAfterLoss = true
+            reporter.lost(options.path, mark: lost)
+        }
+        isMovedAside = false
+        return file
+    }
+
+    /// Moves the damaged file aside, so that the next opening creates a new one.
+    mutating func moveAside(_ fault: StoreFault) throws(StoreFault) {
+        let place = try DamagedFile(path: options.path).moveAside(at: options.clock.now())
+        isMovedAside = true
+        reporter.movedAside(to: place, fault)
+    }
+
+    /// Releases the lock.
+    mutating func close() {
+        carriedOver = nil
+    }
+
+    /// Acquires the lock once, and keeps it.
+    private mutating func lock() throws(StoreFault) -> HistoryFile.CarriedOver {
+        if let carriedOver { return carriedOver }
+        let first = HistoryFile.CarriedOver(lock: try FileLock(database: options.path), tail: tail)
+        carriedOver = first
+        return first
+    }
+
+    /// The last number of a missing or empty history, read from the sequence file; otherwise `nil`.
+    private var lostMark: Int64? {
+        guard FileContent(options.path) == .nothing else { return nil }
+        guard case .mark(let mark) = SequenceFile(path: options.path + "-seq").read(), mark > 0 else { return nil }
+        return mark
+    }
+}

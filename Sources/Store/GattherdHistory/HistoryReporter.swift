@@ -1,0 +1,110 @@
+import GattherdLog
+import GattherdModel
+
+/// Reports changes of the history's state in the log and as notices.
+struct HistoryReporter {
+    private let log: Log
+    private let notices: AsyncStream<HistoryNotice>.Continuation
+
+    init(_ log: Log, _ notices: AsyncStream<HistoryNotice>.Continuation) {
+        self.log = log
+        self.notices = notices
+    }
+
+    /// Ends the notices.
+    func finish() {
+        notices.finish()
+    }
+
+    // MARK: - Faults
+
+    func failing(_ fault: StoreFault) {
+        log(.error, "history cannot be used; trying again", [LogField("history.error", fault.detail)])
+        notices.yield(.failing(error: fault.detail))
+    }
+
+    func deliveringUnstored() {
+        log(.error, "readings are delivered without being stored until history can be written again")
+        notices.yield(.delivering)
+    }
+
+    func recovered(_ unstored: FileFailures.Unstored) {
+        log(
+            .notice,
+            "history is being written again",
+            [LogField("unstored", unstored.readings), LogField("unstored.rejects", unstored.rejects)]
+        )
+        notices.yield(.recovered(unstored: unstored.readings, rejects: unstored.rejects))
+    }
+
+    /// Reports a damaged file that has the name `place` now.
+    func movedAside(to place: String, _ fault: StoreFault) {
+        log(
+            .error,
+            "the history is damaged: it was moved aside, and a new one is begun",
+            [LogField("history.error", fault.detail), LogField("path", place)]
+        )
+        notices.yield(.movedAside(to: place, error: fault.detail))
+    }
+
+    /// Reports a missing or empty file whose readings had numbers up to `mark`.
+    func lost(_ path: String, mark: Int64) {
+        log(
+            .error,
+            "the history is missing or empty, although readings were stored in it: a new one is begun",
+            [
+                LogField("path", path), LogField("numbered.below", mark),
+                LogField("advice", "to bring back a backup, stop the daemon and run 'gattherd db restore FILE'"),
+            ]
+        )
+        notices.yield(.lost(path: path))
+    }
+
+    func untidy(_ fault: StoreFault) {
+        log(.warning, "history could not tidy up", [LogField("error", fault.detail)])
+    }
+
+    // MARK: - Readings
+
+    func dropped(_ count: Int) {
+        log(
+            .error,
+            "readings were given up before anybody had got them: there is no room for more",
+            [LogField("readings", count)]
+        )
+        notices.yield(.backlogDropped(readings: count))
+    }
+
+    /// Reports readings in memory that are lost at the end.
+    func closed(withUnstored count: Int) {
+        log(.error, "closed with readings that were neither stored nor delivered", [LogField("readings", count)])
+    }
+
+    // MARK: - Clock
+
+    func openedUnsynchronised() {
+        log(.notice, "the clock is not synchronised yet: times are put right as soon as it is")
+    }
+
+    /// Reports the start and the end of doubt about the clock, and its limits.
+    func clock(_ doubt: ClockDoubt?, before: ClockDoubt?) {
+        guard (before == nil) != (doubt == nil) || before?.isLimited != doubt?.isLimited else { return }
+        if let doubt {
+            log(.warning, "the clock is doubted", [LogField("clock", doubt.text)])
+        } else {
+            log(.notice, "the clock is trusted again: rows are deleted by it")
+        }
+        notices.yield(.clock(doubt))
+    }
+
+    func corrected(_ shift: ClockShift) {
+        let (first, last) = (shift.start.seq, shift.end.seq)
+        let distance = Duration.microseconds(shift.shift)
+        log(
+            .notice,
+            "the clock was set: readings from before it have their right times now",
+            [LogField("shift", "\(distance)"), LogField("after", first), LogField("through", last)]
+        )
+        notices.yield(.restamped(after: first, through: last, by: distance))
+    }
+}

@@ -1,0 +1,58 @@
+/// The background work of a history that waits for its time, each kind once.
+struct UpkeepSchedule {
+    enum Work: Int, CaseIterable {
+        /// A step of corrections, summaries or retention, between other jobs.
+        case step
+        /// Saves an acknowledgement, unless another commit does it first.
+        case cursor
+        /// Truncates the WAL and releases space when nothing is written any more.
+        case tidying
+        /// Reports dropped readings again, if more were dropped.
+        case dropReport
+        /// Reopens the file after a fault.
+        case reopening
+    }
+
+    private let reopeningDelay: Duration
+    private var commits = 0
+    /// The number of commits at which each kind of work was scheduled; `nil` while it is not scheduled.
+    private var scheduled: [Int?] = Array(repeating: nil, count: Work.allCases.count)
+
+    /// - Parameter reopeningDelay: The time between two attempts to open the file.
+    init(reopeningDelay: Duration) {
+        self.reopeningDelay = reopeningDelay
+    }
+
+    /// Counts a commit.
+    mutating func didCommit() {
+        commits += 1
+    }
+
+    /// True if the work is scheduled.
+    func contains(_ work: Work) -> Bool { scheduled[work.rawValue] != nil }
+
+    /// Schedules the work; returns the time after which to start it, or `nil` if it is scheduled already.
+    mutating func add(_ work: Work) -> Duration? {
+        guard !contains(work) else { return nil }
+        scheduled[work.rawValue] = commits
+        return delay(of: work)
+    }
+
+    /// Starts the work, which may then be scheduled again; returns true if nothing was committed while it waited.
+    mutating func start(_ work: Work) -> Bool {
+        defer { scheduled[work.rawValue] = nil }
+        return scheduled[work.rawValue] == commits
+    }
+
+    private func delay(of work: Work) -> Duration {
+        switch work {
+        case .step: .zero
+        // Long enough for the next commit of a gateway that is in use.
+        case .cursor: .milliseconds(250)
+        // Idle: devices that send at all send more often.
+        case .tidying: .seconds(5)
+        case .dropReport: .seconds(60)
+        case .reopening: reopeningDelay
+        }
+    }
+}
