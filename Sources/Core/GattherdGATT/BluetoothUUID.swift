@@ -86,16 +86,6 @@ extension BluetoothUUID: CustomStringConvertible {
     }
 }
 
-/// Returns the value of a hexadecimal digit in ASCII, 0 to 15.
-func hexDigitValue(_ digit: UInt8) -> UInt8? {
-    switch digit {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-    default: nil
-    }
-}
-
 extension BluetoothUUID: ExpressibleByIntegerLiteral {
     /// Makes a UUID from a literal: an assigned number of 16 or 32 bits, for example `0x180D`, or all 128
     /// bits, for example `0x7a4b0001_999f_4717_b63a_066e06971f59`.

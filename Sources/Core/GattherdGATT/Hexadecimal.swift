@@ -30,3 +30,13 @@ public enum Hexadecimal {
     private static let separators = Array(" :-\t".utf8)
     private static let digits = Array("0123456789abcdef".utf8)
 }
+
+/// Returns the value of a hexadecimal digit in ASCII, 0 to 15.
+func hexDigitValue(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+}

@@ -1,18 +1,18 @@
 /// A precomputed member name: quoted, escaped and followed by a colon.
 public struct JSONKey: Hashable, Sendable {
-    let octets: [UInt8]
+    let bytes: [UInt8]
 
     public init(_ name: String) {
         var writer = JSONWriter()
         writer.key(name)
-        octets = writer.octets
+        bytes = writer.bytes
     }
 }
 
 /// Writes JSON into a byte buffer, without a tree or intermediate strings.
 public struct JSONWriter: Sendable {
     /// The bytes written so far.
-    public private(set) var octets: [UInt8] = []
+    public private(set) var bytes: [UInt8] = []
     /// True if the next element of the innermost container needs a comma.
     private var needsComma = false
 
@@ -20,12 +20,12 @@ public struct JSONWriter: Sendable {
 
     /// - Parameter count: The expected number of bytes.
     public init(reserving count: Int) {
-        octets.reserveCapacity(count)
+        bytes.reserveCapacity(count)
     }
 
     /// Removes all bytes and keeps the capacity.
     public mutating func removeAll() {
-        octets.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
         needsComma = false
     }
 
@@ -43,14 +43,14 @@ public struct JSONWriter: Sendable {
     public mutating func key(_ name: some StringProtocol) {
         separate()
         quote(name.utf8)
-        octets.append(UInt8(ascii: ":"))
+        bytes.append(UInt8(ascii: ":"))
         needsComma = false
     }
 
     /// Writes a member's name; its value must follow.
     public mutating func key(_ key: JSONKey) {
         separate()
-        octets.append(contentsOf: key.octets)
+        bytes.append(contentsOf: key.bytes)
         needsComma = false
     }
 
@@ -78,9 +78,9 @@ public struct JSONWriter: Sendable {
     /// Writes an instant as an RFC 3339 string.
     public mutating func timestamp(_ value: Timestamp) {
         separate()
-        octets.append(UInt8(ascii: "\""))
-        value.writeRFC3339(to: &octets)
-        octets.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: "\""))
+        value.writeRFC3339(to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
         needsComma = true
     }
 
@@ -98,53 +98,53 @@ public struct JSONWriter: Sendable {
     /// Writes text that is JSON already.
     public mutating func raw(_ json: some Sequence<UInt8>) {
         separate()
-        octets.append(contentsOf: json)
+        bytes.append(contentsOf: json)
         needsComma = true
     }
 
     private mutating func open(_ bracket: Unicode.Scalar) {
         separate()
-        octets.append(UInt8(ascii: bracket))
+        bytes.append(UInt8(ascii: bracket))
         needsComma = false
     }
 
     private mutating func close(_ bracket: Unicode.Scalar) {
-        octets.append(UInt8(ascii: bracket))
+        bytes.append(UInt8(ascii: bracket))
         needsComma = true
     }
 
     private mutating func separate() {
-        if needsComma { octets.append(UInt8(ascii: ",")) }
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
     }
 
     private mutating func writeDecimal(_ value: some FixedWidthInteger) {
-        if value < 0 { octets.append(UInt8(ascii: "-")) }
-        let start = octets.count
+        if value < 0 { bytes.append(UInt8(ascii: "-")) }
+        let start = bytes.count
         var rest = UInt64(value.magnitude)
         repeat {
-            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
             rest /= 10
         } while rest > 0
-        octets[start...].reverse()
+        bytes[start...].reverse()
     }
 
     /// Writes a string; escapes quotation mark, reverse solidus and control characters (RFC 8259, section 7).
     private mutating func quote(_ utf8: some Sequence<UInt8>) {
-        octets.append(UInt8(ascii: "\""))
-        for octet in utf8 {
-            switch octet {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in utf8 {
+            switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                octets.append(UInt8(ascii: "\\"))
-                octets.append(octet)
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
             case 0..<0x20:
-                octets.append(contentsOf: "\\u00".utf8)
-                octets.append(hexadecimalDigit(octet >> 4))
-                octets.append(hexadecimalDigit(octet & 15))
+                bytes.append(contentsOf: "\\u00".utf8)
+                bytes.append(hexadecimalDigit(byte >> 4))
+                bytes.append(hexadecimalDigit(byte & 15))
             default:
-                octets.append(octet)
+                bytes.append(byte)
             }
         }
-        octets.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: "\""))
     }
 
     private func hexadecimalDigit(_ value: UInt8) -> UInt8 {
@@ -154,9 +154,9 @@ public struct JSONWriter: Sendable {
 
 extension JSONWriter {
     /// Returns the bytes that `body` writes; `count` is the expected number.
-    public static func octets(reserving count: Int = 0, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
+    public static func bytes(reserving count: Int = 0, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
         var writer = JSONWriter(reserving: count)
         body(&writer)
-        return writer.octets
+        return writer.bytes
     }
 }

@@ -29,7 +29,7 @@ public struct LifecycleEvent: Hashable, Sendable {
         self.time = time
         self.device = device
         self.kind = kind
-        let json = JSONWriter.octets { writer in
+        let json = JSONWriter.bytes { writer in
             writer.beginObject()
             for (key, value) in members {
                 guard let value else { continue }

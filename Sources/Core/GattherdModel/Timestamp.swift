@@ -30,43 +30,44 @@ extension Timestamp {
     ///
     /// RFC 3339 has only the years 0 to 9999; instants outside are clamped.
     public var rfc3339: String {
-        String(decoding: rfc3339Octets, as: UTF8.self)
+        String(decoding: rfc3339Bytes, as: UTF8.self)
     }
 
     /// ``rfc3339`` as ASCII.
-    public var rfc3339Octets: [UInt8] {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(27)
-        writeRFC3339(to: &octets)
-        return octets
+    public var rfc3339Bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(27)
+        writeRFC3339(to: &bytes)
+        return bytes
     }
 
-    /// Appends ``rfc3339`` to `octets`.
-    public func writeRFC3339(to octets: inout [UInt8]) {
-        let writable = min(max(microseconds, Self.yearZero), Self.endOfYear9999)
-        let (day, microsecond) = Self.floorDivide(writable, by: 86_400_000_000)
+    /// Appends ``rfc3339`` to `bytes`.
+    public func writeRFC3339(to bytes: inout [UInt8]) {
+        let instant = min(max(self, Self.writable.lowerBound), Self.writable.upperBound)
+        let (day, microsecond) = Self.floorDivide(instant.microseconds, by: 86_400_000_000)
         let date = CivilDate(daysSince1970: day)
         let second = microsecond / 1_000_000
-        Self.write(date.year, width: 4, "-", to: &octets)
-        Self.write(date.month, width: 2, "-", to: &octets)
-        Self.write(date.day, width: 2, "T", to: &octets)
-        Self.write(second / 3600, width: 2, ":", to: &octets)
-        Self.write(second / 60 % 60, width: 2, ":", to: &octets)
-        Self.write(second % 60, width: 2, ".", to: &octets)
-        Self.write(microsecond % 1_000_000, width: 6, "Z", to: &octets)
+        Self.write(date.year, width: 4, "-", to: &bytes)
+        Self.write(date.month, width: 2, "-", to: &bytes)
+        Self.write(date.day, width: 2, "T", to: &bytes)
+        Self.write(second / 3600, width: 2, ":", to: &bytes)
+        Self.write(second / 60 % 60, width: 2, ":", to: &bytes)
+        Self.write(second % 60, width: 2, ".", to: &bytes)
+        Self.write(microsecond % 1_000_000, width: 6, "Z", to: &bytes)
     }
 
-    private static let yearZero: Int64 = -62_167_219_200_000_000
-    private static let endOfYear9999: Int64 = 253_402_300_799_999_999
+    /// The instants that RFC 3339 can represent: the years 0 to 9999.
+    public static let writable =
+        Timestamp(microseconds: -62_167_219_200_000_000)...Timestamp(microseconds: 253_402_300_799_999_999)
 
-    private static func write(_ number: Int64, width: Int, _ suffix: Unicode.Scalar, to octets: inout [UInt8]) {
+    private static func write(_ number: Int64, width: Int, _ suffix: Unicode.Scalar, to bytes: inout [UInt8]) {
         var divisor: Int64 = 1
         for _ in 1..<width { divisor *= 10 }
         while divisor > 0 {
-            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
             divisor /= 10
         }
-        octets.append(UInt8(ascii: suffix))
+        bytes.append(UInt8(ascii: suffix))
     }
 
     static func floorDivide(_ number: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {

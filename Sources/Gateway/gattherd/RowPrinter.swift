@@ -84,7 +84,7 @@ struct RowPrinter {
     }
 
     private mutating func appendJSON(_ values: [SampleValue]) {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             for (value, column) in zip(values, columns) {
                 writer.key(column.name)

@@ -295,7 +295,7 @@ extension MQTTDelivery {
         case .connection(let device):
             guard let status = devices[device] else { return }
             try retain(
-                JSONWriter.octets { status.writeJSON(to: &$0) },
+                JSONWriter.bytes { status.writeJSON(to: &$0) },
                 at: topics.connection(device),
                 isJSON: true,
                 state
@@ -386,7 +386,7 @@ extension MQTTDelivery {
 extension LifecycleEvent {
     /// The JSON object for the `event` topic.
     var json: [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("ts")
             writer.timestamp(time)

@@ -131,7 +131,7 @@ struct ExplanationMaker {
     }
 
     private static func words(_ sample: Sample, _ metric: MetricDescriptor) -> String {
-        let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
+        let value = String(decoding: JSONWriter.bytes { $0.value(sample.value) }, as: UTF8.self)
         return metric.unit.map { sample.value == .null ? value : "\(value) \($0)" } ?? value
     }
 

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The format of exported and imported samples, one line each.
 public enum ExchangeFormat: String, CaseIterable, Sendable {
     /// JSON lines, with all properties of a sample.
@@ -30,5 +32,20 @@ public struct ExchangeError: Error, Hashable, CustomStringConvertible {
     init(_ description: String, isIncomplete: Bool = false) {
         self.description = description
         self.isIncomplete = isIncomplete
+    }
+}
+
+/// The units of timestamps in line protocol.
+public enum TimePrecision: String, CaseIterable, Sendable {
+    case ns, us, ms, s
+
+    /// Returns the instant; `nil` if it overflows a count of microseconds.
+    func instant(_ number: Int64) -> Timestamp? {
+        let factors: [Self: Int64] = [.us: 1, .ms: 1000, .s: 1_000_000]
+        guard let factor = factors[self] else {
+            return Timestamp(microseconds: number / 1000 - (number % 1000 < 0 ? 1 : 0))
+        }
+        let (microseconds, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : Timestamp(microseconds: microseconds)
     }
 }

@@ -9,7 +9,7 @@ public struct SampleReader {
     private let precision: TimePrecision
     private var pool: SeriesPool
     /// The beginning of an unfinished point with line breaks, and its number of lines.
-    private var begun: (octets: [UInt8], lines: Int)?
+    private var begun: (bytes: [UInt8], lines: Int)?
 
     /// - Parameters:
     ///   - format: The format of the lines.
@@ -33,7 +33,7 @@ public struct SampleReader {
             return [try pool.row(JSONLineReader.sample(of: line))]
         case .line:
             guard let begun else { return try points(line.drop { $0 == 0x20 || $0 == 0x09 }, lines: 1) }
-            return try points((begun.octets + [UInt8(ascii: "\n")] + line)[...], lines: begun.lines + 1)
+            return try points((begun.bytes + [UInt8(ascii: "\n")] + line)[...], lines: begun.lines + 1)
         }
     }
 

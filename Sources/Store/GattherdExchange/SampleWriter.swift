@@ -5,7 +5,7 @@ import GattherdModel
 public struct SampleWriter {
     private let format: ExchangeFormat
     /// The bytes written since the last flush.
-    public private(set) var octets: [UInt8] = []
+    public private(set) var bytes: [UInt8] = []
     /// The current reading, and the number of its elements in each series.
     private var reading: (time: Timestamp, seq: Int64)?
     private var elements: [ObjectIdentifier: Int] = [:]
@@ -26,12 +26,12 @@ public struct SampleWriter {
 
     /// Removes the written bytes and keeps the memory.
     public mutating func removeAll() {
-        octets.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
     }
 
     private mutating func writeJSON(_ row: HistoryRow) -> Bool {
         let series = row.series
-        octets += JSONWriter.octets { writer in
+        bytes += JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("time")
             writer.timestamp(row.time)
@@ -56,7 +56,7 @@ public struct SampleWriter {
             writer.boolean(series.isRepeated)
             writer.endObject()
         }
-        octets.append(UInt8(ascii: "\n"))
+        bytes.append(UInt8(ascii: "\n"))
         return true
     }
 
@@ -70,13 +70,13 @@ public struct SampleWriter {
             ("kind", series.kind == .gauge ? nil : series.kind.rawValue),
             ("profile", series.profile), ("source", series.source), ("stream", series.stream), ("unit", series.unit),
         ]
-        LineProtocol.measure(series.metric, to: &octets)
+        LineProtocol.measure(series.metric, to: &bytes)
         for (name, value) in tags {
             guard let value, !value.isEmpty else { continue }
-            octets += ",\(name)=".utf8
-            LineProtocol.escape(value, LineProtocol.inTag, to: &octets)
+            bytes += ",\(name)=".utf8
+            LineProtocol.escape(value, LineProtocol.inTag, to: &bytes)
         }
-        octets += " value=\(value) \(row.time.microseconds)000\n".utf8
+        bytes += " value=\(value) \(row.time.microseconds)000\n".utf8
         return true
     }
 

@@ -91,7 +91,7 @@ struct CaptureLineReader {
 extension CaptureLine {
     /// The line as JSON, with its line break.
     package var json: [UInt8] {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             switch self {
             case .header(let header): Self.write(header, to: &writer)

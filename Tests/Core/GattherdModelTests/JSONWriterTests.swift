@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct JSONWriterTests {
     private func json(_ body: (inout JSONWriter) -> Void) -> String {
-        String(decoding: JSONWriter.octets(body), as: UTF8.self)
+        String(decoding: JSONWriter.bytes(body), as: UTF8.self)
     }
 
     @Test func `commas stand between elements and members, and nowhere else`() {
@@ -81,6 +81,6 @@ import Testing
         writer.integer(1)
         writer.removeAll()
         writer.integer(2)
-        #expect(writer.octets == Array("2".utf8))
+        #expect(writer.bytes == Array("2".utf8))
     }
 }

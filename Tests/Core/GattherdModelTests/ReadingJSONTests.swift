@@ -20,7 +20,7 @@ import Testing
         let reading = Reading(stream: stream, time: time, source: source, samples: 1..<(1 + samples.count))
         var writer = JSONWriter()
         reading.writeJSON(seq: 48_211, samples: noise + samples + noise, to: &writer)
-        return String(decoding: writer.octets, as: UTF8.self)
+        return String(decoding: writer.bytes, as: UTF8.self)
     }
 
     private let head = #"{"seq":48211,"ts":"2026-11-21T03:20:05.123456Z","source":"notify""#

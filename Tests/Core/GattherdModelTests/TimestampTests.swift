@@ -35,11 +35,11 @@ import Testing
         for microseconds in [0, -1, 1_798_761_600_123_456, -62_167_219_200_000_000, 253_402_300_799_999_999] as [Int64]
         {
             let instant = Timestamp(microseconds: microseconds)
-            #expect(Timestamp(rfc3339: instant.rfc3339Octets) == instant)
+            #expect(Timestamp(rfc3339: instant.rfc3339Bytes) == instant)
         }
         for number in 0..<3000 as Range<Int64> {
             let instant = Timestamp(microseconds: (number - 1000) * 86_400_000_000 * 97)
-            #expect(Timestamp(rfc3339: instant.rfc3339Octets) == instant)
+            #expect(Timestamp(rfc3339: instant.rfc3339Bytes) == instant)
         }
     }
 

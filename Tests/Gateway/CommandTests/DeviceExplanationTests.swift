@@ -170,7 +170,7 @@ import Testing
         #expect(story.headline == "no daemon runs with this configuration")
         #expect(story.next.hasSuffix("systemctl start gattherd"))
         #expect(story.lines.count == 1)
-        #expect(JSONWriter.octets { story.writeJSON(to: &$0) }.count > 100)
+        #expect(JSONWriter.bytes { story.writeJSON(to: &$0) }.count > 100)
     }
 
     @Test func `an event without JSON is shown by its kind`() {

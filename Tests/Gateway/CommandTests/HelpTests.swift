@@ -64,10 +64,10 @@ import Testing
             events: [event],
             connectTimeout: .seconds(1)
         )
-        let story = JSONWriter.octets {
+        let story = JSONWriter.bytes {
             DeviceExplanation(sources, now: Timestamp(microseconds: 1)).writeJSON(to: &$0)
         }
-        let finding = JSONWriter.octets { DoctorFinding("bus", .error, "away").writeJSON(to: &$0) }
+        let finding = JSONWriter.bytes { DoctorFinding("bus", .error, "away").writeJSON(to: &$0) }
         for (octets, help) in [(story, CommandSpec.why.json), (finding, CommandSpec.doctor.json)] {
             let keys = String(decoding: octets, as: UTF8.self).matches(of: /"([a-z_]+)":/).map { $0.1 }
             #expect(!keys.isEmpty)

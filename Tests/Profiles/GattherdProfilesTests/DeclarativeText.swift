@@ -48,7 +48,7 @@ enum DeclarativeText {
         do throws(PayloadError) {
             let samples = try ProfileTools.decode(octets, characteristic: characteristic, of: profile)
             return samples.map { sample in
-                let json = JSONWriter.octets { $0.value(sample.value) }
+                let json = JSONWriter.bytes { $0.value(sample.value) }
                 return "\(sample.metric.name) \(String(decoding: json, as: UTF8.self))"
             }
         } catch {

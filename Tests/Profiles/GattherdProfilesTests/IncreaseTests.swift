@@ -14,7 +14,7 @@ struct IncreaseTests {
             try session.decode(octets.span, characteristic: 0, into: &samples)
             let metrics = profile.characteristics[0].metrics
             return samples.compactMap { sample in
-                let json = JSONWriter.octets { $0.value(sample.value) }
+                let json = JSONWriter.bytes { $0.value(sample.value) }
                 return "\(metrics[sample.metric].name) \(String(decoding: json, as: UTF8.self))"
             }
         }

@@ -33,7 +33,7 @@ import Testing
     private func written(_ rows: [HistoryRow], _ format: ExchangeFormat) -> String {
         var writer = SampleWriter(format)
         for row in rows { _ = writer.write(row) }
-        return String(decoding: writer.octets, as: UTF8.self)
+        return String(decoding: writer.bytes, as: UTF8.self)
     }
 
     private func read(_ text: String, _ format: ExchangeFormat, precision: TimePrecision = .ns) throws -> [HistoryRow] {
@@ -120,7 +120,7 @@ import Testing
         var writer = SampleWriter(.line)
         let isWritten = writer.write(row)
         #expect(!isWritten)
-        #expect(writer.octets.isEmpty)
+        #expect(writer.bytes.isEmpty)
         #expect(try read(written([row], .json), .json).map(\.value) == [.null])
     }
 

@@ -62,7 +62,7 @@ struct HistoryPage: RowCollector {
 
     consuming func finish() -> [UInt8] {
         let rows = rows
-        return JSONWriter.octets { writer in
+        return JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("rows")
             writer.beginArray()

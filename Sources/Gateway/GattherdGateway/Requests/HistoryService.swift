@@ -44,7 +44,7 @@ final class HistoryService: Sendable {
             let events = try readable { () throws(StoreFault) in
                 try reader.events(device: query.device, newest: query.limit)
             }
-            return JSONWriter.octets { writer in
+            return JSONWriter.bytes { writer in
                 writer.beginArray()
                 for event in events { writer.event(event) }
                 writer.endArray()
@@ -58,7 +58,7 @@ final class HistoryService: Sendable {
             let rejects = try readable { () throws(StoreFault) in
                 try reader.rejects(device: query.device, newest: query.limit)
             }
-            return JSONWriter.octets { writer in
+            return JSONWriter.bytes { writer in
                 writer.beginArray()
                 for reject in rejects { writer.reject(reject) }
                 writer.endArray()

@@ -66,7 +66,7 @@ final class RequestRouter: Sendable {
 
     private func health(_ dependencies: Dependencies) -> [UInt8] {
         let board = dependencies.gateway.supervisor.board
-        return JSONWriter.octets { writer in
+        return JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("version")
             writer.string(GattherdVersion.current)

@@ -105,7 +105,7 @@ struct StatusReporter: Sendable {
 
     /// Returns the payload of the retained topic `bridge/info`.
     func bridgeInfo(_ configuration: Configuration, _ registry: ProfileRegistry) -> [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("version")
             writer.string(GattherdVersion.current)

@@ -135,7 +135,7 @@ struct CheckFinding {
 
     /// Returns a JSON array of findings.
     static func json(_ findings: [CheckFinding]) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginArray()
             for finding in findings { finding.writeJSON(to: &writer) }
             writer.endArray()

@@ -181,7 +181,7 @@ struct DatabaseReport {
     }
 
     var json: String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("path")
             writer.string(path)

@@ -55,14 +55,14 @@ struct ExportCommand {
                 count += 1
                 if !writer.write(row) { unwritten += 1 }
                 progress.advance { times.part(at: row.time) }
-                guard writer.octets.count >= Self.chunk else { return true }
+                guard writer.bytes.count >= Self.chunk else { return true }
                 defer { writer.removeAll() }
-                return destination.write(writer.octets)
+                return destination.write(writer.bytes)
             }
         }
         progress.finish()
         if count == 0 { try selection.explainNothing() }
-        _ = destination.write(writer.octets)
+        _ = destination.write(writer.bytes)
         try destination.finish()
         if unwritten > 0 {
             Terminal.printError("gattherd export: left out \(unwritten) values that are not known: use --format json")

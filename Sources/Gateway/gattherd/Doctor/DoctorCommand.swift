@@ -51,7 +51,7 @@ struct DoctorCommand {
     }
 
     private func json(_ findings: [DoctorFinding]) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginArray()
             for finding in findings { finding.writeJSON(to: &writer) }
             writer.endArray()

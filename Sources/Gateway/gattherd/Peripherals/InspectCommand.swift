@@ -125,7 +125,7 @@ struct InspectCommand {
     // MARK: - JSON
 
     private func json(_ findings: Findings) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             writer.member("address", visit.address.description)
             writer.member("name", findings.name)

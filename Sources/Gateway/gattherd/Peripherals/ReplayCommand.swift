@@ -155,7 +155,7 @@ enum ReplayText {
     }
 
     static func json(_ value: CaptureValue, _ outcome: ReplayDecoder.Outcome) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("ts")
             writer.timestamp(value.time)

@@ -159,7 +159,7 @@ struct ScanCommand {
     }
 
     private func json(_ found: [Neighbour]) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginArray()
             for neighbour in found { write(neighbour, to: &writer) }
             writer.endArray()

@@ -104,13 +104,13 @@ enum SampleText {
 
     /// Returns the value as JSON, and its unit.
     static func words(_ sample: NamedSample) -> String {
-        let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
+        let value = String(decoding: JSONWriter.bytes { $0.value(sample.value) }, as: UTF8.self)
         return Terminal.harmless(value) + (sample.metric.unit.map { " " + $0 } ?? "")
     }
 
     /// Returns one object, in the order of `metrics`.
     static func json(_ samples: [NamedSample], _ metrics: [MetricDescriptor]) -> String {
-        let octets = JSONWriter.octets { writer in
+        let octets = JSONWriter.bytes { writer in
             writer.beginObject()
             write(samples, metrics, to: &writer)
             writer.endObject()

@@ -71,7 +71,7 @@ struct WhyCommand {
             configurationError: errors.first?.description.split(separator: "\n").first.map { String($0) }
         )
         let story = DeviceExplanation(sources, now: SystemClock.now)
-        let json = { String(decoding: JSONWriter.octets { story.writeJSON(to: &$0) }, as: UTF8.self) }
+        let json = { String(decoding: JSONWriter.bytes { story.writeJSON(to: &$0) }, as: UTF8.self) }
         Terminal.say(isJSON ? json() : story.text)
         if status == nil, !errors.isEmpty { throw CommandFailure(.configuration, nil) }
     }

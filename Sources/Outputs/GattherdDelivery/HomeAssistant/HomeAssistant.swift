@@ -33,7 +33,7 @@ struct HomeAssistant: Sendable {
     /// The JSON object that describes a device.
     func payload(for device: DeviceDescription) -> [UInt8] {
         let parts = components(of: device)
-        return JSONWriter.octets { writer in
+        return JSONWriter.bytes { writer in
             writer.beginObject()
             // The first member, so that the start of a payload identifies its gateway.
             writer.key("availability")

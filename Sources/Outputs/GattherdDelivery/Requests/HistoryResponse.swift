@@ -51,7 +51,7 @@ public struct HistoryResponse: Sendable {
         chunk: Int,
         isLast: Bool
     ) -> [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("chunk")
             writer.integer(chunk)

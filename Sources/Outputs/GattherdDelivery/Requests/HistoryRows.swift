@@ -53,7 +53,7 @@ public struct HistoryRows: Sendable {
     }
 
     private static func object(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("ts")
             writer.timestamp(time)

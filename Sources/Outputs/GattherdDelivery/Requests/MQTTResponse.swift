@@ -101,7 +101,7 @@ struct MQTTResponse {
         _ transaction: String?,
         _ content: (inout JSONWriter) -> Void
     ) -> [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("status")
             writer.string(status)
@@ -194,7 +194,7 @@ struct ResponseQueue {
 extension ControlValue {
     /// The value in JSON; a trigger has none.
     var json: [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             switch self {
             case .integer(let number): writer.integer(number)
             case .real(let number): writer.real(number)

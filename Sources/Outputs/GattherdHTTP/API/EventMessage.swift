@@ -59,7 +59,7 @@ enum EventMessage {
             writer.beginObject()
             writer.key("device")
             writer.string(status.device)
-            writer.raw(JSONWriter.octets { status.writeJSON(to: &$0) }.dropFirst().dropLast())
+            writer.raw(JSONWriter.bytes { status.writeJSON(to: &$0) }.dropFirst().dropLast())
             writer.endObject()
         }
     }
@@ -74,7 +74,7 @@ enum EventMessage {
 
     /// Returns a message of one line: JSON has no line breaks outside strings, and escapes them inside.
     private static func message(_ name: String, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
-        Array("event: \(name)\ndata: ".utf8) + JSONWriter.octets(body) + Array("\n\n".utf8)
+        Array("event: \(name)\ndata: ".utf8) + JSONWriter.bytes(body) + Array("\n\n".utf8)
     }
 }
 

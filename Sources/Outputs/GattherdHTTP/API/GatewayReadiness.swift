@@ -20,7 +20,7 @@ struct GatewayReadiness {
 
     /// The JSON `{"ready":…,"checks":{…}}`, with `ok` for each part that is good.
     var json: [UInt8] {
-        JSONWriter.octets { writer in
+        JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("ready")
             writer.boolean(isReady)

@@ -8,7 +8,7 @@ extension HTTPResponse {
 
     /// Returns a response with an object whose members `members` writes.
     static func object(status: Int = 200, _ members: (inout JSONWriter) -> Void) -> HTTPResponse {
-        let bytes = JSONWriter.octets { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginObject()
             members(&writer)
             writer.endObject()

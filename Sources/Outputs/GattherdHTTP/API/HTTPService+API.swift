@@ -9,7 +9,7 @@ extension HTTPService {
 
     func devices() async -> HTTPResponse {
         let devices = DeviceSnapshot.all(await backend.status(), live.picture)
-        return .json(JSONWriter.octets { $0.array(devices) { $1.writeJSON(to: &$0) } })
+        return .json(JSONWriter.bytes { $0.array(devices) { $1.writeJSON(to: &$0) } })
     }
 
     func device(_ name: String) async -> HTTPResponse {
@@ -17,7 +17,7 @@ extension HTTPService {
         guard let device = devices.first(where: { $0.status.device == name }) else {
             return refused(.noSuchDevice(name))
         }
-        return .json(JSONWriter.octets { device.writeJSON(to: &$0) })
+        return .json(JSONWriter.bytes { device.writeJSON(to: &$0) })
     }
 
     /// Returns an event stream, or the newest events as JSON if the client accepts that.

@@ -65,6 +65,6 @@ extension TestVector {
 extension SampleValue {
     /// The value as JSON.
     fileprivate var words: String {
-        String(decoding: JSONWriter.octets { $0.value(self) }, as: UTF8.self)
+        String(decoding: JSONWriter.bytes { $0.value(self) }, as: UTF8.self)
     }
 }

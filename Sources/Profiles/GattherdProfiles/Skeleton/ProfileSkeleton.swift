@@ -126,7 +126,7 @@ package struct ProfileSkeleton: Sendable {
             return "reject: true"
         }
         let members = samples.map { sample in
-            let json = JSONWriter.octets { $0.value(sample.value) }
+            let json = JSONWriter.bytes { $0.value(sample.value) }
             return "\(sample.metric.name): \(String(decoding: json, as: UTF8.self))"
         }
         return "expect: {\(members.joined(separator: ", "))}"
@@ -148,7 +148,7 @@ package struct ProfileSkeleton: Sendable {
     }
 
     static func quoted(_ text: String) -> String {
-        String(decoding: JSONWriter.octets { $0.string(comment(text)) }, as: UTF8.self)
+        String(decoding: JSONWriter.bytes { $0.string(comment(text)) }, as: UTF8.self)
     }
 }
 

@@ -54,7 +54,7 @@ private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Te
     }
 
     mutating func skip(_ choices: Unicode.Scalar...) -> Bool {
-        guard let octet = rest.first, choices.contains(Unicode.Scalar(octet)) else { return false }
+        guard let byte = rest.first, choices.contains(Unicode.Scalar(byte)) else { return false }
         rest.removeFirst()
         return true
     }
@@ -82,8 +82,8 @@ private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Te
     }
 
     private mutating func digit() -> Int64? {
-        guard let octet = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet) else { return nil }
+        guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
         rest.removeFirst()
-        return Int64(octet - UInt8(ascii: "0"))
+        return Int64(byte - UInt8(ascii: "0"))
     }
 }
