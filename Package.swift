@@ -329,8 +329,8 @@ let moduleTests: [Target] = [
     tests(
         "Gateway/GattherdGatewayTests",
         [
-            "GattherdBluetooth", "GattherdConfig", "GattherdGATT", "GattherdGateway", "GattherdHistory",
-            "GattherdModel", "GattherdProfiles", "TestKit",
+            "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdDelivery", "GattherdGATT",
+            "GattherdGateway", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles", "TestKit",
         ]
     ),
     // The output of commands, without a daemon.

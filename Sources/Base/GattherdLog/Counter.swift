@@ -6,10 +6,13 @@ import Synchronization
 public final class Counter: Sendable {
     /// The name in `snake_case` with unit and `_total`, for example `payloads_dropped_total`.
     public let name: String
+    /// The explanation for people: a sentence without a full stop.
+    public let help: String
     private let count = Atomic<UInt64>(0)
 
-    public init(_ name: StaticString) {
+    public init(_ name: StaticString, _ help: StaticString) {
         self.name = "\(name)"
+        self.help = "\(help)"
     }
 
     public func add(_ amount: UInt64 = 1) {

@@ -20,25 +20,36 @@ public struct DeliveryStatus: Hashable, Sendable {
 
 /// The counters of delivery.
 public struct DeliveryCounters: Sendable {
-    /// Readings published, including republished ones.
-    public let published = Counter("mqtt_readings_published_total")
-    /// Readings republished after a reconnect.
-    public let republished = Counter("mqtt_readings_republished_total")
-    /// Readings suppressed by their stream's policy.
-    public let suppressed = Counter("mqtt_readings_suppressed_total")
-    /// Readings that the broker refused for good.
-    public let refused = Counter("mqtt_readings_refused_total")
-    /// Topics set aside because the broker refuses them.
-    public let topicsSetAside = Counter("mqtt_topics_set_aside_total")
-    /// Received messages that are too long, or whose topics cannot be answered.
-    public let messagesRefused = Counter("mqtt_messages_refused_total")
-    public let connects = Counter("mqtt_connects_total")
-    public let eventsDropped = Counter("mqtt_events_dropped_total")
-    public let answersDropped = Counter("mqtt_answers_dropped_total")
-    /// Answered requests.
-    public let requests = Counter("mqtt_requests_total")
-    /// Retained requests, which are always ignored.
-    public let retainedRequestsIgnored = Counter("mqtt_retained_requests_ignored_total")
-    /// Requests with invalid names in their topics.
-    public let misnamedRequests = Counter("mqtt_misnamed_requests_total")
+    public let published = Counter("mqtt_readings_published_total", "Published readings, including republished ones")
+    public let republished = Counter("mqtt_readings_republished_total", "Readings published again after a reconnect")
+    public let suppressed = Counter("mqtt_readings_suppressed_total", "Readings suppressed by their stream's policy")
+    public let refused = Counter("mqtt_readings_refused_total", "Readings that the broker refused for good")
+    public let topicsSetAside = Counter(
+        "mqtt_topics_set_aside_total",
+        "Topics set aside because the broker refuses them"
+    )
+    public let messagesRefused = Counter(
+        "mqtt_messages_refused_total",
+        "Received messages that are too long or whose topics cannot be answered"
+    )
+    public let connects = Counter("mqtt_connects_total", "Sessions with the broker")
+    public let eventsDropped = Counter("mqtt_events_dropped_total", "Events that were not published")
+    public let answersDropped = Counter("mqtt_answers_dropped_total", "Answers that were not published")
+    public let requests = Counter("mqtt_requests_total", "Answered MQTT requests")
+    public let retainedRequestsIgnored = Counter(
+        "mqtt_retained_requests_ignored_total",
+        "Retained requests, which are always ignored"
+    )
+    public let misnamedRequests = Counter(
+        "mqtt_misnamed_requests_total",
+        "Requests with invalid names in their topics"
+    )
+
+    /// All counters, for the metrics.
+    public var all: [Counter] {
+        [
+            published, republished, suppressed, refused, topicsSetAside, messagesRefused, connects, eventsDropped,
+            answersDropped, requests, retainedRequestsIgnored, misnamedRequests,
+        ]
+    }
 }

@@ -106,7 +106,7 @@ import Testing
         var limits = HTTPLimits()
         limits.eventQueue = 100
         limits.eventPeriod = .milliseconds(5)
-        let dropped = Counter("dropped")
+        let dropped = Counter("dropped", "")
         let hub = EventHub(live, backend, limits: limits, dropped: dropped)
         let channel = try #require(hub.subscribe())
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -14,7 +14,7 @@ final class FakeBackend: HTTPBackend {
     private let refusal = Locked<ControlError?>(nil)
     let now = Timestamp(microseconds: 1_795_230_060_000_000)
     let showsSamples: Bool
-    let counters = [DescribedCounter(Counter("events_dropped_total"), "Events that were not stored")]
+    let counters = [Counter("events_dropped_total", "Events that were not stored")]
 
     init(showsSamples: Bool = false) {
         self.showsSamples = showsSamples

@@ -202,7 +202,7 @@ import Testing
     }
 
     @Test func `the server stops while requests are open`() async throws {
-        let asked = Counter("asked")
+        let asked = Counter("asked", "")
         let answer: Handler = { _ in
             asked.add()
             try? await Task.sleep(for: .seconds(3600))

@@ -20,10 +20,11 @@ public final class EventRecorder: Sendable {
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let now: @Sendable () -> Timestamp
     private let uptime: @Sendable () -> Duration
-    /// Events dropped because the queue was full.
-    public let dropped = Counter("events_dropped_total")
-    /// Events left out because their source exceeded its rate.
-    public let leftOut = Counter("events_left_out_total")
+    public let dropped = Counter("events_dropped_total", "Events that were not stored because the queue was full")
+    public let leftOut = Counter("events_left_out_total", "Events left out because their source exceeded its rate")
+
+    /// The counters, for the metrics.
+    public var counters: [Counter] { [dropped, leftOut] }
 
     /// - Parameters:
     ///   - now: The wall clock.

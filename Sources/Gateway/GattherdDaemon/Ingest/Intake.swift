@@ -51,8 +51,10 @@ public final class Intake: NotificationSink {
     private let arrived: AsyncStream<Void>.Continuation
     /// Yields one element for any number of new values.
     let arrivals: AsyncStream<Void>
-    /// Values dropped because the buffer was full.
-    public let dropped = Counter("payloads_dropped_total")
+    public let dropped = Counter(
+        "payloads_dropped_total",
+        "Values dropped because decoding and history did not keep up"
+    )
 
     /// - Parameter capacity: The most waiting values.
     public init(capacity: Int = 500_000) {

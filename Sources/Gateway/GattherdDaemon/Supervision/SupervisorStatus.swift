@@ -99,15 +99,24 @@ public final class SupervisorStatus: Sendable {
 
 /// Counters of recovery steps for adapters, and of losses on links that were up.
 public struct RecoveryCounters: Sendable {
-    public let discoveryRestarts = Counter("discovery_restarts_total")
-    public let sessionRenewals = Counter("bus_session_renewals_total")
-    public let powerCycles = Counter("adapter_power_cycles_total")
-    /// Probes sent to silent peripherals.
-    public let silenceProbes = Counter("silence_probes_total")
-    /// GATT attributes ignored because their peripheral has too many.
-    public let ignoredAttributes = Counter("gatt_attributes_ignored_total")
-    /// Streams whose subscription ended or was renewed while the link was up: values may be missing.
-    public let interruptions = Counter("subscriptions_interrupted_total")
+    public let discoveryRestarts = Counter("discovery_restarts_total", "Scans restarted because they found nothing")
+    public let sessionRenewals = Counter("bus_session_renewals_total", "Reconnects to the bus as a new client")
+    public let powerCycles = Counter("adapter_power_cycles_total", "Adapters switched off and on to repair them")
+    public let silenceProbes = Counter("silence_probes_total", "Requests sent to silent devices to test their links")
+    public let ignoredAttributes = Counter(
+        "gatt_attributes_ignored_total",
+        "GATT attributes ignored because their peripheral has too many"
+    )
+    /// Values may be missing.
+    public let interruptions = Counter(
+        "subscriptions_interrupted_total",
+        "Subscriptions that ended or were renewed while the link was up"
+    )
+
+    /// All counters, for the metrics.
+    public var all: [Counter] {
+        [discoveryRestarts, sessionRenewals, powerCycles, silenceProbes, ignoredAttributes, interruptions]
+    }
 
     public subscript(step: RecoveryLadder.Step) -> Counter {
         switch step {

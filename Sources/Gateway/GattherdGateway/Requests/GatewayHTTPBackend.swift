@@ -66,40 +66,9 @@ struct GatewayHTTPBackend: HTTPBackend {
 
     var now: Timestamp { SystemClock.now }
 
-    var counters: [DescribedCounter] {
-        let remedies = gateway.supervisor.counters
-        return [
-            DescribedCounter(gateway.recorder.dropped, "Events that were not stored"),
-            DescribedCounter(gateway.recorder.leftOut, "Events left out because their source had too many"),
-            DescribedCounter(remedies.discoveryRestarts, "Scans restarted because they heard nothing"),
-            DescribedCounter(remedies.sessionRenewals, "Times that gattherd came back to the bus as a new client"),
-            DescribedCounter(remedies.silenceProbes, "Requests to connected devices that said nothing"),
-            DescribedCounter(remedies.powerCycles, "Adapters switched off and on because they did not work"),
-            DescribedCounter(remedies.interruptions, "Subscriptions that ended while the link was up"),
-            DescribedCounter(remedies.ignoredAttributes, "GATT attributes ignored because a peripheral has too many"),
-        ] + (delivery?.counters.described ?? [])
-    }
-}
-
-extension DeliveryCounters {
-    fileprivate var described: [DescribedCounter] {
-        [
-            DescribedCounter(published, "Readings handed to the broker, each time that they were"),
-            DescribedCounter(republished, "Readings handed to the broker once more"),
-            DescribedCounter(suppressed, "Readings not published because their policy wants fewer"),
-            DescribedCounter(refused, "Readings that the broker refused for good"),
-            DescribedCounter(connects, "Sessions with the broker"),
-            DescribedCounter(eventsDropped, "Events that were not published"),
-            DescribedCounter(answersDropped, "Answers that were not published"),
-            DescribedCounter(requests, "Requests by MQTT that were answered"),
-            DescribedCounter(topicsSetAside, "Topics that were set aside because the broker refuses them"),
-            DescribedCounter(
-                messagesRefused,
-                "Messages to us that are too long, or cannot be answered on their topics"
-            ),
-            DescribedCounter(retainedRequestsIgnored, "Retained requests, which are never honoured"),
-            DescribedCounter(misnamedRequests, "Requests to topics that name nothing that can exist"),
-        ]
+    var counters: [Counter] {
+        [gateway.intake.dropped] + gateway.recorder.counters + gateway.supervisor.counters.all
+            + (delivery?.counters.all ?? [])
     }
 }
 

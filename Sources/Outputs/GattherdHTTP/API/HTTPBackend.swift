@@ -20,27 +20,9 @@ package protocol HTTPBackend: Sendable {
     /// Returns the newest rejects as an array, oldest first.
     func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
     /// Counters that are not part of the status.
-    var counters: [DescribedCounter] { get }
+    var counters: [Counter] { get }
     /// True if the metrics include the newest samples.
     var showsSamples: Bool { get }
     /// The wall clock.
     var now: Timestamp { get }
-}
-
-/// A counter with its description.
-package struct DescribedCounter: Sendable {
-    package let counter: Counter
-    /// A sentence without a full stop.
-    package let help: String
-
-    package init(_ counter: Counter, _ help: String) {
-        self.counter = counter
-        self.help = help
-    }
-}
-
-extension MetricFamily {
-    init(_ described: DescribedCounter) {
-        self.init("gattherd_" + described.counter.name, .counter, described.help, described.counter.value)
-    }
 }

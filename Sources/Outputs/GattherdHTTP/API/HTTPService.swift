@@ -78,7 +78,7 @@ package struct HTTPService: Sendable {
         let status = await backend.status()
         let families =
             status.metrics + live.linkMetrics + (backend.showsSamples ? live.sampleMetrics : [])
-            + (backend.counters + server.counters.described).map { MetricFamily($0) }
+            + (backend.counters + server.counters.all).map { MetricFamily($0) }
             + [server.counters.responses] + ProcessMetrics.families(started: Timestamp(rfc3339: status.started.utf8))
         return HTTPResponse(200, type: PrometheusText.contentType, PrometheusText(families).bytes)
     }

@@ -11,13 +11,7 @@ extension DaemonStatus {
                 [
                     .init(1, ["version": version])
                 ]
-            ),
-            MetricFamily(
-                "gattherd_payloads_dropped_total",
-                .counter,
-                "Values dropped because decoding and history did not keep up",
-                dropped
-            ),
+            )
         ] + adapterMetrics + deviceMetrics + history.metrics + (delivery?.metrics ?? [])
     }
 

@@ -1,3 +1,5 @@
+import GattherdLog
+
 /// A Prometheus metric: a name and its points.
 package struct MetricFamily: Sendable {
     package enum Kind: String, Sendable {
@@ -33,5 +35,9 @@ package struct MetricFamily: Sendable {
 
     package init(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
         self.init(name, kind, help, [Point(Double(value))])
+    }
+
+    init(_ counter: Counter) {
+        self.init("gattherd_" + counter.name, .counter, counter.help, counter.value)
     }
 }
