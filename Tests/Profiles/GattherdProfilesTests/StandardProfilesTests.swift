@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdGATT
 import GattherdModel
 import GattherdProfiles
@@ -6,16 +7,25 @@ import Testing
 
 /// The declarative profiles that come with gattherd.
 struct StandardProfilesTests {
+    private static let folder = SharedLibrary.root + "/Plugins/Standard"
+    private static let files =
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).filter { $0.hasSuffix(".yaml") }
     private let registry: ProfileRegistry
 
     init() throws {
-        registry = try ProfileRegistry.load(paths: [SharedLibrary.root + "/Plugins/Standard"])
+        registry = try ProfileRegistry.load(paths: [Self.folder])
     }
 
     @Test func `all standard profiles are valid and named like their files`() {
         #expect(registry.refusals.map(\.description) == [])
-        #expect(registry.profiles.count == 25)
+        #expect(registry.profiles.count == Self.files.count)
         for profile in registry.profiles { #expect(profile.origin.hasSuffix("/\(profile.name).yaml")) }
+    }
+
+    @Test func `the catalogue has a line for each standard profile`() throws {
+        let page = try String(contentsOfFile: Self.folder + "/README.md", encoding: .utf8)
+        #expect(Self.files.count >= 25)
+        for file in Self.files { #expect(page.contains("\n| `\(file.dropLast(".yaml".count))` |"), "\(file)") }
     }
 
     @Test func `no acceleration has the unit g, which Home Assistant reads as grams`() {
@@ -97,8 +107,10 @@ struct StandardProfilesTests {
         }
     }
 
-    @Test func `every characteristic has an assigned name`() {
-        for profile in registry.profiles {
+    @Test func `every characteristic of an assigned service has an assigned name`() {
+        let assigned = registry.profiles.filter { $0.services.allSatisfy { $0.assignedName != nil } }
+        #expect(assigned.count >= 20)
+        for profile in assigned {
             for characteristic in profile.characteristics { #expect(characteristic.uuid.assignedName != nil) }
         }
     }
