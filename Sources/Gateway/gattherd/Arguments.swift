@@ -100,7 +100,7 @@ struct Arguments: Sendable {
             throw command.misuse("\(needed[positionals.count].name) is missing")
         }
         if command.positionals.last?.isRepeated != true, positionals.count > command.positionals.count {
-            throw command.misuse("'\(positionals[command.positionals.count])' is an unexpected argument")
+            throw command.misuse("unexpected argument '\(positionals[command.positionals.count])'")
         }
     }
 }

@@ -7,7 +7,7 @@ package struct Explanation: Sendable {
     package struct Row: Hashable, Sendable {
         /// The field's line in the profile's file.
         package let line: Int
-        /// The octets that the field consumed; may be empty.
+        /// The bytes that the field consumed; may be empty.
         package let octets: Range<Int>
         /// The name of the metric or the flags.
         package let field: String
@@ -24,7 +24,7 @@ package struct Explanation: Sendable {
     package let payload: [UInt8]
     /// The rows, in decoding order.
     package let rows: [Row]
-    /// The octets that no field consumed; they are ignored.
+    /// The bytes that no field consumed; they are ignored.
     package let leftOver: Range<Int>
     /// The reason of the reject; `nil` if the payload decodes.
     package internal(set) var rejection: PayloadError?

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `signals are no notifications while there is a socket`() async throws {
+    @Test func `signals are ignored while a socket delivers the notifications`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             await stage.fake.notify([9])
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `unsubscribing closes the socket and calls nothing`() async throws {
+    @Test func `unsubscribing closes the socket without StopNotify`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             try await stage.central.unsubscribe(SubscriptionToken(1))
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `AcquireNotify without an answer times out without further calls`() async throws {
+    @Test func `AcquireNotify without an answer times out and is not repeated`() async throws {
         var limits = BlueZCentral.Limits()
         limits.operation = .milliseconds(50)
         try await Stage.run(limits: limits) { stage in

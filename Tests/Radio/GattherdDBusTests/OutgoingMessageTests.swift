@@ -56,7 +56,7 @@ import Testing
         #expect(try unsafe octets.withUnsafeBytes { try unsafe MessageHeader.messageLength($0) } == octets.count)
     }
 
-    @Test func `a message that ends early is an error, wherever it ends`() throws {
+    @Test func `a truncated message is an error`() throws {
         let octets = try Self.octets()
         for count in octets.indices {
             #expect(throws: DBusError.self, "\(count) octets") { try Self.read(Array(octets.prefix(count))) }
@@ -145,7 +145,7 @@ import Testing
         return values
     }
 
-    @Test func `messages in pieces are joined, wherever they are cut`() throws {
+    @Test func `messages that arrive in pieces are joined`() throws {
         let octets = try Self.octets(.string("one")) + Self.octets(.string("two"))
         for cut in octets.indices {
             #expect(try pass([octets[..<cut], octets[cut...]]) == [.string("one"), .string("two")])
@@ -165,7 +165,7 @@ import Testing
         #expect(throws: DBusError.self) { try pass([octets[...]]) }
     }
 
-    @Test func `descriptors belong to the messages that they came with`() throws {
+    @Test func `descriptors are assigned to their messages`() throws {
         var buffer = ReceiveBuffer()
         var sent: [[UInt]] = []
         for serial in 1...3 as ClosedRange<UInt32> {
@@ -209,7 +209,7 @@ import Testing
         #expect(received.allSatisfy { $0.rawValue > socket.descriptor })
     }
 
-    @Test func `a message whose descriptors did not come is an error`() throws {
+    @Test func `a message without its descriptors is an error`() throws {
         let message = try OutgoingMessage.signal(
             "/",
             "a.b",

@@ -50,7 +50,7 @@ struct ReadPacingTests {
 
     /// A quarter of the socket's capacity is 48 short or 23 long messages.
     ///
-    /// At that level the kernel tells the bus's daemon again that there is room.
+    /// The kernel reports the socket as writable again when that much is free.
     @Test(arguments: [0, 150], [23, 48])
     func `a backlog in the bus is read at once, although the socket holds little of it`(
         rate: Int,
@@ -129,7 +129,7 @@ struct ReadPacingTests {
     ///
     /// After two seconds nearly nothing arrives for a while, then the delayed messages.
     @Test(arguments: [1, 32], [60, 90, 300])
-    func `a moment's slowness of the bus has no lasting effect`(together: Int, stall: Int) {
+    func `a short stall of the bus has no lasting effect`(together: Int, stall: Int) {
         var pacing = ReadPacing(longest: longest)
         var (bus, now, late) = (Bus(), start, 0)
         while now < start + .seconds(8) {

@@ -143,7 +143,7 @@ import Testing
         let errors = folder.file("errors.txt")
         let words = ["profile", command, folder.path]
         #expect(try await Programs.run(Programs.path("gattherd"), words, errors: errors).0 == 65)
-        #expect(try String(contentsOfFile: errors, encoding: .utf8) == "gattherd: there is no profile in it\n")
+        #expect(try String(contentsOfFile: errors, encoding: .utf8) == "gattherd: \(folder.path) contains no profile\n")
     }
 
     private static let wrong = """

@@ -83,7 +83,7 @@ import Testing
     }
 
     private func tokenFile(_ run: Run) throws -> String {
-        String(try #require(run.output.text.firstMatch(of: /token that is in ([^ ]+):/)?.1))
+        String(try #require(run.output.text.firstMatch(of: /need the token in ([^ ]+):/)?.1))
     }
 
     /// Checks writes with the token.

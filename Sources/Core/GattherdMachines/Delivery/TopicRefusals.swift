@@ -116,7 +116,7 @@ public struct TopicRefusals: Sendable {
     /// The refusal of a topic that is set aside.
     public subscript(topic: String) -> Refusal? { refusals[topic] }
 
-    /// True if a packet for the topic may be sent; a topic that is set aside may be tried when its pause is over.
+    /// True if a packet for the topic may be sent; a topic that is set aside may be tried again after its pause.
     public mutating func admits(_ topic: String, at now: Duration) -> Bool {
         guard !refusals.isEmpty, var refusal = refusals[topic] else { return true }
         guard now >= refusal.retryAt else { return false }
@@ -153,7 +153,7 @@ public struct TopicRefusals: Sendable {
     /// Records that the broker acknowledged a packet, and so has processed all before it.
     ///
     /// - Parameters:
-    ///   - identifier: The packet's.
+    ///   - identifier: The packet identifier.
     ///   - isAccepted: True if the broker accepted the packet; false if it only answered.
     /// - Returns: The topics that were set aside and are accepted again.
     public mutating func acknowledged(_ identifier: UInt16, isAccepted: Bool = true) -> [String] {
@@ -203,8 +203,8 @@ public struct TopicRefusals: Sendable {
     /// Records that the broker refused a packet by its answer.
     ///
     /// - Parameters:
-    ///   - identifier: The packet's.
-    ///   - reason: The broker's, for display.
+    ///   - identifier: The packet identifier.
+    ///   - reason: The broker's reason, for display.
     ///   - now: The time.
     /// - Returns: The topic, if this sets it aside; `nil` if it was set aside before or is not known.
     public mutating func refused(_ identifier: UInt16, _ reason: String, at now: Duration) -> String? {
@@ -234,7 +234,9 @@ public struct TopicRefusals: Sendable {
         deferredUntil = now + options.deferral
     }
 
-    /// Ends the caution when it has lasted too long; true if it ended by that.
+    /// Ends the caution if it has lasted too long.
+    ///
+    /// - Returns: True if it ended now.
     public mutating func relax(at now: Duration) -> Bool {
         guard isCautious, now >= cautiousUntil else { return false }
         suspects = []
@@ -247,7 +249,7 @@ public struct TopicRefusals: Sendable {
     /// Records that the broker ended the session.
     ///
     /// - Parameters:
-    ///   - reason: The broker's reason, or that it gave none; for display.
+    ///   - reason: The broker's reason, or a text that it gave none, for display.
     ///   - now: The time.
     /// - Returns: The conclusion, if there is one.
     public mutating func sessionEnded(_ reason: String, at now: Duration) -> Finding? {

@@ -18,11 +18,13 @@ extension CommandSpec {
 
 /// Runs the tests of a profile's file.
 struct ProfileTestCommand {
+    private let path: String
     private let registry: ProfileRegistry
 
     init(_ arguments: Arguments) throws(CommandFailure) {
+        path = arguments.positional(0) ?? ""
         do throws(ProfilePathError) {
-            registry = try ProfileTools.load(arguments.positional(0) ?? "")
+            registry = try ProfileTools.load(path)
         } catch {
             throw CommandFailure(.inputOutput, "gattherd: \(error.description)")
         }
@@ -43,7 +45,7 @@ struct ProfileTestCommand {
         }
         Terminal.say("\(passed) passed, \(failed) failed")
         guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
-        guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: there is no profile in it") }
+        guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: \(path) contains no profile") }
     }
 }
 
@@ -65,13 +67,15 @@ extension CommandSpec {
 
 /// Reads profiles as the daemon does, and prints their errors.
 struct ProfileCheckCommand {
+    private let path: String
     private let registry: ProfileRegistry
     private let isJSON: Bool
 
     init(_ arguments: Arguments) throws(CommandFailure) {
+        path = arguments.positional(0) ?? ""
         isJSON = arguments.has("json")
         do throws(ProfilePathError) {
-            registry = try ProfileTools.load(arguments.positional(0) ?? "")
+            registry = try ProfileTools.load(path)
         } catch {
             throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
         }
@@ -87,7 +91,7 @@ struct ProfileCheckCommand {
         }
         guard findings.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty || isJSON else {
-            throw CommandFailure(.data, "gattherd: there is no profile in it")
+            throw CommandFailure(.data, "gattherd: \(path) contains no profile")
         }
     }
 

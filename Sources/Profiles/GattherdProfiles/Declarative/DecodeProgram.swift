@@ -7,17 +7,17 @@ struct DecodeProgram: Sendable {
     struct Step: Sendable {
         enum Action: Sendable {
             case read(FieldType)
-            /// The value of an expression; `isTruth` if it is a Boolean. Consumes no octets.
+            /// The value of an expression; `isTruth` if it is a Boolean. Consumes no bytes.
             case compute(Int, isTruth: Bool)
-            /// The bits of an expression, as another type. Consumes no octets.
+            /// The bits of an expression, as another type. Consumes no bytes.
             case reinterpret(Int, FieldType)
-            /// The growth of a counter since the last payload; `memory` is the index of its state. Consumes no octets.
+            /// The growth of a counter since the last payload; `memory` is the index of its state. Consumes no bytes.
             case increase(Increase.Rule, memory: Int)
-            /// An aggregate of another metric's samples in this payload. Consumes no octets.
+            /// An aggregate of another metric's samples in this payload. Consumes no bytes.
             case aggregate(Aggregate, of: Int)
-            /// Skips as many octets as an expression gives.
+            /// Skips as many bytes as an expression gives.
             case skip(Int)
-            /// A group of all steps up to this index; `size` is the register with their length in octets.
+            /// A group of all steps up to this index; `size` is the register with their length in bytes.
             case group(end: Int, size: Int?)
         }
 
@@ -35,7 +35,7 @@ struct DecodeProgram: Sendable {
         var condition: Int?
         /// The register that stores the raw value for later steps.
         var register: Int?
-        /// The expression for the length of a text in octets; `nil` for the rest of the payload.
+        /// The expression for the length of a text in bytes; `nil` for the rest of the payload.
         var length: Int?
         /// The metric of the sample.
         var metric: Int?
@@ -55,7 +55,7 @@ struct DecodeProgram: Sendable {
     /// The required length of a payload.
     enum Length: Hashable, Sendable {
         case any
-        /// No octet may follow the last field.
+        /// No byte may follow the last field.
         case exact
         case octets(ClosedRange<Int>)
     }
@@ -120,9 +120,7 @@ struct DecodeProgram: Sendable {
         memory.acceptPayload()
     }
 
-    /// True if all values are unknown.
-    ///
-    /// An impossible value rejects only a payload without known values.
+    /// True if all values are unknown; a payload with an impossible value is then rejected.
     private func isNothingKnown(_ samples: ArraySlice<Sample>) -> Bool {
         let reasons = Set(steps.compactMap(\.reason))
         return samples.allSatisfy { $0.value == .null || reasons.contains($0.metric) }
@@ -199,7 +197,7 @@ struct DecodeProgram: Sendable {
         memory.trace?.pad(group: index, reached..<cursor.offset)
     }
 
-    /// Returns the integer that the last step used, if it consumed no octets.
+    /// Returns the integer that the last step used, if it consumed no bytes.
     private func number(of step: Step, _ registers: [Int64]) -> Int64? {
         switch step.action {
         case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression):
@@ -210,7 +208,7 @@ struct DecodeProgram: Sendable {
 
     /// Repeats a step or a group `most` times or until the payload ends.
     ///
-    /// Each round must consume octets, so that the loop ends.
+    /// Each round must consume bytes, so that the loop ends.
     private func again(
         _ index: Int,
         _ most: Int64,

@@ -52,16 +52,17 @@ extension ProfileSkeleton {
         """
         # \(name)
 
-        A native profile for gattherd, begun by `gattherd profile new --swift`.
+        A native profile for gattherd, created by `gattherd profile new --swift`.
 
             swift test
             swift build -c release
             sudo install -D -t /etc/gattherd/profiles .build/release/lib\(typeName).so
+            sudo systemctl restart gattherd
 
-        gattherd loads it when it starts, and says in its log if it does not take it.
+        gattherd loads the library when it starts. If it refuses the library, its log gives the reason.
 
-        Use `install` for a newer version, too, not `cp`: that would write into the file whose code is running, while
-        `install` puts a new file in its place. The newer version works from the next start of gattherd on.
+        Install newer versions with `install` as well, never with `cp`: `cp` overwrites the code that is running, `install`
+        creates a new file.
 
         """
     }
@@ -143,7 +144,7 @@ extension ProfileSkeleton {
             }
 
             extension \(typeName)Profile {
-                /// \(heard.isEmpty ? "Nothing was heard of it yet" : "It said \(heard)").
+                /// \(heard.isEmpty ? "Decodes a value; none was received yet" : "Decodes values such as \(heard)").
                 static func \(function)(_ payload: inout PayloadCursor, _ samples: Samples<\(metrics)>) throws(PayloadError) {
                     \(SwiftGuess(characteristic).statements.joined(separator: "\n        "))
                 }
@@ -167,7 +168,7 @@ extension ProfileSkeleton {
             import \(typeName)
 
             struct \(typeName)ProfileTests {
-                @Test func `What the device said is decoded`() throws {
+                @Test func `received values are decoded`() throws {
                     let device = ProfileTester(\(typeName)Profile.self)
             \(lines.isEmpty ? "        _ = device" : lines.joined(separator: "\n"))
                 }

@@ -43,7 +43,9 @@ package struct ProfileSkeleton: Sendable {
         // Without readable characteristics the controls are not commented out.
         let prefix = decoded.isEmpty ? "" : "# "
         if !written.isEmpty {
-            lines.append("# What can be written. A control needs to know what the device takes: see \"A control\".")
+            lines.append(
+                "# Writable characteristics. Correct the types; docs/profiles.md, \"Controls\", lists all keys."
+            )
             lines.append("\(prefix)controls:")
             lines += written.map { characteristic, stream in
                 let response = characteristic.isCommand ? ", response: false" : ""
@@ -60,7 +62,7 @@ package struct ProfileSkeleton: Sendable {
             "# \(uuid): \(uuid.assignedName ?? "not assigned by the Bluetooth SIG")"
         }
         return [
-            "# A profile of \(Self.comment(origin)), begun by `gattherd profile new`.",
+            "# A profile of \(Self.comment(origin)), created by `gattherd profile new`.",
             "# Types, names and units below are guesses: correct them, then run",
             "#   gattherd profile check \(name).yaml && gattherd profile test \(name).yaml",
             "# The format is described in docs/profiles.md.",
@@ -97,7 +99,7 @@ package struct ProfileSkeleton: Sendable {
             let metric = fields.count == 1 ? stream : "\(stream)_\(index + 1)"
             lines.append("      - {metric: \(metric), \(field.keys)}")
         }
-        return lines + (tests.isEmpty ? ["    # tests: none yet, for nothing was heard"] : ["    tests:"] + tests)
+        return lines + (tests.isEmpty ? ["    # tests: none yet; no value was received"] : ["    tests:"] + tests)
     }
 
     private func service(_ characteristic: SkeletonCharacteristic) -> String {

@@ -2,13 +2,13 @@ import CDBus
 import CLinux
 import Glibc
 
-/// The socket of one connection to a bus, closed when it goes away.
+/// The socket of one connection to a bus; `deinit` closes it.
 ///
-/// libdbus finds the bus, connects and authenticates. What follows on the wire is read and written here: libdbus would
-/// read a few messages at a time, and looks through each of them twice, which the bus has done before.
+/// libdbus finds the bus, connects and authenticates. Later messages are read and written here: libdbus would read a
+/// few messages at a time and validate each of them twice, although the bus has validated them.
 @safe final class BusSocket: Sendable {
     let descriptor: Int32
-    /// The bus agreed to pass file descriptors.
+    /// True if the bus agreed to pass file descriptors.
     let passesDescriptors: Bool
 
     /// Takes ownership of a connected, authenticated socket.
@@ -25,9 +25,9 @@ import Glibc
     ///
     /// - Parameters:
     ///   - address: In D-Bus's syntax.
-    ///   - limit: The limit of authenticating; connecting is limited by the kernel only.
+    ///   - limit: The time limit of the authentication; the kernel limits connecting.
     /// - Returns: The socket, ready for the first message.
-    /// - Throws: ``DBusError`` when no bus listens there or the bus refuses us.
+    /// - Throws: ``DBusError`` if no bus listens at the address or the bus refuses the connection.
     static func connected(to address: String, within limit: Duration) throws(DBusError) -> BusSocket {
         try DBusNameCheck.check(address, is: .text)
         let end = SuspendingClock.now + limit
@@ -72,7 +72,7 @@ import Glibc
 enum Transfer {
     /// The number of transferred bytes.
     case some(Int)
-    /// The kernel has, or takes, nothing more for now.
+    /// The kernel has no more bytes, or accepts none, for now.
     case blocked
     case ended
 
@@ -86,7 +86,7 @@ enum Transfer {
 }
 
 extension BusSocket {
-    /// Reads what there is, up to the room in `octets`, and adds the descriptors that came with it.
+    /// Reads available bytes into `octets` and appends the descriptors that came with them.
     func receive(into octets: UnsafeMutableRawBufferPointer, _ descriptors: inout [DBusDescriptor]) -> Transfer {
         var count: Int32 = 0
         let transfer = unsafe withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(clinux_descriptor_limit)) {
@@ -102,8 +102,8 @@ extension BusSocket {
 
     /// Moves a received descriptor to a number above the connection's own.
     ///
-    /// The kernel closes the files of a killed process from the highest number down. bluetoothd up to 5.66 crashes when
-    /// the client of a notification socket leaves the bus before the socket ends, so sockets must be the first to close.
+    /// The kernel closes the files of a killed process from the highest number down. bluetoothd up to 5.66 crashes if
+    /// the client of a notification socket leaves the bus before the socket ends, so the sockets must close first.
     private func raised(_ number: Int32) -> Int32 {
         guard number < descriptor else { return number }
         let higher = fcntl(number, F_DUPFD_CLOEXEC, descriptor)
@@ -112,7 +112,7 @@ extension BusSocket {
         return higher
     }
 
-    /// Writes what the kernel takes of `octets`; the descriptors go with the first of them.
+    /// Writes as much of `octets` as the kernel accepts; the descriptors are sent with the first byte.
     func send(_ octets: ArraySlice<UInt8>, _ descriptors: [DBusDescriptor]) -> Transfer {
         let numbers = descriptors.map(\.rawValue)
         return unsafe octets.withUnsafeBytes { octets in

@@ -1,13 +1,15 @@
-/// A call of one of our exported methods; it may be answered at once or later, on the loop's thread, but only once.
+/// A call of one of our exported methods.
+///
+/// It is answered once, at once or later, on the loop's thread.
 public final class DBusMethodCall {
     public let path: String
-    /// Empty when the caller did not say it, which D-Bus allows.
+    /// The interface; empty if the caller omitted it, which D-Bus allows.
     public let interface: String
     public let member: String
     /// The unique name of the caller.
     public let sender: String
     public let signature: String
-    /// False when the caller does not wait; answers are then not sent.
+    /// False if the caller does not wait for a reply; none is sent then.
     public let expectsReply: Bool
     private let serial: UInt32
     private let decoded: Result<[DBusValue], DBusError>
@@ -28,12 +30,12 @@ public final class DBusMethodCall {
 
     /// The arguments, decoded.
     ///
-    /// - Throws: ``DBusError`` for what cannot be.
+    /// - Throws: ``DBusError`` if they are malformed.
     public func arguments() throws(DBusError) -> [DBusValue] { try decoded.get() }
 
-    /// Answers; without effect when it was answered before or the bus is gone.
+    /// Sends the reply; has no effect if the call was answered before or the bus is gone.
     ///
-    /// - Throws: ``DBusError`` when a value cannot be said in D-Bus; the call is then still unanswered.
+    /// - Throws: ``DBusError`` if D-Bus cannot represent a value; the call is then still unanswered.
     public func reply(_ values: [DBusValue]) throws(DBusError) {
         try answer(try OutgoingMessage.reply(to: serial, of: sender, values))
     }

@@ -1,17 +1,17 @@
 /// The pauses between reads of a busy connection.
 ///
-/// Waking up costs more than handling a message. So a connection whose messages come fast and one by one is read after
-/// a pause, in which some gather. A quiet connection is read at once, and so is one with a backlog.
+/// Waking up costs more than handling a message. A connection with frequent single messages is therefore read after a
+/// pause in which several collect. A quiet connection and one with a backlog are read at once.
 struct ReadPacing {
-    /// A shorter pause gathers too little to be worth its end.
+    /// The shortest pause; waking up after a shorter one costs more than it saves.
     static let shortest = Duration.milliseconds(2)
-    /// The number of messages that a pause gathers, about.
+    /// The approximate number of messages that collect during a pause.
     ///
-    /// A socket holds a third more small ones; others would wait in the bus for the next pause to end.
+    /// A socket holds a third more small messages. With a longer pause some would wait in the bus for the next read.
     static let wanted = 125
-    /// The time between two reads, and the number of such reads, that show a busy connection.
+    /// A connection is busy after this number of reads with less than this time between them.
     private static let (soon, often) = (Duration.milliseconds(20), 8)
-    /// The number of messages in one pause that makes the next one worthwhile.
+    /// The fewest messages in one pause that justify the next pause.
     private static let worthwhile = 2
     /// The number of long messages in a socket that the bus has filled again by a quarter, and the interval of checks.
     ///
@@ -24,7 +24,7 @@ struct ReadPacing {
     private var lastRead: SuspendingClock.Instant?
     private var soonReads = 0
     private var wasPaused = false
-    /// The time between messages lately.
+    /// The recent average time between messages.
     private var spacing = Duration.zero
     /// The length of the pause that was cut short for a check; `nil` if none was.
     private var checkPause: Duration?
@@ -71,8 +71,7 @@ struct ReadPacing {
 
     /// Checks again as long as much more is waiting than arrives.
     ///
-    /// A check that finds no more may have been too early for a bus with little processor time, most likely after one
-    /// that found some.
+    /// A check may find nothing because the bus had no processor time yet, most likely after a check that found some.
     private mutating func check(
         for span: Duration,
         _ count: Int,

@@ -38,7 +38,7 @@ public struct Timing: Hashable, Sendable {
 
 /// One local controller.
 public struct AdapterSpec: Hashable, Sendable {
-    /// `hci` and a number.
+    /// The name: `hci` and a number.
     public var name = "hci0"
     public var address = "00:00:5E:00:53:00"
     /// The maximum number of links; `nil` for no limit.
@@ -105,7 +105,7 @@ public struct AdvertisingSpec: Hashable, Sendable {
     public var manufacturerData: [UInt16: [[UInt8]]] = [:]
     /// The payloads by service, sent in turn.
     public var serviceData: [BluetoothUUID: [[UInt8]]] = [:]
-    /// The time that each of several payloads is sent.
+    /// The time for which each of several payloads is advertised.
     public var turn = Duration.seconds(1)
     /// The signal strength in dBm.
     public var rssi: Int16 = -60

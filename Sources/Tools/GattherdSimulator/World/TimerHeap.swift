@@ -10,7 +10,7 @@ struct TimerHeap<Element: Sendable>: Sendable {
         func isBefore(_ other: Entry) -> Bool { (due, order) < (other.due, other.order) }
     }
 
-    /// A binary heap: each entry is before the two at twice its place, plus 1 and 2.
+    /// A binary heap: the entry at index `i` is before its children at `2 * i + 1` and `2 * i + 2`.
     private var entries: [Entry] = []
     private var nextOrder: UInt64 = 0
 
