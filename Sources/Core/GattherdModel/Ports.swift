@@ -143,7 +143,7 @@ public protocol Deliverer: Announcer {
     /// Publishes the journal until ``stop(within:)`` is called.
     func run() async
     /// Returns once the delivery loop has processed an event; the watchdog calls it to detect a stall.
-    func pulse() async
+    func roundTrip() async
     /// Publishes remaining readings for at most `limit`, disconnects and ends ``run()``.
     func stop(within limit: Duration) async
 }

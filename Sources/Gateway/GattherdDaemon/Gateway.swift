@@ -71,11 +71,11 @@ public struct Gateway: Sendable {
     }
 
     /// Returns when every loop has run once more: supervisor, Bluetooth, ingest and delivery.
-    public func pulse() async {
-        await supervisor.pulse()
-        await central.pulse()
-        await ingest.pulse()
-        await deliverer?.pulse()
+    public func roundTrip() async {
+        await supervisor.roundTrip()
+        await central.roundTrip()
+        await ingest.roundTrip()
+        await deliverer?.roundTrip()
     }
 
     /// The limit of the final delivery to the broker.

@@ -26,7 +26,7 @@ package struct Composition: Sendable {
     private let commands: CommandService
     private let http: GatewayHTTPBackend
     private let socket: ControlSocket
-    private let board = LiveStatus()
+    private let live = LiveStatus()
     private let token: Locked<AccessToken?>
     package let changes = PendingChanges()
     private let log: Log
@@ -58,9 +58,9 @@ package struct Composition: Sendable {
             devices: devices,
             profiles: registry.profiles,
             central: central,
-            store: LiveStore(history, live: board),
+            store: LiveStore(history, live: live),
             deliverer: delivery,
-            onlooker: board,
+            onlooker: live,
             settings: Supervisor.Settings(configuration.bluetooth),
             // Half, because values wait in the bus connection before.
             commitInterval: configuration.history.commitInterval / 2,
@@ -118,8 +118,8 @@ package struct Composition: Sendable {
         // Cancelled at the end of the scope.
         async let _ = socket.run { await commands.answer($0, $1) }
         async let _ = recordHistoryNotices()
-        async let _ = http.serve(board, token: token, log: log)
-        async let _ = SystemdNotifier.watch { await gateway.pulse() }
+        async let _ = http.serve(live, token: token, log: log)
+        async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
         async let _ = releaseMemory()
         await gateway.run {
             await stopped()

@@ -21,9 +21,12 @@ enum Terminal {
         write(isatty(STDERR_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDERR_FILENO)
     }
 
-    /// Writes a line to standard error; gives up after a second if nobody reads it.
+    /// The time in which a reader of standard error reads a line.
+    private static let briefLimit = Duration.seconds(1)
+
+    /// Writes a line to standard error; gives up after ``briefLimit`` if nobody reads it.
     static func printErrorBriefly(_ text: String) async {
-        await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { printError(text) } }
+        await wait(atMost: briefLimit) { _ = await NamedThread.result(name: "console") { printError(text) } }
     }
 
     /// Writes all of `text`; ends the program if the reader has closed the pipe, as filters do.

@@ -155,7 +155,7 @@ public actor MQTTDelivery {
         for await state in session.watch() where state == .stopped { return }
     }
 
-    public func pulse() {}
+    public func roundTrip() {}
 
     /// The current state of delivery; callable from any thread.
     public nonisolated var status: DeliveryStatus { lastStatus.withLock { $0 } }

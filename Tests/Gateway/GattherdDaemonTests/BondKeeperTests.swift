@@ -30,8 +30,8 @@ struct BondKeeperTests {
 
     /// Makes a link that ends before its services are resolved, as if the peripheral had lost its keys.
     private func dropEarly(_ keeper: BondKeeper) {
-        keeper.note(.peripheralChanged(status(isConnected: true)))
-        keeper.note(.disconnected(first))
+        keeper.handle(.peripheralChanged(status(isConnected: true)))
+        keeper.handle(.disconnected(first))
     }
 
     @Test func `a device with a doubtful bond is not paired with another adapter`() throws {
@@ -40,7 +40,7 @@ struct BondKeeperTests {
         let fault = #expect(throws: LinkFault.self) { try keeper.method(for: second) }
         #expect(fault?.isPermanent == false)
         #expect(fault?.detail.contains("gattherd bond forget lock") == true)
-        keeper.note(.peripheralChanged(status(isConnected: true, isResolved: true)))
+        keeper.handle(.peripheralChanged(status(isConnected: true, isResolved: true)))
         #expect(try keeper.method(for: second) == .justWorks)
     }
 

@@ -17,8 +17,8 @@ import Testing
 
     @Test func `a device without a free slot has the reason in its status and an event`() async throws {
         try await SimulatedSupervisor.run(crowded) { world in
-            await world.wait { world.supervisor.board.statuses.contains { $0.reason == .adapterFull } }
-            let status = try #require(world.supervisor.board.statuses.first { $0.reason == .adapterFull })
+            await world.wait { world.supervisor.status.links.contains { $0.reason == .adapterFull } }
+            let status = try #require(world.supervisor.status.links.first { $0.reason == .adapterFull })
             #expect(status.detail == "adapter hci0 holds 3 of 3 links; waits for a free slot")
             await world.store.wait { store in
                 store.events.contains { $0.kind == "adapter" && $0.detail.contains(#""state":"full""#) }
@@ -31,7 +31,7 @@ import Testing
         setup.rotation = .milliseconds(300)
         try await SimulatedSupervisor.run(setup) { world in
             await world.wait { world.names.allSatisfy { world.readyCount($0) > 0 } }
-            #expect(world.supervisor.board.statuses.contains { $0.reason == .rotated || $0.reason == .adapterFull })
+            #expect(world.supervisor.status.links.contains { $0.reason == .rotated || $0.reason == .adapterFull })
         }
     }
 

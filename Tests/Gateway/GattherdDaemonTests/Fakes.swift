@@ -184,7 +184,7 @@ final class FakeCentral: CentralBackend {
         case pair(PairingMethod)
         case forget
         case catchUp
-        case pulse
+        case roundTrip
     }
 
     let events: AsyncStream<CentralEvent>
@@ -357,8 +357,8 @@ final class FakeCentral: CentralBackend {
         for octets in state.withLock({ $0.waiting }) { notify(octets) }
     }
 
-    func pulse() async {
-        note(.pulse)
+    func roundTrip() async {
+        note(.roundTrip)
         for await attends in attends.watch() where attends { return }
     }
 

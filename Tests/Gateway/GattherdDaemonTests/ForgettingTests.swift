@@ -40,12 +40,12 @@ import Testing
         let (gone, other) = (stream(catalogue, of: "gone"), stream(catalogue, of: "other"))
         catalogue.echo(device: "gone", stream: "one").withLock { $0 = .integer(1) }
         catalogue.echo(device: "other", stream: "one").withLock { $0 = .integer(2) }
-        catalogue.forget(device: "gone")
+        catalogue.remove(device: "gone")
         #expect(stream(catalogue, of: "gone") !== gone)
         #expect(stream(catalogue, of: "other") === other)
-        #expect(catalogue.takeEcho(device: "gone", stream: "one") == nil)
-        #expect(catalogue.takeEcho(device: "other", stream: "one") == .integer(2))
-        #expect(catalogue.takeEcho(device: "other", stream: "one") == nil, "it is taken once")
+        #expect(catalogue.removeEcho(device: "gone", stream: "one") == nil)
+        #expect(catalogue.removeEcho(device: "other", stream: "one") == .integer(2))
+        #expect(catalogue.removeEcho(device: "other", stream: "one") == nil, "it is taken once")
     }
 
     @Test func `a request for a control of a removed device is answered before the control is removed`() async {
@@ -77,9 +77,9 @@ import Testing
             recorder: EventRecorder(now: { Timestamp(microseconds: 0) }),
             log: .silent
         )
-        for link in [gone, other] { bonds.asking(link, pairedFirst: false) }
+        for link in [gone, other] { bonds.requestsBegan(on: link, pairedFirst: false) }
         bonds.forget(gone.address)
-        #expect(Array(bonds.standings.state.keys) == [other])
+        #expect(Array(bonds.sessionBonds.state.keys) == [other])
     }
 
     private var controls: [ProfileAssignment.Control] {

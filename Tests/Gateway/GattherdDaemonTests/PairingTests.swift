@@ -70,7 +70,7 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .failed)
         }
-        #expect(bench.supervisor.board.status(of: "strap")?.reason == .authentication)
+        #expect(bench.supervisor.status.link(of: "strap")?.reason == .authentication)
         #expect(pairings(bench).isEmpty)
     }
 
@@ -91,7 +91,7 @@ import Testing
             await bench.announcer.wait(for: "strap", .failed)
             await bench.store.wait { store in store.events.contains { $0.kind == "bond" } }
         }
-        let status = try #require(bench.supervisor.board.status(of: "strap"))
+        let status = try #require(bench.supervisor.status.link(of: "strap"))
         #expect(status.reason == .authentication)
         #expect(status.detail?.contains("Authentication Failed") == true)
         #expect(!bench.central.calls.state.contains(.read))
@@ -161,7 +161,7 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .failed)
         }
-        let status = try #require(bench.supervisor.board.status(of: "strap"))
+        let status = try #require(bench.supervisor.status.link(of: "strap"))
         #expect(status.reason == .authentication)
         #expect(status.detail?.contains("pin_file '/nowhere/pin' cannot be read") == true)
     }
@@ -191,7 +191,7 @@ import Testing
                 Issue.record("a stranger may pair")
                 return
             }
-            #expect(bench.supervisor.board.status(of: "strap")?.state == .ready)
+            #expect(bench.supervisor.status.link(of: "strap")?.state == .ready)
         }
     }
 
@@ -211,7 +211,7 @@ import Testing
             }
             await bench.announcer.wait(for: "strap", .failed)
         }
-        #expect(bench.supervisor.board.status(of: "strap")?.reason == .authentication)
+        #expect(bench.supervisor.status.link(of: "strap")?.reason == .authentication)
     }
 
     @Test func `a request without a response after pairing replaces the link and keeps the device`() async throws {
@@ -250,9 +250,9 @@ import Testing
             bench.powerOn(isPaired: true)
             await loseBond(bench)
             await bench.announcer.wait(for: "strap", .failed)
-            let detail = try #require(bench.supervisor.board.status(of: "strap")?.detail)
+            let detail = try #require(bench.supervisor.status.link(of: "strap")?.detail)
             #expect(detail.contains("gattherd bond forget strap"))
-            try await bench.supervisor.forgetBond(with: "strap")
+            try await bench.supervisor.bonds.forget("strap")
             bench.central.tell.yield(.peripheralRemoved(bench.id))
             bench.tellPeripheral(isConnected: false)
             await bench.announcer.wait(for: "strap", .ready)
@@ -304,7 +304,7 @@ import Testing
         var bonds = addresses.map { Bond(peripheral: PeripheralID(adapter: bench.adapter, address: $0)) }
         (bonds[1].isBonded, bonds[1].name) = (true, "watch")
         bench.central.state.withLock { [bonds] in $0.bonds = bonds }
-        let listed = try await bench.supervisor.bonds()
+        let listed = try await bench.supervisor.bonds.list()
         #expect(listed.map(\.address) == ["C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02"])
         #expect(listed.map(\.device) == ["strap", nil])
         #expect(listed.map(\.bonded) == [false, true])
@@ -313,7 +313,7 @@ import Testing
     @Test(arguments: ["nobody", "C0:FF:EE:00:00:99", "strap"])
     func `removing a missing bond is an error`(who: String) async throws {
         let bench = try bench()
-        await #expect(throws: BondError.self) { try await bench.supervisor.forgetBond(with: who) }
+        await #expect(throws: BondError.self) { try await bench.supervisor.bonds.forget(who) }
         #expect(!bench.central.calls.state.contains(.forget))
     }
 }

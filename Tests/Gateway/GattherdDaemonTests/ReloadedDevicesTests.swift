@@ -22,7 +22,7 @@ import Testing
             await world.supervisor.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-1")
             #expect(world.states("strap-1").suffix(2) == [.disconnecting, .held])
-            #expect(world.supervisor.board.status(of: "strap-1") == nil)
+            #expect(world.supervisor.status.link(of: "strap-1") == nil)
             #expect(world.supervisor.devices.map(\.name) == ["strap-2", "strap-3"])
             let request = ControlRequest(device: "strap-1", control: "any", value: .trigger)
             #expect(await world.supervisor.controls.set(request) == .failure(.noSuchDevice("strap-1")))

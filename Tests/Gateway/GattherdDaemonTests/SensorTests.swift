@@ -132,7 +132,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.readings.map(\.source) == [.advert])
         #expect(await store.readings.map(\.values) == [[.integer(1), .integer(5)]])
         #expect(await store.devices.map(\.profiles) == [["beacon"]])
-        #expect(supervisor.board.status(of: "tag")?.rssi == -70)
+        #expect(supervisor.status.link(of: "tag")?.rssi == -70)
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
     }
 
@@ -244,7 +244,7 @@ private final class BeaconSession: ProfileSession {
         }
         #expect(await counts == [.integer(5), .integer(7)])
         #expect(announcer.statuses.state["tag"] == [.waiting, .ready])
-        #expect(supervisor.board.status(of: "tag") == nil)
+        #expect(supervisor.status.link(of: "tag") == nil)
     }
 
     @Test func `connecting a sensor is refused with the reason`() async throws {

@@ -50,14 +50,14 @@ struct SimulatedSupervisor: Sendable {
             group.addTask { try await world.simulator.run() }
             #expect(await world.simulator.waitUntilReady())
             group.addTask { await world.central.run() }
-            try await withThrowingTaskGroup(of: Void.self) { herding in
-                herding.addTask { await world.supervisor.run() }
-                herding.addTask { await world.recorder.run(store: world.store, announcer: nil, log: .silent) }
-                await world.wait { world.supervisor.board.statuses.count(where: \.isOnline) >= world.ready }
+            try await withThrowingTaskGroup(of: Void.self) { running in
+                running.addTask { await world.supervisor.run() }
+                running.addTask { await world.recorder.run(store: world.store, announcer: nil, log: .silent) }
+                await world.wait { world.supervisor.status.links.count(where: \.isOnline) >= world.ready }
                 try await body(world)
                 world.supervisor.stop()
                 world.recorder.finish()
-                try await herding.waitForAll()
+                try await running.waitForAll()
             }
             await world.central.close()
             group.cancelAll()
@@ -67,7 +67,7 @@ struct SimulatedSupervisor: Sendable {
     private init(_ setup: Setup) throws {
         bus = try PrivateBus()
         let address = DBusAddress.address(bus.address)
-        simulator = try Simulator(try Scenario(Self.scenario(setup), file: "herd.yaml"), on: address)
+        simulator = try Simulator(try Scenario(Self.scenario(setup), file: "straps.yaml"), on: address)
         var limits = BlueZCentral.Limits()
         limits.operation = .seconds(3)
         limits.livenessCheck = .seconds(1)
@@ -137,7 +137,7 @@ struct SimulatedSupervisor: Sendable {
 
     // MARK: - Observation
 
-    var isAllReady: Bool { names.allSatisfy { supervisor.board.status(of: $0)?.state == .ready } }
+    var isAllReady: Bool { names.allSatisfy { supervisor.status.link(of: $0)?.state == .ready } }
 
     /// Returns the number of times that the device became ready.
     func readyCount(_ name: String) -> Int {

@@ -24,8 +24,8 @@ import Testing
             bench.tellPeripheral(isConnected: false)
             await bench.announcer.wait(for: "strap", .ready, times: 2)
         }
-        #expect(bench.supervisor.board.adapters.map(\.name) == ["hci7"])
-        #expect(bench.supervisor.board.status(of: "strap")?.adapter == bench.adapter.description)
+        #expect(bench.supervisor.status.adapters.map(\.name) == ["hci7"])
+        #expect(bench.supervisor.status.link(of: "strap")?.adapter == bench.adapter.description)
     }
 
     @Test(arguments: [true, false])
@@ -43,7 +43,7 @@ import Testing
             bench.central.tell.yield(.peripheralChanged(PeripheralStatus(id: id)))
             await bench.announcer.wait(for: "strap", .ready)
         }
-        #expect(bench.supervisor.board.status(of: "strap")?.adapter == other.description)
+        #expect(bench.supervisor.status.link(of: "strap")?.adapter == other.description)
         #expect(bench.central.calls.state.count { $0 == .connect } == 1)
     }
 
@@ -58,12 +58,12 @@ import Testing
             bench.central.tell.yield(.peripheralChanged(headset))
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            #expect(bench.supervisor.board.report(of: bench.adapter)?.links == 2)
+            #expect(bench.supervisor.status.report(of: bench.adapter)?.links == 2)
             bench.central.tell.yield(.unavailable(detail: "left the bus"))
             await bench.announcer.wait(for: "strap", .disconnected)
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready, times: 2)
-            #expect(bench.supervisor.board.report(of: bench.adapter)?.links == 1)
+            #expect(bench.supervisor.status.report(of: bench.adapter)?.links == 1)
         }
     }
 

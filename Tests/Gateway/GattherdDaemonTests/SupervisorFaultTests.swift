@@ -38,13 +38,13 @@ import Testing
         Fault("the link is lost") { try await $0.order(.drop("strap-1")) },
         Fault("out of range and back") { world in
             try await world.order(.vanish("strap-1"))
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.state != .ready }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.state != .ready }
             try await world.order(.appear("strap-1"))
         },
         Fault("other services") { try await $0.order(.changeServices("strap-1", without: [])) },
         Fault("ours are missing, then there again") { world in
             try await world.order(.changeServices("strap-1", without: [BluetoothUUID(0x180D)]))
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .failed }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.state == .failed }
             try await world.order(.changeServices("strap-1", without: []))
         },
         .failing("attempts end in abort-by-local", "Connect", "Failed: le-connection-abort-by-local", times: 4),
@@ -55,14 +55,14 @@ import Testing
         Fault("services are not resolved in time") { world in
             try await world.order(.silence("strap-1", .all))
             try await world.order(.drop("strap-1"))
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.reason == .timedOut }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.reason == .timedOut }
             try await world.order(.silence("strap-1", .off))
         },
         Fault("Disconnect fails") { world in
             let error = "Failed: Input/output error"
             try await world.order(.failNext(target: "strap-1", method: "Disconnect", error: error, times: 1))
             try await world.supervisor.disconnect("strap-1")
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.state == .held }
             try await world.supervisor.connect("strap-1")
         },
         Fault("the link drops ten times") { world in
@@ -71,18 +71,18 @@ import Testing
         },
         Fault("the adapter is switched off and on") { world in
             try await world.order(.setPowered(adapter: "hci0", false))
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.reason == .adapterPoweredOff }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.reason == .adapterPoweredOff }
             try await world.order(.setPowered(adapter: "hci0", true))
         },
         Fault("the adapter is unplugged and plugged") { world in
             try await world.order(.unplug(adapter: "hci0"))
-            await world.wait { world.supervisor.board.adapters.isEmpty }
+            await world.wait { world.supervisor.status.adapters.isEmpty }
             try await world.order(.plug(adapter: "hci0"))
         },
         Fault("the adapter is unplugged while it connects") { world in
             try await world.order(.failNext(target: "strap-1", method: "Connect", error: "no-reply", times: 1))
             try await world.order(.drop("strap-1"))
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .connecting }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.state == .connecting }
             try await world.order(.unplug(adapter: "hci0"))
             try await world.order(.plug(adapter: "hci0"))
         },
@@ -94,7 +94,7 @@ import Testing
         },
         Fault("a person disconnects and connects it") { world in
             try await world.supervisor.disconnect("strap-1")
-            await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
+            await world.wait { world.supervisor.status.link(of: "strap-1")?.state == .held }
             try await world.supervisor.connect("strap-1")
         },
     ]
@@ -115,9 +115,9 @@ import Testing
                 try await world.recover { try await other.disconnect(id) }
                 try await world.recover { try await other.forget(id) }
                 try await world.supervisor.disconnect("strap-1")
-                await world.wait { world.supervisor.board.status(of: "strap-1")?.state == .held }
+                await world.wait { world.supervisor.status.link(of: "strap-1")?.state == .held }
                 try await other.connect(id, timeout: .seconds(20))
-                #expect(world.supervisor.board.status(of: "strap-1")?.state == .held, "held is held")
+                #expect(world.supervisor.status.link(of: "strap-1")?.state == .held, "held is held")
                 try await world.recover { try await world.supervisor.connect("strap-1") }
             }
         }
@@ -130,12 +130,12 @@ import Testing
         setup.devices = 4
         setup.ready = 3
         try await SimulatedSupervisor.run(setup) { world in
-            let left = try #require(world.supervisor.board.statuses.first { !$0.isOnline })
-            let other = try #require(world.supervisor.board.statuses.first { $0.isOnline })
+            let left = try #require(world.supervisor.status.links.first { !$0.isOnline })
+            let other = try #require(world.supervisor.status.links.first { $0.isOnline })
             try await world.supervisor.disconnect(other.device)
-            await world.wait { world.supervisor.board.status(of: left.device)?.state == .ready }
+            await world.wait { world.supervisor.status.link(of: left.device)?.state == .ready }
             let adapter = try world.first.adapter
-            #expect(world.supervisor.board.report(of: adapter)?.links == 3)
+            #expect(world.supervisor.status.report(of: adapter)?.links == 3)
         }
     }
 
@@ -164,7 +164,7 @@ import Testing
             for name in world.names { try await world.order(.vanish(name)) }
             let id = try world.first
             try await world.withOtherProgram { other in
-                await world.wait { world.supervisor.board.statuses.allSatisfy { !$0.isOnline } }
+                await world.wait { world.supervisor.status.links.allSatisfy { !$0.isOnline } }
                 for name in world.names { try await other.forget(try world.id(name)) }
                 let last = mayPowerCycle ? RecoveryLadder.Step.powerCycle : .restartDiscovery
                 await world.store.wait { $0.hasRemedy(.newSession, .silence) && $0.hasRemedy(last, .silence) }
@@ -172,7 +172,7 @@ import Testing
             }
             #expect(world.supervisor.counters.sessionRenewals.value > 0)
             #expect((world.supervisor.counters.powerCycles.value > 0) == mayPowerCycle)
-            #expect(world.supervisor.board.adapters.first { $0.address == id.adapter }?.isPowered == true)
+            #expect(world.supervisor.status.adapters.first { $0.address == id.adapter }?.isPowered == true)
         }
     }
 
@@ -197,7 +197,7 @@ import Testing
         setup.devices = 64
         try await SimulatedSupervisor.run(setup) { world in
             for name in world.names { try await world.order(.drop(name)) }
-            await world.wait { world.supervisor.board.statuses.contains { $0.state == .connecting } }
+            await world.wait { world.supervisor.status.links.contains { $0.state == .connecting } }
             try await world.recover("strap-64") {
                 try await world.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(100)))
             }
@@ -211,14 +211,14 @@ import Testing
         setup.adapters =
             "[{name: hci0, address: '00:00:5E:00:53:00'}, {name: hci1, address: '00:00:5E:00:53:01'}]"
         try await SimulatedSupervisor.run(setup) { world in
-            let used = Set(world.supervisor.board.statuses.compactMap(\.adapter))
+            let used = Set(world.supervisor.status.links.compactMap(\.adapter))
             #expect(used == ["00:00:5E:00:53:00", "00:00:5E:00:53:01"])
-            let moved = try #require(world.supervisor.board.statuses.first { $0.adapter == "00:00:5E:00:53:00" })
+            let moved = try #require(world.supervisor.status.links.first { $0.adapter == "00:00:5E:00:53:00" })
             try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci0")) }
-            #expect(world.supervisor.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:01" })
+            #expect(world.supervisor.status.links.allSatisfy { $0.adapter == "00:00:5E:00:53:01" })
             try await world.order(.plug(adapter: "hci0"))
             try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci1")) }
-            #expect(world.supervisor.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
+            #expect(world.supervisor.status.links.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
         }
     }
 

@@ -26,6 +26,7 @@ struct Bench: Sendable {
         usedAdapters: Set<BluetoothAddress>? = nil,
         capacity: Int = 500_000,
         silence: DeviceSilence = DeviceSilence(),
+        log: Log = .silent,
         describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)? = nil
     ) throws {
         intake = Intake(capacity: capacity)
@@ -53,7 +54,7 @@ struct Bench: Sendable {
             announcer: announcer,
             recorder: recorder,
             settings: settings,
-            log: .silent,
+            log: log,
             now: { Timestamp(microseconds: 1) }
         )
         for profile in profiles { addTable(profile) }
@@ -122,7 +123,7 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .ready)
         }
         #expect(bench.announcer.statuses.state["strap"]?.last == .disconnected)
-        #expect(bench.supervisor.board.status(of: "strap")?.reason == .requested)
+        #expect(bench.supervisor.status.link(of: "strap")?.reason == .requested)
     }
 
     @Test
@@ -147,13 +148,13 @@ struct Bench: Sendable {
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            #expect(bench.supervisor.board.lastSighting(of: "strap") == nil)
+            #expect(bench.supervisor.status.lastSighting(of: "strap") == nil)
             var peripheral = PeripheralStatus(id: bench.id)
             (peripheral.isConnected, peripheral.rssi, peripheral.heard) = (true, -70, 1)
             bench.central.tell.yield(.peripheralChanged(peripheral))
             bench.central.tell.yield(.adapterRemoved(bench.adapter))
             await bench.announcer.wait(for: "strap", .disconnected)
-            let sighting = try #require(bench.supervisor.board.lastSighting(of: "strap"))
+            let sighting = try #require(bench.supervisor.status.lastSighting(of: "strap"))
             #expect(sighting.rssi == -70)
             #expect(sighting.time == Timestamp(microseconds: 1))
         }
@@ -181,7 +182,7 @@ struct Bench: Sendable {
             bench.central.notify([])
             bench.central.notify([1])
             await bench.store.wait { $0.readings.count == 2 && $0.rejects.count == 1 }
-            #expect(bench.supervisor.board.status(of: "strap")?.state == .ready)
+            #expect(bench.supervisor.status.link(of: "strap")?.state == .ready)
         }
         let reject = try #require(await bench.store.rejects.first)
         #expect(reject.characteristic == "bbbb")
@@ -250,7 +251,7 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .failed)
             await bench.central.wait(for: .disconnect)
         }
-        #expect(bench.supervisor.board.status(of: "strap")?.reason == .profileMismatch)
+        #expect(bench.supervisor.status.link(of: "strap")?.reason == .profileMismatch)
     }
 
     @Test

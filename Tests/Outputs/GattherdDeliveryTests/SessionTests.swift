@@ -291,7 +291,7 @@ struct SessionTests {
     @Test func `the number of remembered removed devices is bounded`() async throws {
         let delivery = DeliveryFixture(try Broker()).delivery()
         for number in 0..<2 * MQTTDelivery.maximumRemoved { delivery.remove(device: "device-\(number)") }
-        await delivery.pulse()
+        await delivery.roundTrip()
         #expect(await delivery.removed.count == MQTTDelivery.maximumRemoved)
     }
 

@@ -162,7 +162,7 @@ final class FakeBackend: ClientBackend {
 
     func catchUp(within limit: Duration) async {}
 
-    func pulse() async {}
+    func roundTrip() async {}
     func close() async {
         asked.update { $0.append("close") }
         tell.finish()

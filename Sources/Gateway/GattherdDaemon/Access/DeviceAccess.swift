@@ -9,7 +9,7 @@ import GattherdSync
 /// of the link session's subscription.
 public struct DeviceAccess: Sendable {
     let configuredDevices: ConfiguredDevices
-    let board: SupervisorStatus
+    let status: SupervisorStatus
     let context: LinkSessionContext
     let watches: DeviceWatches
     /// The limit of the wait for a link and its GATT table.
@@ -46,7 +46,7 @@ public struct DeviceAccess: Sendable {
 
     /// Returns the link of a device if the device is ready.
     private func link(of device: SupervisedDevice) -> PeripheralID? {
-        guard let status = board.status(of: device.name), status.state == .ready else { return nil }
+        guard let status = self.status.link(of: device.name), status.state == .ready else { return nil }
         return status.adapter.flatMap { BluetoothAddress($0) }.map {
             PeripheralID(adapter: $0, address: device.address)
         }
@@ -93,7 +93,7 @@ public struct DeviceAccess: Sendable {
 
     /// Waits until the device is ready, an attempt fails or the limit is reached; ends a back-off first.
     private func readiness(of device: SupervisedDevice) async -> Readiness {
-        let before = board.status(of: device.name)
+        let before = self.status.link(of: device.name)
         if before?.state == .backingOff, before?.reason != .rotated { release(device.name) }
         let limit = connectTimeout + context.resolveTimeout
         return await withTaskGroup(of: Readiness?.self) { group in
@@ -103,13 +103,13 @@ public struct DeviceAccess: Sendable {
                 return nil
             }
             defer { group.cancelAll() }
-            return await group.next().flatMap(\.self) ?? .notReady(board.status(of: device.name))
+            return await group.next().flatMap(\.self) ?? .notReady(self.status.link(of: device.name))
         }
     }
 
     private func outcome(of device: SupervisedDevice, since before: LinkStatus?) async -> Readiness? {
-        for await _ in board.changes.watch() {
-            guard let status = board.status(of: device.name) else { return .notReady(nil) }
+        for await _ in self.status.changes.watch() {
+            guard let status = self.status.link(of: device.name) else { return .notReady(nil) }
             switch status.state {
             case .ready: return .ready
             case .held, .failed: return .notWanted(status)

@@ -9,8 +9,8 @@ import GattherdSync
 final class BondKeeper: PairingDelegate {
     private let configuredDevices: ConfiguredDevices
     private let watches = Locked<[PeripheralID: BondWatch]>([:])
-    /// The bond state of each link, for its link session.
-    let standings = LatestValue<[PeripheralID: Standing]>([:])
+    /// The bond of each link, as its link session needs it.
+    let sessionBonds = LatestValue<[PeripheralID: SessionBond]>([:])
     /// The links whose bond is being removed by the daemon.
     private let removing = Locked<Set<PeripheralID>>([])
     /// The links whose bond was just found to be lost.
@@ -20,11 +20,12 @@ final class BondKeeper: PairingDelegate {
     private let clock = SuspendingClock()
     private let start: SuspendingClock.Instant
 
-    struct Standing: Equatable, Sendable {
+    /// The bond of a link during a link session.
+    struct SessionBond: Equatable, Sendable {
         /// The fault that makes the link useless; set until the link has been reported as failed.
-        var verdict: LinkFault?
+        var fault: LinkFault?
         /// True while the link session waits for responses.
-        var isAsking = false
+        var isAwaitingResponses = false
         /// True if the session paired before its first request.
         var pairedFirst = false
         /// True if the device is known to have paired.
@@ -32,7 +33,7 @@ final class BondKeeper: PairingDelegate {
 
         /// True if a request may never be answered: BlueZ 5.66 sometimes leaves out the response to the request that
         /// started pairing.
-        var mayBeStuck: Bool { isAsking && hasPaired && !pairedFirst }
+        var mayBeStuck: Bool { isAwaitingResponses && hasPaired && !pairedFirst }
     }
 
     init(configuredDevices: ConfiguredDevices, recorder: EventRecorder, log: Log) {
@@ -46,12 +47,12 @@ final class BondKeeper: PairingDelegate {
 
     // MARK: - Permission to pair
 
-    func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
+    func answer(_ request: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
         guard let device = configuredDevices[peripheral.address] else {
             return .rejected("it is no device of this gateway")
         }
-        let answer = device.pairing.answer(to: question)
-        if case .rejected(let reason) = answer, question != .service {
+        let answer = device.pairing.answer(to: request)
+        if case .rejected(let reason) = answer, request != .service {
             reject(peripheral, "it wants to pair: \(reason)")
         }
         return answer
@@ -98,7 +99,7 @@ final class BondKeeper: PairingDelegate {
     }
 
     /// Updates the bond states for an event of the central.
-    func note(_ event: CentralEvent) {
+    func handle(_ event: CentralEvent) {
         switch event {
         case .peripheralChanged(let status):
             change(status.id) {
@@ -120,7 +121,7 @@ final class BondKeeper: PairingDelegate {
         switch update(link, event) {
         case .made:
             recordEvent(device, "made", "the device has paired, and its keys are stored")
-            standings.update { $0[link, default: Standing()].hasPaired = true }
+            sessionBonds.update { $0[link, default: SessionBond()].hasPaired = true }
         case .lost:
             recordEvent(device, "lost", "the device does not know its bond any more")
             _ = newlyLost.withLock { $0.insert(link) }
@@ -136,7 +137,7 @@ final class BondKeeper: PairingDelegate {
         watches.withLock { $0 = $0.filter { $0.key.address != address } }
         removing.withLock { $0 = $0.filter { $0.address != address } }
         newlyLost.withLock { $0 = $0.filter { $0.address != address } }
-        standings.update { $0 = $0.filter { $0.key.address != address } }
+        sessionBonds.update { $0 = $0.filter { $0.key.address != address } }
     }
 
     /// Resets the state of a link when a connection attempt starts.
@@ -162,7 +163,7 @@ final class BondKeeper: PairingDelegate {
     /// Records that the daemon is about to remove the bond.
     func willForget(_ link: PeripheralID) {
         guard configuredDevices[link.address] != nil else { return }
-        settle(link)
+        clearFault(of: link)
         update(link) { $0.forget() }
         _ = removing.withLock { $0.insert(link) }
     }
@@ -204,21 +205,26 @@ final class BondKeeper: PairingDelegate {
     }
 
     /// Records that the session starts its requests.
-    func asking(_ link: PeripheralID, pairedFirst: Bool) {
-        standings.update { $0[link] = Standing(verdict: $0[link]?.verdict, isAsking: true, pairedFirst: pairedFirst) }
+    func requestsBegan(on link: PeripheralID, pairedFirst: Bool) {
+        sessionBonds.update {
+            $0[link] = SessionBond(fault: $0[link]?.fault, isAwaitingResponses: true, pairedFirst: pairedFirst)
+        }
     }
 
     /// Records that every request has been answered, with success or an error.
-    func served(_ link: PeripheralID) {
-        standings.update { $0[link]?.isAsking = false }
+    func requestsEnded(on link: PeripheralID) {
+        sessionBonds.update { $0[link]?.isAwaitingResponses = false }
         update(link) { $0.served() }
     }
 
     // MARK: - Rejection
 
+    /// The fault that makes the link useless, if any.
+    func fault(of link: PeripheralID) -> LinkFault? { sessionBonds.state[link]?.fault }
+
     /// Clears the fault once the link has been reported as failed: the next attempt is a real one.
-    func settle(_ link: PeripheralID) {
-        standings.update { $0[link] = nil }
+    func clearFault(of link: PeripheralID) {
+        sessionBonds.update { $0[link] = nil }
         _ = hasJustLost(link)
         update(link) { $0.doubt() }
     }
@@ -232,7 +238,7 @@ final class BondKeeper: PairingDelegate {
     }
 
     private func setFault(_ link: PeripheralID, _ fault: LinkFault) {
-        standings.update { $0[link, default: Standing()].verdict = fault }
+        sessionBonds.update { $0[link, default: SessionBond()].fault = fault }
     }
 
     private func watch(_ link: PeripheralID) -> BondWatch {
@@ -240,24 +246,12 @@ final class BondKeeper: PairingDelegate {
     }
 
     @discardableResult
-    private func update<Answer: Sendable>(_ link: PeripheralID, _ body: (inout BondWatch) -> Answer) -> Answer {
+    private func update<Result: Sendable>(_ link: PeripheralID, _ body: (inout BondWatch) -> Result) -> Result {
         watches.withLock { body(&$0[link, default: BondWatch()]) }
     }
 
     private func recordEvent(_ device: SupervisedDevice, _ state: String, _ detail: String) {
         recorder.record(device: device.name, kind: "bond", ["state": .text(state), "detail": .text(detail)])
         log(.notice, "bond", [.init("device", device.name), .init("state", state), .init("detail", detail)])
-    }
-}
-
-extension DevicePairing {
-    /// Answers a device that starts pairing during a request.
-    func answer(to question: PairingRequest) -> PairingResponse {
-        switch way {
-        case .never: .rejected("its 'pairing: never' forbids it")
-        case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: question)
-        case .compare: PairingMethod.compare.answer(to: question)
-        case .passkey: .rejected("it must pair with its passkey, right after connecting")
-        }
     }
 }

@@ -19,12 +19,19 @@ public struct BondError: Error, Hashable, Sendable, CustomStringConvertible {
 public struct BondService: Sendable {
     private let central: any CentralBackend
     private let names: [BluetoothAddress: String]
+    /// The keeper of the daemon's own bonds; `nil` without a daemon.
+    private let keeper: BondKeeper?
 
     /// - Parameters:
     ///   - central: The Bluetooth central.
     ///   - devices: The enrolled devices.
     public init(_ central: any CentralBackend, devices: some Sequence<SupervisedDevice>) {
+        self.init(central, devices: devices, keeper: nil)
+    }
+
+    init(_ central: any CentralBackend, devices: some Sequence<SupervisedDevice>, keeper: BondKeeper?) {
         self.central = central
+        self.keeper = keeper
         names = Dictionary(devices.map { ($0.address, $0.name) }, uniquingKeysWith: { first, _ in first })
     }
 
@@ -40,21 +47,27 @@ public struct BondService: Sendable {
         }
     }
 
-    /// Returns the peripherals that have a bond, for a device or an address.
+    /// Removes all bonds with a device or an address, and ends their links.
+    ///
+    /// An enrolled device may pair again after its next advertisement.
     ///
     /// - Throws: ``BondError``, also if there is no bond.
-    public func bonded(with who: String) async throws(BondError) -> [PeripheralID] {
-        guard let address = names.first(where: { $0.value == who })?.key ?? BluetoothAddress(who) else {
-            throw BondError("'\(who)' is neither a device nor an address; see gattherd bond list")
+    public func forget(_ target: String) async throws(BondError) {
+        for link in try await bonded(with: target) {
+            keeper?.willForget(link)
+            do throws(BluetoothError) { try await central.forget(link) } catch { throw BondError(error) }
+            keeper?.didForget(link, because: "a person ended the bond")
         }
-        let bonded = try await bonds().filter { $0.peripheral.address == address && $0.isKept }
-        guard !bonded.isEmpty else { throw BondError("there is no bond with \(who); see gattherd bond list") }
-        return bonded.map(\.peripheral)
     }
 
-    /// Removes a bond and ends the link.
-    public func forget(_ peripheral: PeripheralID) async throws(BondError) {
-        do throws(BluetoothError) { try await central.forget(peripheral) } catch { throw BondError(error) }
+    /// Returns the peripherals that have a bond, for a device or an address.
+    private func bonded(with target: String) async throws(BondError) -> [PeripheralID] {
+        guard let address = names.first(where: { $0.value == target })?.key ?? BluetoothAddress(target) else {
+            throw BondError("'\(target)' is neither a device nor an address; see gattherd bond list")
+        }
+        let bonded = try await bonds().filter { $0.peripheral.address == address && $0.isKept }
+        guard !bonded.isEmpty else { throw BondError("there is no bond with \(target); see gattherd bond list") }
+        return bonded.map(\.peripheral)
     }
 
     private func bonds() async throws(BondError) -> [Bond] {

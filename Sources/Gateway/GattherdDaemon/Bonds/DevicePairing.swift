@@ -30,6 +30,18 @@ public struct DevicePairing: Hashable, Sendable {
     }
 }
 
+extension DevicePairing {
+    /// Answers a device that starts pairing during a request.
+    func answer(to request: PairingRequest) -> PairingResponse {
+        switch way {
+        case .never: .rejected("its 'pairing: never' forbids it")
+        case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: request)
+        case .compare: PairingMethod.compare.answer(to: request)
+        case .passkey: .rejected("it must pair with its passkey, right after connecting")
+        }
+    }
+}
+
 /// The reason why a passkey file is unusable: the problem, the path and the remedy.
 public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String

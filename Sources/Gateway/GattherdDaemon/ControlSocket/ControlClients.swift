@@ -120,9 +120,12 @@ final class ControlClients {
         resumeLater()
     }
 
+    /// The pause until another client is accepted: descriptors are freed when other clients leave.
+    private static let acceptPause = Duration.seconds(1)
+
     private func resumeLater() {
         isPaused = true
-        loop.schedule(after: .seconds(1)) { [weak self] in self?.resume() }
+        loop.schedule(after: Self.acceptPause) { [weak self] in self?.resume() }
     }
 
     private func resume() {

@@ -63,7 +63,7 @@ public final class ControlService: Sendable {
 
     /// Runs until ``finish()``, then fails all waiting requests.
     func run() async {
-        var run = ControlWrites(echo: { self.catalogue.takeEcho(device: $0.device, stream: $1) })
+        var run = ControlWrites(echo: { self.catalogue.removeEcho(device: $0.device, stream: $1) })
         let clock = SuspendingClock()
         let start = clock.now
         await withDiscardingTaskGroup { group in
@@ -137,11 +137,11 @@ public final class ControlService: Sendable {
             try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
             return .written(ticket)
         }
-        let verdict = try await exchange.awaiter.verdict(by: exchange.rule, of: exchange.remote) {
+        let response = try await exchange.awaiter.response(to: exchange.rule, of: exchange.remote) {
             () async throws(BluetoothError) in
             try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
         }
-        switch verdict {
+        switch response {
         case .success: return .written(ticket)
         case .refusal(let reason): return .failed(ticket, .refused("the device says: \(reason)"), retryable: false)
         case nil: return .failed(ticket, .timedOut, retryable: false)

@@ -47,13 +47,13 @@ struct BatchDecoder {
                 record(session(of: binding).replayMarks, in: &batch)
                 // An empty reading repeats an earlier one.
                 guard !samples.isEmpty else { return }
-                advertiser.metricCatalogue.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+                advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
             }
             batch.readings.append(
                 Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)
             )
             binding.meter.countReading(of: binding.stream.stream, at: entry.time)
-            binding.progress?.note(batch.samples[samples])
+            binding.progress?.record(batch.samples[samples])
             if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
         } catch {
             batch.samples.removeSubrange(start...)

@@ -68,8 +68,11 @@ public struct Ingest: Sendable {
         await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
     }
 
+    /// The pause before a batch that history refused is offered again.
+    private static let retryPause = Duration.seconds(1)
+
     /// Returns when the loop has run once more, or the caller is cancelled.
-    func pulse() async {
+    func roundTrip() async {
         let before = rounds.state
         intake.wake()
         for await round in rounds.watch() where round > before { return }
@@ -121,7 +124,7 @@ public struct Ingest: Sendable {
                 rounds.update { $0 += 1 }
                 if tries.isMultiple(of: 60) { reportDropped(since: &reportedDrops) }
                 if intake.isFinished { lastTries -= 1 }
-                guard lastTries > 0, (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else {
+                guard lastTries > 0, (try? await Task.sleep(for: Self.retryPause, clock: .loop)) != nil else {
                     return reportLoss(batch, error)
                 }
             }

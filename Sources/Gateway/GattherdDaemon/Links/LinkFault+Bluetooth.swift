@@ -25,3 +25,16 @@ extension LinkFault {
     /// The same fault with an early retry.
     var transient: LinkFault { LinkFault(reason, detail) }
 }
+
+extension BluetoothError {
+    /// True if the error affects only the characteristic and not the link.
+    var isAboutAttribute: Bool {
+        switch kind {
+        case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
+            true
+        case .adapterUnavailable, .serviceUnavailable, .unknownPeripheral, .notConnected, .connectionFailed, .busy,
+            .timedOut, .cancelled, .accessDenied, .invalidValue, .other:
+            false
+        }
+    }
+}

@@ -10,7 +10,7 @@ struct LinkSessionContext: Sendable {
     let central: any CentralBackend
     let intake: Intake
     let configuredDevices: ConfiguredDevices
-    let catalogue: StreamCatalogue
+    let catalogue = StreamCatalogue()
     let store: any ReadingStore
     let recorder: EventRecorder
     let bonds: BondKeeper
@@ -23,12 +23,36 @@ struct LinkSessionContext: Sendable {
     /// The start of the silence watches' time.
     let start = SuspendingClock.now
     let peripheralNames = Locked<[PeripheralID: String]>([:])
-
     /// The number of streams whose subscription ended or was renewed while the link was up.
-    let interruptions: Counter
+    private let interruptions: Counter
+
+    init(
+        central: any CentralBackend,
+        intake: Intake,
+        configuredDevices: ConfiguredDevices,
+        store: any ReadingStore,
+        recorder: EventRecorder,
+        settings: Supervisor.Settings,
+        counters: RecoveryCounters,
+        log: Log,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.central = central
+        self.intake = intake
+        self.configuredDevices = configuredDevices
+        self.store = store
+        self.recorder = recorder
+        bonds = BondKeeper(configuredDevices: configuredDevices, recorder: recorder, log: log)
+        self.now = now
+        resolveTimeout = settings.resolveTimeout
+        describe = settings.describe
+        silence = settings.silence
+        silenceProbes = counters.silenceProbes
+        interruptions = counters.interruptions
+    }
 
     /// Counts and records that values of a stream may be missing.
-    func noteInterruption(_ stream: StreamDefinition, _ reason: String) {
+    func recordInterruption(_ stream: StreamDefinition, _ reason: String) {
         interruptions.add()
         let detail = "values may be missing: \(reason)"
         recorder.record(
@@ -41,5 +65,51 @@ struct LinkSessionContext: Sendable {
     /// Returns the peripheral's own name as last advertised.
     func peripheralName(_ id: PeripheralID) -> String? {
         peripheralNames.withLock { $0[id] }
+    }
+}
+
+/// The link of a session, with the daemon's parts that the session uses.
+struct ServedLink: Sendable {
+    let device: SupervisedDevice
+    let peripheral: PeripheralID
+    let context: LinkSessionContext
+    let log: Log
+
+    init(_ device: SupervisedDevice, _ peripheral: PeripheralID, _ context: LinkSessionContext, log: Log) {
+        self.device = device
+        self.peripheral = peripheral
+        self.context = context
+        self.log = log
+    }
+
+    var central: any CentralBackend { context.central }
+    var intake: Intake { context.intake }
+
+    func services(timeout: Duration) async throws(LinkFault) -> [RemoteService] {
+        do throws(BluetoothError) {
+            return try await central.services(of: peripheral, timeout: timeout)
+        } catch {
+            throw LinkFault(error, while: "resolving the GATT table")
+        }
+    }
+
+    /// Ignores the failure of an optional operation unless it affects the whole link.
+    func tolerate(
+        _ error: BluetoothError,
+        isRequired: Bool,
+        of stream: String? = nil,
+        while action: String
+    ) throws(LinkFault) {
+        let fault = context.bonds.fault(error, of: peripheral, while: action)
+        let isUnpaired = error.kind == .authentication && !context.bonds.isPaired(peripheral)
+        let isLinkProblem = !error.isAboutAttribute || isUnpaired
+        guard !isLinkProblem, !isRequired else { throw fault }
+        let what: StaticString = stream == nil ? "a task failed" : "a stream is not served"
+        log(.warning, what, [.init("action", action), .init("error", error.detail)])
+        context.recorder.record(
+            device: device.name,
+            kind: stream == nil ? "task" : "stream",
+            ["stream": stream.map { .text($0) }, "error": .text("\(action): \(error.detail)")]
+        )
     }
 }

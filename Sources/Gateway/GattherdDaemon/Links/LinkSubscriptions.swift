@@ -68,7 +68,7 @@ final class LinkSubscriptions: Sendable {
     }
 
     /// Removes and returns the decoders without a stream.
-    func takeRetiredDecoders() -> [Int] {
+    func removeRetiredDecoders() -> [Int] {
         shared.withLock { shared in
             defer { shared.retired = [] }
             return Array(shared.retired)
@@ -76,7 +76,7 @@ final class LinkSubscriptions: Sendable {
     }
 
     /// Removes and returns everything.
-    func takeAll() -> (tokens: [SubscriptionToken], decoders: [Int]) {
+    func removeAll() -> (tokens: [SubscriptionToken], decoders: [Int]) {
         shared.withLock { shared in
             defer { shared = Shared() }
             return (Array(shared.tokens.values), Array(shared.retired) + Array(shared.decoders.values))

@@ -27,8 +27,8 @@ final class MetricCatalogue: Sendable {
     }
 
     /// Adds the metrics of a reading and describes the device if one is new.
-    func note(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
-        let isNews = shared.withLock { shared in
+    func record(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
+        let isNew = shared.withLock { shared in
             if let position = shared.streams.firstIndex(where: { $0 === stream }) {
                 guard isOpen else { return false }
                 let before = shared.seen[position].count
@@ -39,7 +39,7 @@ final class MetricCatalogue: Sendable {
             shared.seen.append(Set(isOpen ? samples.map(\.metric) : Array(stream.metrics.indices)))
             return true
         }
-        if isNews { describe(description) }
+        if isNew { describe(description) }
     }
 
     private var description: DeviceDescription {

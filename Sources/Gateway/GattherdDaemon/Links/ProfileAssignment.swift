@@ -253,3 +253,15 @@ extension ProfileAssignment {
         tasks.contains { $0.task.isRequired && (($0.exchange?.remote ?? $0.remote).handle == remote.handle) }
     }
 }
+
+extension ProfileAssignment {
+    /// Returns the description of a device with these streams and controls.
+    func description(of device: SupervisedDevice) -> DeviceDescription {
+        DeviceDescription(
+            device: device.name,
+            address: device.address.description,
+            streams: streams.map { .init(name: $0.name, metrics: $0.descriptor.metrics) },
+            controls: controls.map(\.descriptor)
+        )
+    }
+}

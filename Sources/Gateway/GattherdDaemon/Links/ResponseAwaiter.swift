@@ -38,18 +38,18 @@ final class ResponseAwaiter: NotificationSink {
     ///
     /// - Returns: The response; `nil` after a timeout or the end of the link.
     /// - Throws: The error of `write`.
-    func verdict(
-        by rule: ResponseRule,
+    func response(
+        to rule: ResponseRule,
         of characteristic: RemoteCharacteristic,
         after write: () async throws(BluetoothError) -> Void
     ) async throws(BluetoothError) -> ResponseRule.Outcome? {
         let (number, answers) = listen(to: characteristic)
-        defer { forget(number) }
+        defer { remove(number) }
         try await write()
         return await withTaskGroup(of: ResponseRule.Outcome?.self) { group in
             group.addTask {
                 for await answer in answers {
-                    if let verdict = rule.outcome(of: answer) { return verdict }
+                    if let outcome = rule.outcome(of: answer) { return outcome }
                 }
                 return nil
             }
@@ -82,7 +82,7 @@ final class ResponseAwaiter: NotificationSink {
         return (number, stream)
     }
 
-    private func forget(_ number: Int) {
+    private func remove(_ number: Int) {
         _ = shared.withLock { $0.listeners.removeValue(forKey: number) }
     }
 }

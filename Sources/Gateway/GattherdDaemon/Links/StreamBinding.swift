@@ -133,7 +133,7 @@ struct StreamProgress: Sendable {
     let newest: Locked<Int64?>
 
     /// Updates the value from a reading.
-    func note(_ samples: ArraySlice<Sample>) {
+    func record(_ samples: ArraySlice<Sample>) {
         guard case .integer(let number) = samples.last(where: { $0.metric == metric })?.value else { return }
         newest.withLock { $0 = number }
     }

@@ -38,7 +38,7 @@ final class StreamCatalogue: Sendable {
     }
 
     /// Removes a device; a session that is still ending keeps its own references.
-    func forget(device: String) {
+    func remove(device: String) {
         shared.withLock { shared in
             shared.streams = shared.streams.filter { $0.key.device != device }
             shared.echoes = shared.echoes.filter { $0.key.device != device }
@@ -59,7 +59,7 @@ final class StreamCatalogue: Sendable {
     }
 
     /// Removes and returns the newest value of a stream.
-    func takeEcho(device: String, stream: String) -> SampleValue? {
+    func removeEcho(device: String, stream: String) -> SampleValue? {
         let echo = shared.withLock { $0.echoes[Key(device: device, profile: "", stream: stream)] }
         return echo?.withLock { value in
             defer { value = nil }

@@ -11,6 +11,9 @@ struct Sensor: Sendable {
         let index: Int
     }
 
+    /// The time without an advertisement after which a sensor without a profile is away.
+    private static let standardSilence = Duration.seconds(300)
+
     let device: SupervisedDevice
     let profiles: [any Profile]
     let silence: Duration
@@ -36,7 +39,7 @@ struct Sensor: Sendable {
         self.device = device
         let profiles = Self.profiles(of: device, from: all)
         self.profiles = profiles
-        silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? .seconds(300)
+        silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? Self.standardSilence
         let metricCatalogue = MetricCatalogue(device, describe)
         self.metricCatalogue = metricCatalogue
         let sender = Sender(address: device.address, key: listening.key)

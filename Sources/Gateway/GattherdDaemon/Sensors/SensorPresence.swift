@@ -17,7 +17,7 @@ struct SensorPresence: Sendable {
     var isAway: Bool { lastHeard == nil }
 
     /// Records an advertisement and returns its new frames.
-    mutating func note(
+    mutating func record(
         _ advertisement: HeardAdvertisement,
         of sensor: Sensor,
         now: SuspendingClock.Instant
@@ -47,7 +47,7 @@ struct SensorPresence: Sendable {
     }
 
     /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
-    mutating func patience(_ silence: Duration, now: SuspendingClock.Instant) -> Duration? {
+    mutating func timeLeft(_ silence: Duration, now: SuspendingClock.Instant) -> Duration? {
         guard let heard = lastHeard, heard + silence > now else {
             lastHeard = nil
             return nil

@@ -6,11 +6,11 @@ import GattherdSync
 /// Passes the advertisements of sensors to the intake and tracks which sensors are away.
 final class SensorWatch: AdvertisementSink {
     /// A change of a sensor's presence.
-    enum News: Hashable, Sendable {
+    enum PresenceChange: Hashable, Sendable {
         /// The sensor returned with this advertisement.
-        case heard(HeardAdvertisement)
+        case present(HeardAdvertisement)
         /// The sensor is away.
-        case silent
+        case away
     }
 
     private struct Watched: Sendable {
@@ -47,7 +47,7 @@ final class SensorWatch: AdvertisementSink {
     }
 
     /// The advertisements that the central must pass on.
-    var wishes: AdvertisementWatch {
+    var advertisementWatch: AdvertisementWatch {
         let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
         return AdvertisementWatch(
             addresses: Set(all.map(\.device.address)),
@@ -105,7 +105,7 @@ final class SensorWatch: AdvertisementSink {
             let address = advertisement.peripheral.address
             guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
             let isBack = sensors[address]?.presence.isAway ?? false
-            let new = sensors[address]?.presence.note(advertisement, of: sensor, now: now) ?? []
+            let new = sensors[address]?.presence.record(advertisement, of: sensor, now: now) ?? []
             return (sensor, isBack, new)
         }
         guard let heard else { return }
@@ -114,20 +114,20 @@ final class SensorWatch: AdvertisementSink {
     }
 
     /// Reports each sensor's return and absence until cancelled.
-    func run(_ tell: @escaping @Sendable (Sensor, News) async -> Void) async {
+    func run(_ report: @escaping @Sendable (Sensor, PresenceChange) async -> Void) async {
         await withDiscardingTaskGroup { group in
-            for await sensor in arrivals { group.addTask { await self.follow(sensor, tell) } }
+            for await sensor in arrivals { group.addTask { await self.follow(sensor, report) } }
         }
     }
 
     /// Follows one sensor; a replaced sensor is left at the latest when it would be away.
-    private func follow(_ sensor: Sensor, _ tell: (Sensor, News) async -> Void) async {
+    private func follow(_ sensor: Sensor, _ report: (Sensor, PresenceChange) async -> Void) async {
         for await advertisement in sensor.arrivals where isWatched(sensor) {
-            await tell(sensor, .heard(advertisement))
-            while let rest = patience(with: sensor) {
+            await report(sensor, .present(advertisement))
+            while let rest = timeLeft(of: sensor) {
                 guard (try? await clock.sleep(for: rest)) != nil else { return }
             }
-            if isWatched(sensor) { await tell(sensor, .silent) }
+            if isWatched(sensor) { await report(sensor, .away) }
         }
     }
 
@@ -136,11 +136,11 @@ final class SensorWatch: AdvertisementSink {
     }
 
     /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
-    private func patience(with sensor: Sensor) -> Duration? {
+    private func timeLeft(of sensor: Sensor) -> Duration? {
         let now = clock.now
         return sensors.withLock { sensors in
             guard sensors[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue else { return nil }
-            return sensors[sensor.device.address]?.presence.patience(sensor.silence, now: now)
+            return sensors[sensor.device.address]?.presence.timeLeft(sensor.silence, now: now)
         }
     }
 }

@@ -1,79 +1,55 @@
 public import GattherdBluetooth
-public import GattherdGATT
+import GattherdGATT
 public import GattherdLog
-public import GattherdMachines
+import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
 /// Keeps the devices connected: passes events to the supervisor machine and executes its effects.
-public final class Supervisor: Sendable {
-    /// The supervisor's limits and policies.
-    public struct Settings: Sendable {
-        public var connectTimeout: Duration
-        public var resolveTimeout: Duration
-        public var keepsLinksOnStop: Bool
-        public var policy: SupervisorMachine.Policy
-        /// The usable adapters; `nil` for all.
-        public var adapters: Set<BluetoothAddress>?
-        /// The policy for silent streams.
-        public var silence = SilenceWatch.Policy()
-        /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
-        ///
-        /// The second argument contains the stream names in use.
-        public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
-
-        public init(
-            connectTimeout: Duration = .seconds(20),
-            resolveTimeout: Duration = .seconds(30),
-            keepsLinksOnStop: Bool = false,
-            policy: SupervisorMachine.Policy = .init(),
-            adapters: Set<BluetoothAddress>? = nil
-        ) {
-            self.connectTimeout = connectTimeout
-            self.resolveTimeout = resolveTimeout
-            self.keepsLinksOnStop = keepsLinksOnStop
-            self.policy = policy
-            self.adapters = adapters
-        }
-    }
-
+///
+/// One loop handles all messages in order. Its tasks send their results back as messages.
+public actor Supervisor {
     /// Offers an unknown peripheral for enrolment.
     ///
     /// Returns true if it was enrolled or should not be offered again.
     public typealias Offer = @Sendable (PeripheralStatus) -> Bool
 
-    enum Message: Sendable {
-        case supervisor(SupervisorMachine.Event)
+    private enum Message: Sendable {
+        case machine(SupervisorMachine.Event)
         case central(CentralEvent)
+        case session(LinkSessionProgress, of: SupervisedDevice, ticket: Int)
+        case attemptEnded(PeripheralID, device: String)
         case reload(ReloadedDevices)
-        case seek(Offer?)
-        case pulse
+        case offer(Offer?)
+        case roundTrip
         case stop
     }
 
-    let central: any CentralBackend
-    /// The devices that are connected.
-    let configuredDevices: ConfiguredDevices
+    /// The published state of links and adapters.
+    public nonisolated let status: SupervisorStatus
+    public nonisolated let controls: ControlService
+    public nonisolated let counters: RecoveryCounters
+
+    private nonisolated let central: any CentralBackend
+    private nonisolated let holds: DeviceHolds
     /// The sensors, which are never connected.
-    let sensors: SensorWatch
-    let settings: Settings
-    let sessionContext: LinkSessionContext
-    let store: any ReadingStore
-    let announcer: (any Announcer)?
-    let recorder: EventRecorder
-    let log: Log
-    let now: @Sendable () -> Timestamp
-    /// The published state, for `status`.
-    public let board = SupervisorStatus()
-    /// The profile assignment of each device's newest link session.
-    let plans = Locked<[String: ProfileAssignment]>([:])
-    public let controls: ControlService
-    public let counters = RecoveryCounters()
-    let watches = DeviceWatches()
-    /// The number of calls of ``pulse()`` that the loop has seen.
-    let pulses = LatestValue(0)
-    private let inbox: AsyncStream<Message>
-    private let post: AsyncStream<Message>.Continuation
+    private nonisolated let sensors: SensorWatch
+    private nonisolated let settings: Settings
+    private nonisolated let context: LinkSessionContext
+    private nonisolated let reporter: LinkReporter
+    private nonisolated let watches = DeviceWatches()
+    /// The number of calls of ``roundTrip()`` that the loop has seen.
+    private nonisolated let roundTrips = LatestValue(0)
+    private nonisolated let inbox: AsyncStream<Message>
+    private nonisolated let post: AsyncStream<Message>.Continuation
+
+    private var machine: SupervisorMachine
+    private var roster: DeviceRoster
+    private var peripherals: PeripheralRouter
+    private var sessions: LinkSessions
+    private var adapters: AdapterReporter
+    private var adapterRequests: AdapterRequests
+    private let linkRequests: LinkRequests
 
     /// - Parameters:
     ///   - devices: The enrolled devices.
@@ -98,189 +74,356 @@ public final class Supervisor: Sendable {
         log: Log,
         now: @escaping @Sendable () -> Timestamp
     ) {
+        // Bounded by the work in progress: a few replies for each link, and messages of BlueZ, which are read at once.
+        let (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+        (self.inbox, self.post) = (inbox, post)
         self.central = central
-        configuredDevices = ConfiguredDevices(
+        self.settings = settings
+        let (status, counters) = (SupervisorStatus(), RecoveryCounters())
+        (self.status, self.counters) = (status, counters)
+        let configuredDevices = ConfiguredDevices(
             devices.filter { $0.listening == nil },
             profiles: profiles.filter { !$0.isForAdvertisements }
         )
-        self.settings = settings
-        self.store = store
-        self.announcer = announcer
-        self.recorder = recorder
-        self.log = log
-        self.now = now
-        let catalogue = StreamCatalogue()
-        sensors = SensorWatch(intake: intake)
-        sessionContext = LinkSessionContext(
+        let context = LinkSessionContext(
             central: central,
             intake: intake,
             configuredDevices: configuredDevices,
-            catalogue: catalogue,
             store: store,
             recorder: recorder,
-            bonds: BondKeeper(configuredDevices: configuredDevices, recorder: recorder, log: log),
-            now: now,
-            resolveTimeout: settings.resolveTimeout,
-            describe: settings.describe,
-            silence: settings.silence,
-            silenceProbes: counters.silenceProbes,
-            interruptions: counters.interruptions
+            settings: settings,
+            counters: counters,
+            log: log,
+            now: now
         )
-        controls = ControlService(
+        self.context = context
+        let sensors = SensorWatch(intake: intake)
+        self.sensors = sensors
+        sensors.replace(with: devices, profiles, context.catalogue, describe: { announcer?.describe($0) })
+        let controls = ControlService(
             configuredDevices: configuredDevices,
             sensors: sensors,
             central: central,
-            catalogue: catalogue,
+            catalogue: context.catalogue,
             recorder: recorder
         )
-        sensors.replace(with: devices, profiles, catalogue, describe: { announcer?.describe($0) })
-        // Bounded by the work in progress: a few replies for each link, and messages of BlueZ, which are read at once.
-        (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+        self.controls = controls
+        let reporter = LinkReporter(status: status, announcer: announcer, recorder: recorder, log: log, now: now)
+        self.reporter = reporter
+        roster = DeviceRoster(context, sensors: sensors, controls: controls, reporter: reporter)
+        peripherals = PeripheralRouter(context, reporter: reporter, ignoredAttributes: counters.ignoredAttributes)
+        sessions = LinkSessions(context, log: log)
+        adapters = AdapterReporter(reporter)
+        let send: @Sendable (SupervisorMachine.Event) -> Void = { post.yield(.machine($0)) }
+        adapterRequests = AdapterRequests(central, log: log, send: send)
+        let maker = LinkMaker(central: central, bonds: context.bonds, connectTimeout: settings.connectTimeout)
+        linkRequests = LinkRequests(maker, reporter: reporter, send: send)
+        holds = DeviceHolds(
+            store: store,
+            configuredDevices: configuredDevices,
+            sensors: sensors,
+            log: log,
+            send: send
+        )
+        machine = SupervisorMachine(configuredDevices, sensors, held: [], settings)
     }
 
     /// Runs until ``stop()``, then ends or keeps the links as configured.
     public func run() async {
-        let known = await heldDevices()
-        let held = known ?? []
-        var machine = machine(held: held)
-        for device in configuredDevices.devices { begin(device.name, isHeld: held.contains(device.name)) }
-        for device in sensors.devices { begin(device.name, isHeld: false) }
-        await central.answerPairing(with: sessionContext.bonds)
-        var run = SupervisorRun(supervisor: self)
+        let recalled = await holds.stored()
+        let held = recalled ?? []
+        machine = SupervisorMachine(context.configuredDevices, sensors, held: held, settings)
+        roster.start(held: held)
+        await central.answerPairing(with: context.bonds)
+        let sensorReporter = SensorReporter(
+            sensors: sensors,
+            central: central,
+            store: context.store,
+            reporter: reporter,
+            send: { self.send($0) }
+        )
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
-            group.addTask { await self.listen() }
-            if known == nil { group.addTask { await self.recallHolds() } }
+            group.addTask { await sensorReporter.run() }
+            if recalled == nil { group.addTask { await self.holds.recall() } }
             group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
-            await handleMessages(&run, &machine, in: &group)
+            await handleMessages(in: &group)
             controls.finish()
             group.cancelAll()
         }
-        await run.end(keepingLinks: settings.keepsLinksOnStop)
-    }
-
-    private func machine(held: Set<String>) -> SupervisorMachine {
-        let devices = configuredDevices.devices
-        return SupervisorMachine(
-            devices: devices.map(\.name),
-            pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
-            held: held,
-            listening: sensors.adapters,
-            policy: policy,
-            seed: UInt64.random(in: .min ... .max)
-        )
+        await end()
     }
 
     /// Passes messages to the machine and executes its effects until ``stop()``.
-    private func handleMessages(
-        _ run: inout SupervisorRun,
-        _ machine: inout SupervisorMachine,
-        in group: inout DiscardingTaskGroup
-    ) async {
+    private func handleMessages(in group: inout DiscardingTaskGroup) async {
         let clock = SuspendingClock()
         let start = clock.now
         for await message in inbox {
             if case .stop = message { return }
             let now = start.duration(to: clock.now)
-            for event in run.events(for: message, now: now) {
-                for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
+            for event in events(for: message, now: now) {
+                for effect in machine.handle(event, now: now) { perform(effect, now: now, in: &group) }
             }
             // Many messages may wait, and other tasks share the thread.
             await Task.yield()
         }
     }
 
-    /// The machine's limits: longer than those of the central, as they catch missing replies.
-    private var policy: SupervisorMachine.Policy {
-        var policy = settings.policy
-        policy.link.connectLimit = max(policy.link.connectLimit, settings.connectTimeout + .seconds(15))
-        policy.link.sessionLimit = max(policy.link.sessionLimit, settings.resolveTimeout + .seconds(150))
-        return policy
+    private nonisolated func send(_ event: SupervisorMachine.Event) {
+        post.yield(.machine(event))
+    }
+
+    // MARK: - Messages
+
+    /// Translates a message to events for the machine and updates the published state.
+    private func events(for message: Message, now: Duration) -> [SupervisorMachine.Event] {
+        switch message {
+        case .machine(let event):
+            apply(event)
+            return [event]
+        case .central(let event): return events(for: event, now: now)
+        case .session(let progress, let device, let ticket): return events(for: progress, of: device, ticket: ticket)
+        case .attemptEnded(let link, let device): return peripherals.retries(afterEndOf: link, device)
+        case .reload(let reload): return roster.apply(reload, sessions).flatMap(withSightings)
+        case .offer(let offer):
+            peripherals.offer(to: offer)
+            return [.seeking(offer != nil)]
+        case .roundTrip:
+            roundTrips.update { $0 += 1 }
+            return []
+        case .stop: return []
+        }
+    }
+
+    private func apply(_ event: SupervisorMachine.Event) {
+        switch event {
+        case .powered(let adapter, isOn: true): adapterRequests.poweredOn(adapter)
+        case .link(let device, .hold): roster.setHeld(device, true)
+        case .link(let device, .release): roster.setHeld(device, false)
+        default: break
+        }
+    }
+
+    /// Adds the sightings of a device that was enrolled.
+    private func withSightings(_ event: SupervisorMachine.Event) -> [SupervisorMachine.Event] {
+        guard case .enrolled(let name, _, _) = event, let device = context.configuredDevices[name] else {
+            return [event]
+        }
+        return [event] + peripherals.sightings(of: device.address)
+    }
+
+    private func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
+        context.bonds.handle(event)
+        watches.handle(event)
+        guard event.adapter.map(settings.mayUse) ?? true else { return [] }
+        switch event {
+        case .available:
+            adapters.record("bluetoothd", state: "available", level: .notice)
+            return []
+        case .unavailable(let detail):
+            adapters.record("bluetoothd", state: "unavailable", detail, level: .warning)
+            peripherals.removeAll()
+            status.clearAdapters()
+            return [.unavailable(detail: detail)]
+        case .adapterChanged(let adapter):
+            adapters.update(adapter)
+            let (isPowered, isDiscovering) = (adapter.isPowered, adapter.isDiscovering)
+            return [
+                .monitoring(adapter.address, adapter.isMonitoring),
+                .adapter(adapter.address, isPowered: isPowered, isDiscovering: isDiscovering),
+            ]
+        case .adapterRemoved(let address):
+            peripherals.remove(adapter: address)
+            adapters.remove(address)
+            return [.adapterRemoved(address)]
+        default: return peripherals.events(for: event, sessions, now: now)
+        }
+    }
+
+    /// Handles a link session's progress.
+    private func events(
+        for progress: LinkSessionProgress,
+        of device: SupervisedDevice,
+        ticket: Int
+    ) -> [SupervisorMachine.Event] {
+        let event: LinkMachine.Event
+        switch progress {
+        case .discovered: event = .discovered(ticket: ticket)
+        case .prepared(let assignment):
+            guard sessions.prepared(assignment, of: device.name, ticket: ticket) else { return [] }
+            controls.open(device: device.name, assignment.controls)
+            status.setProfiles(assignment.profiles.map(\.name), of: device.name)
+            reporter.announcer?.describe(assignment.description(of: device))
+            event = .prepared(ticket: ticket)
+        case .stalled(let detail): event = .stalled(detail: detail, ticket: ticket)
+        case .resumed: event = .resumed(ticket: ticket)
+        case .failed(let fault): event = .failed(fault, ticket: ticket)
+        }
+        return [.link(device: device.name, event)]
+    }
+
+    // MARK: - Effects
+
+    /// Starts an effect of the machine; results arrive through the inbox.
+    private func perform(_ effect: SupervisorMachine.Effect, now: Duration, in group: inout DiscardingTaskGroup) {
+        switch effect {
+        case .discovery(let adapter, let effect): adapterRequests.perform(effect, on: adapter, in: &group)
+        case .remedy(let adapter, let remedy):
+            counters[remedy.step].add()
+            adapters.record(remedy, adapter)
+        case .renewSession: adapterRequests.renewSession(in: &group)
+        case .powerCycle(let adapter): adapterRequests.powerCycle(adapter, in: &group)
+        case .powerOn(let adapter): adapterRequests.powerOn(adapter, in: &group)
+        case .doubt(let name): sessions.recordSighting(of: name)
+        case .left(let name): remove(name)
+        case .report(let report): adapters.publish(report)
+        case .wake(let time):
+            group.addTask {
+                if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { self.send(.wake(at: time)) }
+            }
+        case .link(let name, let adapter, let effect):
+            guard let device = context.configuredDevices[name] else { return }
+            if let adapter { sessions.setLink(PeripheralID(adapter: adapter, address: device.address), of: name) }
+            perform(effect, for: device, in: &group)
+        }
+    }
+
+    private func perform(
+        _ effect: LinkMachine.Effect,
+        for device: SupervisedDevice,
+        in group: inout DiscardingTaskGroup
+    ) {
+        let post = post
+        func report(_ ticket: Int) -> @Sendable (LinkSessionProgress) -> Void {
+            { post.yield(.session($0, of: device, ticket: ticket)) }
+        }
+        switch effect {
+        case .queue, .unqueue, .arm: break
+        case .connect(let ticket):
+            guard let link = sessions.link(of: device.name) else { return }
+            linkRequests.connect(link, of: device.name, ticket: ticket, in: &group) {
+                post.yield(.attemptEnded(link, device: device.name))
+            }
+        case .openSession(let ticket):
+            sessions.open(device, ticket: ticket, in: &group, report: report(ticket))
+        case .replaceSession(let ticket):
+            controls.close(device: device.name)
+            sessions.replace(device, ticket: ticket, in: &group, report: report(ticket))
+        case .closeSession:
+            controls.close(device: device.name)
+            sessions.close(device.name)
+        case .disconnect(let ticket):
+            linkRequests.disconnect(sessions.link(of: device.name), of: device.name, ticket: ticket, in: &group)
+        case .changed(let change): publish(change, of: device)
+        }
+    }
+
+    private func publish(_ change: LinkChange, of device: SupervisedDevice) {
+        let link = sessions.link(of: device.name)
+        if let link, change.to == .failed { context.bonds.clearFault(of: link) }
+        reporter.publish(change, of: device.name, link, rssi: link.flatMap(peripherals.rssi))
+    }
+
+    /// Removes a dismissed device, and enrols its successor if the newest reload has one.
+    private func remove(_ name: String) {
+        sessions.remove(name)
+        guard let device = context.configuredDevices[name] else { return }
+        let reload = roster.remove(device)
+        peripherals.sightings(of: device.address).forEach(send)
+        if let reload { post.yield(.reload(reload)) }
+    }
+
+    // MARK: - The end
+
+    /// Ends all link sessions, then all links unless they are kept.
+    private func end() async {
+        for device in sessions.closeAll() { controls.close(device: device) }
+        await adapterRequests.finishPowerCycles()
+        guard !settings.keepsLinksOnStop else { return }
+        await linkRequests.end(sessions.allLinks)
+    }
+}
+
+// Requests; all of them may come from any thread.
+extension Supervisor {
+    /// All devices, sorted by name, including those that are being removed.
+    public nonisolated var devices: [SupervisedDevice] {
+        (context.configuredDevices.devices + sensors.devices).sorted { $0.name < $1.name }
+    }
+
+    /// Stops ``run()``.
+    public nonisolated func stop() {
+        post.yield(.stop)
     }
 
     /// Returns when the loop has processed all earlier messages, or the caller is cancelled.
-    func pulse() async {
-        let before = pulses.state
-        post.yield(.pulse)
-        for await heard in pulses.watch() where heard > before { return }
+    nonisolated func roundTrip() async {
+        let before = roundTrips.state
+        post.yield(.roundTrip)
+        for await count in roundTrips.watch() where count > before { return }
+    }
+
+    /// Replaces the devices and profiles; unaffected links stay.
+    public nonisolated func reload(devices: [SupervisedDevice], profiles: [any Profile]) async {
+        let reload = ReloadedDevices(
+            devices: devices.filter { $0.listening == nil },
+            sensors: devices.filter { $0.listening != nil },
+            profiles: profiles,
+            held: await holds.stored() ?? []
+        )
+        post.yield(.reload(reload))
+    }
+
+    /// Offers every unknown peripheral to `offer`, and makes all adapters scan for them.
+    ///
+    /// Peripherals that BlueZ already knows are offered at once. `nil` ends the offers.
+    public nonisolated func offerPeripherals(to offer: Offer?) {
+        post.yield(.offer(offer))
     }
 
     /// GATT operations for people over the supervisor's links.
-    public var access: DeviceAccess {
+    public nonisolated var access: DeviceAccess {
         DeviceAccess(
-            configuredDevices: configuredDevices,
-            board: board,
-            context: sessionContext,
+            configuredDevices: context.configuredDevices,
+            status: status,
+            context: context,
             watches: watches,
             connectTimeout: settings.connectTimeout,
             release: { self.send(.link(device: $0, .release)) }
         )
     }
 
-    /// Stops ``run()``.
-    public func stop() {
-        post.yield(.stop)
+    /// Bonds on request; a removed bond of a device needs no back-off.
+    public nonisolated var bonds: BondService {
+        BondService(central, devices: context.configuredDevices.devices, keeper: context.bonds)
     }
 
     /// Ends the hold on a device: it is connected from now on.
-    public func connect(_ device: String) async throws(ControlError) {
-        try await setHeld(device, false)
-        send(.link(device: device, .release))
+    public nonisolated func connect(_ device: String) async throws(ControlError) {
+        try await holds.set(device, false)
     }
 
     /// Puts a device on hold: it stays disconnected, also after a restart.
-    public func disconnect(_ device: String) async throws(ControlError) {
-        try await setHeld(device, true)
-        send(.link(device: device, .hold))
+    public nonisolated func disconnect(_ device: String) async throws(ControlError) {
+        try await holds.set(device, true)
     }
+}
 
-    /// Offers every unknown peripheral to `offer`, and makes all adapters scan for them.
-    ///
-    /// Peripherals that BlueZ already knows are offered at once. `nil` ends the offers.
-    public func seek(_ offer: Offer?) {
-        post.yield(.seek(offer))
-    }
-
-    func send(_ event: SupervisorMachine.Event) {
-        post.yield(.supervisor(event))
-    }
-
-    func send(_ reload: ReloadedDevices) {
-        post.yield(.reload(reload))
-    }
-
-    private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
-        guard sensors[device] == nil else { throw .onlyAdvertises(device) }
-        guard configuredDevices[device] != nil else { throw .noSuchDevice(device) }
-        do throws(StoreFault) {
-            try await store.setHeld(device, isHeld)
-        } catch {
-            throw .refused("it cannot be remembered: \(error.detail)")
-        }
-    }
-
-    /// Returns the devices on hold; `nil` while history is not readable.
-    func heldDevices() async -> Set<String>? {
-        do throws(StoreFault) {
-            return try await store.heldDevices()
-        } catch {
-            log(.error, "the holds of devices could not be read", [.init("history.error", error.detail)])
-            return nil
-        }
-    }
-
-    /// Restores the holds once history is readable; until then, people cannot connect these devices.
-    private func recallHolds() async {
-        while (try? await Task.sleep(for: .seconds(5), clock: .loop)) != nil {
-            guard let held = await heldDevices() else { continue }
-            return held.sorted().forEach { send(.link(device: $0, .hold)) }
-        }
-    }
-
-    func begin(_ name: String, isHeld: Bool) {
-        var status = LinkStatus(device: name, state: isHeld ? .held : .waiting, since: now())
-        if isHeld { status.reason = .requested }
-        board.set(status)
-        announcer?.update(status)
+extension SupervisorMachine {
+    fileprivate init(
+        _ configuredDevices: ConfiguredDevices,
+        _ sensors: SensorWatch,
+        held: Set<String>,
+        _ settings: Supervisor.Settings
+    ) {
+        let devices = configuredDevices.devices
+        self.init(
+            devices: devices.map(\.name),
+            pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
+            held: held,
+            listening: sensors.adapters,
+            policy: settings.machinePolicy,
+            seed: UInt64.random(in: .min ... .max)
+        )
     }
 }

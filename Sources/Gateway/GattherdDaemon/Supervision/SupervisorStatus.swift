@@ -8,7 +8,7 @@ import GattherdSync
 /// The published state of links and adapters, for `status` and other readers.
 public final class SupervisorStatus: Sendable {
     private struct Shared: Sendable {
-        var statuses: [String: LinkStatus] = [:]
+        var links: [String: LinkStatus] = [:]
         var profiles: [String: [String]] = [:]
         var adapters: [BluetoothAddress: AdapterStatus] = [:]
         var reports: [BluetoothAddress: AdapterReport] = [:]
@@ -29,8 +29,8 @@ public final class SupervisorStatus: Sendable {
     init() {}
 
     /// The links of all devices, sorted by name.
-    public var statuses: [LinkStatus] {
-        shared.withLock { $0.statuses.values.sorted { $0.device < $1.device } }
+    public var links: [LinkStatus] {
+        shared.withLock { $0.links.values.sorted { $0.device < $1.device } }
     }
 
     /// All adapters, sorted by address.
@@ -43,8 +43,8 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.reports[adapter] }
     }
 
-    public func status(of device: String) -> LinkStatus? {
-        shared.withLock { $0.statuses[device] }
+    public func link(of device: String) -> LinkStatus? {
+        shared.withLock { $0.links[device] }
     }
 
     /// Returns the profiles that served the device's last link.
@@ -62,13 +62,13 @@ public final class SupervisorStatus: Sendable {
     }
 
     func set(_ status: LinkStatus) {
-        shared.withLock { $0.statuses[status.device] = status }
+        shared.withLock { $0.links[status.device] = status }
         changes.update { $0 &+= 1 }
     }
 
     func remove(device: String) {
         shared.withLock { shared in
-            shared.statuses[device] = nil
+            shared.links[device] = nil
             shared.profiles[device] = nil
             shared.sightings[device] = nil
         }

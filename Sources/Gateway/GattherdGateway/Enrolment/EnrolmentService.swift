@@ -78,8 +78,8 @@ struct EnrolmentService: Sendable {
     func search() {
         let rules = EnrolmentRules(running.configuration.enrol, running.registry)
         let changes = changes
-        guard !rules.isEmpty else { return supervisor.seek(nil) }
-        supervisor.seek { rules.device(for: $0) != nil && changes.offer($0) }
+        guard !rules.isEmpty else { return supervisor.offerPeripherals(to: nil) }
+        supervisor.offerPeripherals { rules.device(for: $0) != nil && changes.offer($0) }
     }
 
     /// Makes devices of peripherals and, if a check is due, removes those that were not seen for long.
@@ -92,7 +92,8 @@ struct EnrolmentService: Sendable {
     /// Asks for checks until cancelled, twice as often as the shortest `forget_after` of a rule needs.
     func requestChecks() async {
         while true {
-            let shortest = running.configuration.enrol.compactMap(\.forgetAfter.duration).min() ?? .seconds(1800)
+            let shortest =
+                running.configuration.enrol.compactMap(\.forgetAfter.duration).min() ?? Self.longestCheckInterval * 2
             let regular = min(max(shortest / 2, Self.shortestCheckInterval), Self.longestCheckInterval)
             let isUrgent = enrolled.withLock { $0.isRecallDue || !$0.candidates.isEmpty || $0.hasWaiting }
             let pause = isUrgent ? min(regular, Self.urgentCheckInterval) : regular
@@ -234,13 +235,13 @@ extension EnrolmentService {
     }
 
     private func updateLastSeen() -> LastSeenTracker {
-        let board = supervisor.board
+        let live = supervisor.status
         let observations = running.devices.map { device in
-            let status = board.status(of: device.name)
-            let heard = device.listening == nil ? board.lastSighting(of: device.name)?.time : status?.since
-            return LastSeenTracker.Observation(device: device.name, isReady: status?.state == .ready, heard: heard)
+            let link = live.link(of: device.name)
+            let heard = device.listening == nil ? live.lastSighting(of: device.name)?.time : link?.since
+            return LastSeenTracker.Observation(device: device.name, isReady: link?.state == .ready, heard: heard)
         }
-        let isListening = board.adapters.contains(where: \.isPowered)
+        let isListening = live.adapters.contains(where: \.isPowered)
         return enrolled.withLock { enrolled in
             enrolled.lastSeen.record(observations, isListening: isListening, now: .now)
             return enrolled.lastSeen
@@ -249,13 +250,13 @@ extension EnrolmentService {
 
     /// Returns the candidates that have failed, and removes those of the last check from history.
     private func checkCandidates(_ lastSeen: LastSeenTracker) async -> Set<String> {
-        let board = supervisor.board
+        let live = supervisor.status
         let observations = running.devices.map { device in
-            let status = board.status(of: device.name)
+            let link = live.link(of: device.name)
             return EnrolmentCandidates.Observation(
                 device: device.name,
-                wasReady: status?.state == .ready || !board.profiles(of: device.name).isEmpty,
-                wasTried: status.map { $0.attempt > 0 || $0.state == .failed } ?? false
+                wasReady: link?.state == .ready || !live.profiles(of: device.name).isEmpty,
+                wasTried: link.map { $0.attempt > 0 || $0.state == .failed } ?? false
                     || lastSeen[device.name] >= EnrolmentCandidates.trial
             )
         }

@@ -7,7 +7,10 @@ import Glibc
 
 /// The daemon's log: journald or standard error.
 package enum ServiceLog {
-    /// Runs `body` with the log, then waits up to a second until everything is written.
+    /// The time in which a working journald accepts the last lines.
+    private static let flushLimit = Duration.seconds(1)
+
+    /// Runs `body` with the log, then waits up to ``flushLimit`` until everything is written.
     package static func run(
         _ settings: LogSettings,
         _ body: (Log) async throws(GatewayError) -> Void
@@ -23,7 +26,7 @@ package enum ServiceLog {
         } catch {
             result = .failure(error)
         }
-        await writer.flush(within: .seconds(1))
+        await writer.flush(within: flushLimit)
         try result.get()
     }
 
@@ -48,26 +51,27 @@ enum SystemdNotifier {
     /// Notifies that the daemon is ready, with a line that `systemctl status` shows.
     static func ready(_ status: String) {
         let line = status.split(whereSeparator: \.isNewline).joined(separator: " ")
-        tell("READY=1\nSTATUS=\(line)")
+        notify("READY=1\nSTATUS=\(line)")
     }
 
     /// Notifies of a reload, until ``ready(_:)``.
-    static func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(SystemClock.monotonic)") }
+    static func reloading() { notify("RELOADING=1\nMONOTONIC_USEC=\(SystemClock.monotonic)") }
 
-    static func stopping() { tell("STOPPING=1") }
+    static func stopping() { notify("STOPPING=1") }
 
-    /// Feeds systemd's watchdog after each `pulse`, three times per `WatchdogSec=`, until cancelled.
+    /// Feeds systemd's watchdog until cancelled: after each `roundTrip` through the loops, three times per
+    /// `WatchdogSec=`.
     ///
-    /// Returns at once without a watchdog. While a pulse hangs, the watchdog is not fed, and systemd restarts the
+    /// Returns at once without a watchdog. While a round trip hangs, the watchdog is not fed, and systemd restarts the
     /// daemon.
-    static func watch(_ pulse: () async -> Void) async {
+    static func watch(_ roundTrip: () async -> Void) async {
         var limit: UInt64 = 0
         guard unsafe sd_watchdog_enabled(0, &limit) > 0 else { return }
         while (try? await Task.sleep(for: .microseconds(limit / 3), clock: .loop)) != nil {
-            await pulse()
-            tell("WATCHDOG=1")
+            await roundTrip()
+            notify("WATCHDOG=1")
         }
     }
 
-    private static func tell(_ state: String) { _ = unsafe sd_notify(0, state) }
+    private static func notify(_ state: String) { _ = unsafe sd_notify(0, state) }
 }

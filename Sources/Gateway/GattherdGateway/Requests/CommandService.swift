@@ -74,7 +74,7 @@ struct CommandService: Sendable {
     }
 
     private func controls(of device: String) -> [ControlDescriptor] {
-        let names = supervisor.board.profiles(of: device)
+        let names = supervisor.status.profiles(of: device)
         return running.registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
     }
 
@@ -84,7 +84,7 @@ struct CommandService: Sendable {
     /// The message for an error: with the state of the link, or with the name that may have been meant.
     private func message(for error: ControlError, device: String?) -> String {
         switch error {
-        case .notReady(let device): return error.words(supervisor.board.status(of: device))
+        case .notReady(let device): return error.words(supervisor.status.link(of: device))
         case .noSuchDevice(let name):
             let names = running.configuration.devices.map(\.name.value)
             return error.words(nil) + (Spelling.nearest(to: name, among: names).map { "; did you mean '\($0)'?" } ?? "")
@@ -98,8 +98,8 @@ struct CommandService: Sendable {
 
     private func answerBonds(_ call: ControlCall) async -> ControlReply {
         do throws(BondError) {
-            guard case .forgetBond(let name) = call else { return .bonds(try await supervisor.bonds()) }
-            try await supervisor.forgetBond(with: name)
+            guard case .forgetBond(let name) = call else { return .bonds(try await supervisor.bonds.list()) }
+            try await supervisor.bonds.forget(name)
             return .done("the bond with \(name) is removed; a device may pair again when it is seen")
         } catch {
             return .refused(error.description)

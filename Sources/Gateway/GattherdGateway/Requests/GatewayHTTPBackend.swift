@@ -32,14 +32,14 @@ struct GatewayHTTPBackend: HTTPBackend {
     /// Serves until cancelled; returns at once if the configuration has no section `http`.
     ///
     /// - Parameters:
-    ///   - board: The newest readings and states.
+    ///   - live: The newest readings and states.
     ///   - token: The token; read for each request, as a reload may change it.
     ///   - log: For people.
-    func serve(_ board: LiveStatus, token: Locked<AccessToken?>, log: Log) async {
+    func serve(_ live: LiveStatus, token: Locked<AccessToken?>, log: Log) async {
         guard let http = running.configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
         let access = AccessRules(http, token: token)
-        await HTTPService(self, live: board, access: access, server: server, log: log).run()
+        await HTTPService(self, live: live, access: access, server: server, log: log).run()
     }
 
     func status() async -> DaemonStatus { reporter.status }

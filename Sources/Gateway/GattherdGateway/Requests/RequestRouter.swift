@@ -65,7 +65,7 @@ final class RequestRouter: Sendable {
     }
 
     private func health(_ dependencies: Dependencies) -> [UInt8] {
-        let board = dependencies.gateway.supervisor.board
+        let live = dependencies.gateway.supervisor.status
         return JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("version")
@@ -73,9 +73,9 @@ final class RequestRouter: Sendable {
             writer.key("started")
             writer.timestamp(dependencies.started)
             let numbers: KeyValuePairs = [
-                "adapters": Int64(board.adapters.filter(\.isPowered).count),
-                "devices": Int64(board.statuses.count),
-                "ready": Int64(board.statuses.filter(\.isOnline).count),
+                "adapters": Int64(live.adapters.filter(\.isPowered).count),
+                "devices": Int64(live.links.count),
+                "ready": Int64(live.links.filter(\.isOnline).count),
                 "seq": history.newestSeq,
                 "backlog": dependencies.delivery?.status.backlog ?? 0,
                 "undelivered": Int64(history.status.undelivered),

@@ -40,7 +40,7 @@ struct StatusReporter: Sendable {
             started: started,
             history: historyStatus
         )
-        status.adapters = supervisor.board.adapters.map(adapterStatus)
+        status.adapters = supervisor.status.adapters.map(adapterStatus)
         status.devices = supervisor.devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
         status.configuration = reloads.withLock(\.status)
@@ -67,7 +67,7 @@ struct StatusReporter: Sendable {
             isPowered: adapter.isPowered,
             isDiscovering: adapter.isDiscovering
         )
-        guard let report = supervisor.board.report(of: adapter.address) else { return status }
+        guard let report = supervisor.status.report(of: adapter.address) else { return status }
         status.links = report.links
         status.slots = report.slots
         status.connecting = report.attempts
@@ -77,15 +77,15 @@ struct StatusReporter: Sendable {
     }
 
     private func deviceStatus(_ device: SupervisedDevice) -> DaemonStatus.Device? {
-        guard let link = supervisor.board.status(of: device.name) else { return nil }
-        let profiles = supervisor.board.profiles(of: device.name)
+        guard let link = supervisor.status.link(of: device.name) else { return nil }
+        let profiles = supervisor.status.profiles(of: device.name)
         var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
         status.readings = device.meter.readings
         status.rejects = device.meter.rejects
         let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }
         status.undecodable = undecodable.isEmpty ? nil : undecodable
         status.lastReading = device.meter.lastReading?.rfc3339
-        let sighting = supervisor.board.lastSighting(of: device.name)
+        let sighting = supervisor.status.lastSighting(of: device.name)
         status.lastHeard = sighting?.time.rfc3339
         status.rssi = sighting?.rssi ?? status.rssi
         return status

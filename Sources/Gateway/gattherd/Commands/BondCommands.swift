@@ -66,7 +66,7 @@ struct BondCommands {
         case .refused(let reason): throw CommandFailure(.data, "gattherd: \(reason)")
         default:
             try await withBondService { (service) async throws(BondError) in
-                for peripheral in try await service.bonded(with: who) { try await service.forget(peripheral) }
+                try await service.forget(who)
             }
         }
         Terminal.say("the bond with \(who) is removed")

@@ -86,7 +86,7 @@ final class DaemonBackend: ClientBackend {
 
     func renewSession() async {}
     func catchUp(within limit: Duration) async {}
-    func pulse() async {}
+    func roundTrip() async {}
     func watch(_ advertisements: AdvertisementWatch) async {}
 
     // MARK: - The link

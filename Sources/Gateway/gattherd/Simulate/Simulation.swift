@@ -74,11 +74,14 @@ struct Simulation: Sendable {
         return part
     }
 
+    /// The pause between two looks at a part that starts; parts report nothing.
+    private static let pollPause = Duration.milliseconds(50)
+
     /// Waits for a value; `nil` if the part ends before, or the task is cancelled.
     private func answer<Value>(of part: SimulationPart, _ look: () -> Value?) async -> Value? {
         while !part.hasEnded, !Task.isCancelled {
             if let value = look() { return value }
-            try? await Task.sleep(for: .milliseconds(50))
+            try? await Task.sleep(for: Self.pollPause)
         }
         return nil
     }

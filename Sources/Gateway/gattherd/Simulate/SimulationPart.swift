@@ -30,13 +30,16 @@ struct SimulationPart: Sendable {
     /// Waits until the program has ended.
     func wait() async { _ = await child.wait() }
 
-    /// Sends SIGTERM, and SIGKILL after 10 seconds.
+    /// The time to end in order: the daemon drains to the broker for up to 5 s.
+    private static let stopLimit = Duration.seconds(10)
+
+    /// Sends SIGTERM, and SIGKILL after ``stopLimit``.
     func stop() async {
         child.signal(SIGTERM)
         await withTaskGroup { group in
             group.addTask { await wait() }
             group.addTask {
-                guard (try? await Task.sleep(for: .seconds(10))) != nil else { return }
+                guard (try? await Task.sleep(for: Self.stopLimit)) != nil else { return }
                 child.signal(SIGKILL)
                 await wait()
             }

@@ -160,7 +160,7 @@ public actor BlueZCentral: ClientBackend {
         if ownsLoop { loop.stop() }
     }
 
-    public func pulse() {}
+    public func roundTrip() {}
 
     /// Ends all subscriptions, then the connection to the bus; links stay up.
     public func close() async {

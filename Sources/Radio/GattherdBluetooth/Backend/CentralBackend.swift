@@ -72,7 +72,7 @@ public protocol CentralBackend: PairingBackend {
     func catchUp(within limit: Duration) async
 
     /// Returns when the central's thread has handled its pending work.
-    func pulse() async
+    func roundTrip() async
 
     /// Ends all subscriptions, then the connection to the bus; links stay up.
     func close() async

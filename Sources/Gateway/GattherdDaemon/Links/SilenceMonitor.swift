@@ -6,16 +6,23 @@ import GattherdModel
 import GattherdSync
 import Synchronization
 
-extension LinkSession {
+/// Watches the streams of a link for silence, and probes the link.
+struct SilenceMonitor: Sendable {
+    let link: ServedLink
+    /// The number of advertisements heard during the session.
+    let sightings: LatestValue<UInt64>
+    /// Reports progress to the link machine.
+    let report: @Sendable (LinkSessionProgress) -> Void
+
     /// Executes the actions of the silence watch until cancelled or until the link proves dead.
-    func watchSilence(of streams: [Served]) async {
-        let watched = WatchedStreams(streams, device)
-        let catalogue = sessionContext.catalogue
+    func watch(_ streams: [ServedStream]) async {
+        let watched = WatchedStreams(streams, link.device)
+        let catalogue = link.context.catalogue
         var watch = SilenceWatch(
             watched.limits.enumerated().map { index, limit in
                 (limit, index < streams.count ? catalogue.silence(of: streams[index].binding.stream) : .init())
             },
-            policy: sessionContext.silence,
+            policy: link.context.silence,
             now: now
         )
         defer {
@@ -23,27 +30,27 @@ extension LinkSession {
                 catalogue.setSilence(memory, of: stream.binding.stream)
             }
         }
-        var seenDoubts: UInt64 = 0
-        while await sleep(until: watch.deadline(now: now), orDoubtBeyond: seenDoubts) {
+        var seenSightings: UInt64 = 0
+        while await sleep(until: watch.deadline(now: now), orSightingBeyond: seenSightings) {
             watch.count(watched.counts, now: now)
-            let newest = doubts.state
-            if newest != seenDoubts { watch.doubt(now: now) }
-            seenDoubts = newest
+            let newest = sightings.state
+            if newest != seenSightings { watch.doubt(now: now) }
+            seenSightings = newest
             guard let step = watch.next(now: now), !Task.isCancelled else { continue }
             guard await perform(step, &watch, watched) else { return }
         }
     }
 
     /// The monotonic time of all link sessions.
-    private var now: Duration { SuspendingClock.now - sessionContext.start }
+    private var now: Duration { SuspendingClock.now - link.context.start }
 
     /// Sleeps until `deadline`, or until the peripheral is heard advertising.
     ///
     /// - Returns: False if cancelled.
-    private func sleep(until deadline: Duration, orDoubtBeyond seen: UInt64) async -> Bool {
+    private func sleep(until deadline: Duration, orSightingBeyond seen: UInt64) async -> Bool {
         await withTaskGroup { group in
             group.addTask { _ = try? await Task.sleep(for: deadline - now, clock: .loop) }
-            group.addTask { for await count in doubts.watch() where count != seen { return } }
+            group.addTask { for await count in sightings.watch() where count != seen { return } }
             await group.next()
             group.cancelAll()
         }
@@ -88,17 +95,17 @@ extension LinkSession {
     private static let harmless: [BluetoothUUID] = [0x2A19, 0x2A00, 0x2A29, 0x2A24, 0x2A26, 0x2A01]
 
     /// Sends the peripheral a request that needs a response.
-    private func probe(_ stream: Served?) async -> SilenceWatch.Outcome {
-        sessionContext.silenceProbes.add()
-        log(.debug, "a silent link is probed")
-        guard await sessionContext.central.isResponsive() else { return .serviceUnanswered }
+    private func probe(_ stream: ServedStream?) async -> SilenceWatch.Outcome {
+        link.context.silenceProbes.add()
+        link.log(.debug, "a silent link is probed")
+        guard await link.central.isResponsive() else { return .serviceUnanswered }
         do throws(BluetoothError) {
             switch await target(stream) {
             case .subscription(let descriptor):
-                let octets = try await sessionContext.central.read(descriptor)
+                let octets = try await link.central.read(descriptor)
                 let isOurs = stream?.planned.remote == descriptor.characteristic
                 return .answered(isSubscribed: !isOurs || octets.isEmpty || octets.contains { $0 != 0 })
-            case .value(let characteristic): _ = try await sessionContext.central.read(characteristic)
+            case .value(let characteristic): _ = try await link.central.read(characteristic)
             case nil: break
             }
             return .answered(isSubscribed: true)
@@ -107,9 +114,12 @@ extension LinkSession {
         }
     }
 
+    /// The time in which the GATT table of a link that is up must be known; a table in change takes longer.
+    private static let tableLimit = Duration.seconds(5)
+
     /// Returns the best target; `nil` if nothing is readable or the table is being resolved again.
-    private func target(_ stream: Served?) async -> Target? {
-        guard let services = try? await sessionContext.central.services(of: peripheral, timeout: .seconds(5)) else {
+    private func target(_ stream: ServedStream?) async -> Target? {
+        guard let services = try? await link.central.services(of: link.peripheral, timeout: Self.tableLimit) else {
             return nil
         }
         let subscriptions = services.flatMap(\.descriptors).filter { $0.uuid == 0x2902 }
@@ -125,11 +135,11 @@ extension LinkSession {
 
 /// The streams of a link session as the silence watch counts them.
 private struct WatchedStreams: Sendable {
-    private let streams: [LinkSession.Served]
+    private let streams: [ServedStream]
     let limits: [SilenceLimit]
 
     /// Creates the streams; a link without a subscription is watched as a whole, unless the device disables the watch.
-    init(_ streams: [LinkSession.Served], _ device: SupervisedDevice) {
+    init(_ streams: [ServedStream], _ device: SupervisedDevice) {
         self.streams = streams
         let own = streams.map { stream in
             stream.isSubscribed ? device.silence.limit(of: stream.planned.name, stream.planned.descriptor) : .never
@@ -146,20 +156,12 @@ private struct WatchedStreams: Sendable {
         }
     }
 
-    func stream(_ index: Int) -> LinkSession.Served? { streams.indices.contains(index) ? streams[index] : nil }
+    func stream(_ index: Int) -> ServedStream? { streams.indices.contains(index) ? streams[index] : nil }
 
     /// Returns text for people: the silent stream and the duration.
     func words(_ index: Int, _ silence: Duration) -> String {
         let seconds = max(1, silence.components.seconds)
         return stream(index).map { "no \($0.planned.name) for \(seconds) s" } ?? "no answer for \(seconds) s"
-    }
-}
-
-extension LinkSession.Served {
-    /// True if the peripheral sends values of the stream by itself.
-    fileprivate var isSubscribed: Bool {
-        let mode = planned.descriptor.subscription
-        return (mode == .notify || mode == .indicate) && planned.remote.properties.isNotifying
     }
 }
 

@@ -3,7 +3,10 @@ import GattherdGATT
 import GattherdLog
 import GattherdModel
 
-extension LinkSession {
+/// Reads the descriptors of characteristics that no profile serves, to make streams of them.
+struct DescriptorReader: Sendable {
+    let link: ServedLink
+
     /// The most described characteristics, and the most descriptor reads: the GATT table of a peripheral must not keep
     /// a session busy for ever.
     private static let (mostDescribed, mostReads) = (32, 128)
@@ -12,17 +15,20 @@ extension LinkSession {
     ///
     /// Devices with chosen profiles are left as they are.
     func describe(_ plan: ProfileAssignment) async throws(LinkFault) -> ProfileAssignment {
-        guard let describe = sessionContext.describe, device.profileNames == nil else { return plan }
+        guard let describe = link.context.describe, link.device.profileNames == nil else { return plan }
         var described: [DescribedCharacteristic] = []
         var reads = 0
-        for (remote, descriptors) in candidates(try await services(), beyond: plan) {
+        for (remote, descriptors) in candidates(
+            try await link.services(timeout: link.context.resolveTimeout),
+            beyond: plan
+        ) {
             let wanted = descriptors.count { $0.uuid == 0x2904 } + 1
             guard described.count < Self.mostDescribed, reads + wanted <= Self.mostReads else { break }
             reads += wanted
             if let one = try await description(of: remote, descriptors) { described.append(one) }
         }
         guard let made = describe(described, plan.streamNames) else { return plan }
-        tell(made.remarks)
+        record(made.remarks)
         var plan = plan
         try plan.add(made.profile)
         return plan
@@ -44,14 +50,6 @@ extension LinkSession {
             }
         }
         return found
-    }
-
-    private func services() async throws(LinkFault) -> [RemoteService] {
-        do throws(BluetoothError) {
-            return try await sessionContext.central.services(of: peripheral, timeout: sessionContext.resolveTimeout)
-        } catch {
-            throw LinkFault(error, while: "resolving the GATT table")
-        }
     }
 
     /// Returns the description in a characteristic's descriptors; `nil` if they have no format or are not readable.
@@ -80,17 +78,17 @@ extension LinkSession {
 
     private func read(_ descriptor: RemoteDescriptor) async throws(LinkFault) -> [UInt8]? {
         do throws(BluetoothError) {
-            return try await sessionContext.central.read(descriptor)
+            return try await link.central.read(descriptor)
         } catch {
             guard error.isAboutAttribute else { throw LinkFault(error, while: "reading a descriptor") }
             return nil
         }
     }
 
-    private func tell(_ remarks: [String]) {
+    private func record(_ remarks: [String]) {
         for remark in remarks {
-            log(.warning, "a descriptor is invalid", [.init("detail", remark)])
-            sessionContext.recorder.record(device: device.name, kind: "descriptor", ["detail": .text(remark)])
+            link.log(.warning, "a descriptor is invalid", [.init("detail", remark)])
+            link.context.recorder.record(device: link.device.name, kind: "descriptor", ["detail": .text(remark)])
         }
     }
 }

@@ -4,8 +4,8 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-/// The pulse through every loop that feeds systemd's watchdog.
-@Suite(.timeLimit(.minutes(1))) struct PulseTests {
+/// The round trip through every loop that feeds systemd's watchdog.
+@Suite(.timeLimit(.minutes(1))) struct RoundTripTests {
     private let central = FakeCentral()
     private let store = FakeStore()
 
@@ -24,16 +24,16 @@ import Testing
         await gateway.run { await body(gateway) }
     }
 
-    @Test func `a stuck loop holds the pulse and later loops are not checked`() async {
+    @Test func `a stuck loop holds the round trip and later loops are not checked`() async {
         central.attends.set(false)
         await run { gateway in
             let hasReturned = LatestValue(false)
             await withTaskGroup { group in
                 group.addTask {
-                    await gateway.pulse()
+                    await gateway.roundTrip()
                     hasReturned.set(true)
                 }
-                await central.wait(for: .pulse)
+                await central.wait(for: .roundTrip)
                 #expect(!hasReturned.state)
                 central.attends.set(true)
                 for await state in hasReturned.watch() where state { break }
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    @Test func `the pulse returns repeatedly while idle`() async {
-        await run { gateway in for _ in 0..<3 { await gateway.pulse() } }
-        #expect(central.calls.state.count { $0 == .pulse } == 3)
+    @Test func `the round trip returns repeatedly while idle`() async {
+        await run { gateway in for _ in 0..<3 { await gateway.roundTrip() } }
+        #expect(central.calls.state.count { $0 == .roundTrip } == 3)
     }
 }

@@ -1,0 +1,170 @@
+import GattherdBluetooth
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import Synchronization
+
+/// A stream in service.
+struct ServedStream: Sendable {
+    let planned: ProfileAssignment.Stream
+    let binding: StreamBinding
+    /// The binding for requested values: the same stream with another source.
+    let readBinding: StreamBinding
+
+    var isReadFirst: Bool { planned.descriptor.isReadFirst }
+
+    /// True if the peripheral sends values of the stream by itself.
+    var isSubscribed: Bool {
+        let mode = planned.descriptor.subscription
+        return (mode == .notify || mode == .indicate) && planned.remote.properties.isNotifying
+    }
+}
+
+/// Subscribes to the streams of a link, and reads them.
+struct StreamSubscriber: Sendable {
+    let link: ServedLink
+    /// The subscriptions of this session and its predecessor on the link.
+    let subscriptions: LinkSubscriptions
+
+    /// Subscribes, runs the connection tasks, then reads: no change is missed between a read and its subscription.
+    ///
+    /// Values that other streams need for decoding are read before those streams can notify.
+    func subscribe(_ plan: ProfileAssignment) async throws(LinkFault) -> [ServedStream] {
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.newSession)
+        let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
+        var served: [ServedStream] = []
+        for stream in plan.streams {
+            let session = decoders[stream.decoder] ?? 0
+            let wantsEcho = stream.isFirst && echoes.contains(stream.name)
+            served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
+        }
+        await endSubscriptions(except: served.compactMap(key) + plan.answering.map(ConnectionTaskRunner.key))
+        for stream in served where stream.isReadFirst {
+            try await subscribe(stream)
+            try await read(stream)
+        }
+        for stream in served where !stream.isReadFirst { try await subscribe(stream) }
+        let tasks = ConnectionTaskRunner(link: link, subscriptions: subscriptions)
+        try await tasks.subscribe(plan)
+        link.intake.unbind([], sessions: subscriptions.removeRetiredDecoders())
+        try await tasks.run(plan.tasks)
+        for stream in served where stream.planned.descriptor.isReadAtConnect && !stream.isReadFirst {
+            try await read(stream)
+        }
+        return served
+    }
+
+    private func serve(
+        _ stream: ProfileAssignment.Stream,
+        session: Int,
+        wantsEcho: Bool,
+        _ resume: ResumeRule?
+    ) -> ServedStream {
+        let definition = link.context.catalogue.stream(device: link.device.name, stream)
+        let progress = resume.map {
+            link.context.catalogue.progress(device: link.device.name, profile: stream.profile.name, $0)
+        }
+        let echo = wantsEcho ? link.context.catalogue.echo(device: link.device.name, stream: definition.stream) : nil
+        func binding(_ source: ReadingSource) -> StreamBinding {
+            StreamBinding(
+                stream: definition,
+                profile: stream.profile,
+                characteristic: stream.index,
+                session: session,
+                source: source,
+                meter: link.device.meter,
+                echo: echo,
+                progress: progress
+            )
+        }
+        let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)
+        let source: ReadingSource = isIndicated || stream.descriptor.subscription == .indicate ? .indicate : .notify
+        return ServedStream(planned: stream, binding: binding(source), readBinding: binding(.read))
+    }
+
+    /// Returns the key of the subscription that a stream needs; `nil` if it is polled or read at each connection.
+    private func key(of stream: ServedStream) -> LinkSubscriptions.Key? {
+        let (descriptor, remote) = (stream.planned.descriptor, stream.planned.remote)
+        guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return nil }
+        let isReadInstead = descriptor.isReadAtConnect && remote.properties.isReadable
+        guard remote.properties.isNotifying || !isReadInstead else { return nil }
+        let path: NotificationPath = link.device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
+        return LinkSubscriptions.Key(remote: remote, path: path, isAnswer: false)
+    }
+
+    /// Subscribes to a stream, or takes over the subscription of the previous session.
+    private func subscribe(_ stream: ServedStream) async throws(LinkFault) {
+        guard let key = key(of: stream) else { return }
+        let token = subscriptions.token(of: key) ?? link.intake.newToken()
+        link.intake.bind(stream.binding, to: token)
+        do throws(BluetoothError) {
+            try await link.central.subscribe(to: key.remote, by: key.path, token: token, sink: link.intake)
+            subscriptions.add(key, token)
+        } catch {
+            subscriptions.remove(key)
+            link.intake.unbind([token], sessions: [])
+            try tolerate(error, stream, while: "subscribing to \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    /// Ends the subscriptions of the previous session that this session does not need.
+    private func endSubscriptions(except wanted: [LinkSubscriptions.Key]) async {
+        let ended = subscriptions.retain(Set(wanted))
+        let remotes = Set(wanted.map(\.remote))
+        for (key, token) in ended {
+            if remotes.contains(key.remote), let stream = link.intake.stream(of: token) {
+                link.context.recordInterruption(stream, "it is subscribed by \(key.path.other) from now on")
+            }
+            await unsubscribe(token)
+        }
+        link.intake.unbind(Array(ended.values), sessions: [])
+    }
+
+    private func unsubscribe(_ token: SubscriptionToken) async {
+        do throws(BluetoothError) {
+            try await link.central.unsubscribe(token)
+        } catch {
+            link.log(.debug, "unsubscribing failed", [.init("error", error.detail)])
+        }
+    }
+
+    /// Reads a stream once, if it is readable.
+    func read(_ stream: ServedStream) async throws(LinkFault) {
+        guard stream.planned.remote.properties.isReadable else { return }
+        do throws(BluetoothError) {
+            let octets = try await link.central.read(stream.planned.remote)
+            link.intake.receive(octets, for: stream.readBinding, at: link.context.now())
+        } catch {
+            try tolerate(error, stream, while: "reading \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    private func tolerate(_ error: BluetoothError, _ stream: ServedStream, while action: String) throws(LinkFault) {
+        let name = stream.binding.stream.stream
+        let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired
+        try link.tolerate(error, isRequired: isRequired, of: name, while: action)
+    }
+
+    /// Ends all subscriptions and decoders of the link.
+    func release() async {
+        let all = subscriptions.removeAll()
+        for token in all.tokens { await unsubscribe(token) }
+        link.intake.unbind(all.tokens, sessions: all.decoders)
+    }
+}
+
+extension NotificationPath {
+    /// The name of the other notification path, for people.
+    fileprivate var other: String {
+        switch self {
+        case .signals: "a socket"
+        case .socket: "signals"
+        }
+    }
+}
+
+extension CharacteristicProperties {
+    /// True if reading is allowed, or if the platform did not report the properties.
+    var isReadable: Bool { isEmpty || contains(.read) }
+    var isNotifying: Bool { isEmpty || !isDisjoint(with: [.notify, .indicate]) }
+}

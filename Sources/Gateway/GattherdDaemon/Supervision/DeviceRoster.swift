@@ -1,0 +1,184 @@
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// The devices and profiles of a reloaded configuration.
+struct ReloadedDevices: Sendable {
+    /// The devices that are connected.
+    let devices: [SupervisedDevice]
+    /// The sensors, which are never connected.
+    let sensors: [SupervisedDevice]
+    /// The profiles of devices and sensors.
+    let profiles: [any Profile]
+    /// The devices on hold.
+    let held: Set<String>
+
+    /// The device of that name, connected or not.
+    subscript(name: String) -> SupervisedDevice? { (devices + sensors).first { $0.name == name } }
+}
+
+/// Enrols, replaces and removes devices.
+struct DeviceRoster {
+    private let configuredDevices: ConfiguredDevices
+    private let sensors: SensorWatch
+    private let controls: ControlService
+    private let context: LinkSessionContext
+    private let reporter: LinkReporter
+    /// The newest reload.
+    private var newest: ReloadedDevices?
+    /// The holds that people have set or ended since the start.
+    private var holds: [String: Bool] = [:]
+
+    init(_ context: LinkSessionContext, sensors: SensorWatch, controls: ControlService, reporter: LinkReporter) {
+        configuredDevices = context.configuredDevices
+        self.sensors = sensors
+        self.controls = controls
+        self.context = context
+        self.reporter = reporter
+    }
+
+    /// Publishes the first state of all devices.
+    func start(held: Set<String>) {
+        for device in configuredDevices.devices { reporter.start(device.name, isHeld: held.contains(device.name)) }
+        for device in sensors.devices { reporter.start(device.name, isHeld: false) }
+    }
+
+    /// Records a hold that a person has set or ended.
+    mutating func setHeld(_ device: String, _ isHeld: Bool) {
+        holds[device] = isHeld
+    }
+
+    /// Returns the events of a reload.
+    ///
+    /// A device whose link changes is removed first; after that the same reload enrols it again.
+    mutating func apply(_ reload: ReloadedDevices, _ sessions: LinkSessions) -> [SupervisorMachine.Event] {
+        newest = reload
+        replaceSensors(reload)
+        let hasOtherProfiles = configuredDevices.setProfiles(reload.profiles.filter { !$0.isForAdvertisements })
+        let wanted = Dictionary(reload.devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        var events: [SupervisorMachine.Event] = []
+        for device in configuredDevices.devices {
+            if let successor = wanted[device.name], successor.hasSameLink(as: device) {
+                let assignment = sessions.assignment(of: device.name)
+                let needsSession = replace(device, with: successor, hasOtherProfiles, assignment)
+                if needsSession { events.append(.link(device: device.name, .reconfigured)) }
+            } else {
+                events.append(.dismissed(device: device.name))
+            }
+        }
+        for device in reload.devices where configuredDevices[device.name] == nil {
+            // The stored holds may be older than a request since the start.
+            events.append(enrol(device, isHeld: holds[device.name] ?? reload.held.contains(device.name)))
+        }
+        return events
+    }
+
+    private func enrol(_ device: SupervisedDevice, isHeld: Bool) -> SupervisorMachine.Event {
+        configuredDevices.enrol(device)
+        reporter.record(device, "enrolled")
+        reporter.start(device.name, isHeld: isHeld)
+        return .enrolled(device: device.name, pinned: device.adapter, isHeld: isHeld)
+    }
+
+    /// Updates a device; returns true if its link session must be replaced.
+    private func replace(
+        _ device: SupervisedDevice,
+        with successor: SupervisedDevice,
+        _ hasOtherProfiles: Bool,
+        _ assignment: ProfileAssignment?
+    ) -> Bool {
+        configuredDevices.enrol(device.becoming(successor))
+        guard hasOtherProfiles || !device.isConfigured(as: successor) else { return false }
+        device.meter.endRejectStreaks()
+        guard reporter.status.link(of: device.name)?.state == .ready else { return true }
+        let candidates = configuredDevices.profiles(for: device.name)
+        let isServedAlike = assignment?.isMade(of: candidates, areChosen: successor.profileNames != nil) ?? false
+        let isReceivedAlike = device.usesSocket == successor.usesSocket && device.silence == successor.silence
+        return !isServedAlike || !isReceivedAlike
+    }
+
+    /// Replaces the sensors; unchanged ones keep running.
+    ///
+    /// A device that was connected becomes a sensor after its link has ended.
+    private func replaceSensors(_ reload: ReloadedDevices) {
+        let (changed, gone) = sensors.replace(
+            with: reload.sensors.filter { configuredDevices[$0.name] == nil },
+            reload.profiles,
+            context.catalogue,
+            describe: { [reporter] in reporter.announcer?.describe($0) }
+        )
+        for device in gone { dismiss(device) }
+        for (device, isNew) in changed {
+            reporter.start(device.name, isHeld: false)
+            if isNew { reporter.record(device, "enrolled") }
+        }
+    }
+
+    /// Removes a device whose link has ended.
+    ///
+    /// - Returns: The reload to apply again, if it has a device of the same name.
+    func remove(_ device: SupervisedDevice) -> ReloadedDevices? {
+        configuredDevices.remove(device)
+        let successor = newest?[device.name]
+        dismiss(device, isMoving: successor?.address == device.address)
+        guard successor == nil else { return newest }
+        context.catalogue.remove(device: device.name)
+        return nil
+    }
+
+    /// Removes the state of a device that has left.
+    ///
+    /// With `isMoving`, the same peripheral returns on another adapter, so its removal is not announced.
+    private func dismiss(_ device: SupervisedDevice, isMoving: Bool = false) {
+        controls.forget(device: device.name)
+        context.bonds.forget(device.address)
+        reporter.status.remove(device: device.name)
+        if !isMoving { reporter.announcer?.remove(device: device.name) }
+        reporter.record(device, "dismissed")
+    }
+}
+
+/// The holds of devices: a device that a person has disconnected stays so until a person connects it.
+struct DeviceHolds: Sendable {
+    /// The pause before the holds are read again from a history that is not readable.
+    private static let recallPause = Duration.seconds(5)
+
+    let store: any ReadingStore
+    let configuredDevices: ConfiguredDevices
+    let sensors: SensorWatch
+    let log: Log
+    /// Passes events to the supervisor machine.
+    let send: @Sendable (SupervisorMachine.Event) -> Void
+
+    /// Stores a hold or its end, then applies it.
+    func set(_ device: String, _ isHeld: Bool) async throws(ControlError) {
+        guard sensors[device] == nil else { throw .onlyAdvertises(device) }
+        guard configuredDevices[device] != nil else { throw .noSuchDevice(device) }
+        do throws(StoreFault) {
+            try await store.setHeld(device, isHeld)
+        } catch {
+            throw .refused("it cannot be remembered: \(error.detail)")
+        }
+        send(.link(device: device, isHeld ? .hold : .release))
+    }
+
+    /// Returns the devices on hold; `nil` while history is not readable.
+    func stored() async -> Set<String>? {
+        do throws(StoreFault) {
+            return try await store.heldDevices()
+        } catch {
+            log(.error, "the holds of devices could not be read", [.init("history.error", error.detail)])
+            return nil
+        }
+    }
+
+    /// Restores the holds once history is readable; until then, people cannot connect these devices.
+    func recall() async {
+        while (try? await Task.sleep(for: Self.recallPause, clock: .loop)) != nil {
+            guard let held = await stored() else { continue }
+            return held.sorted().forEach { send(.link(device: $0, .hold)) }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+public import GattherdGATT
+public import GattherdMachines
+public import GattherdModel
+
+extension Supervisor {
+    /// The supervisor's limits and policies.
+    public struct Settings: Sendable {
+        public var connectTimeout: Duration
+        public var resolveTimeout: Duration
+        public var keepsLinksOnStop: Bool
+        public var policy: SupervisorMachine.Policy
+        /// The usable adapters; `nil` for all.
+        public var adapters: Set<BluetoothAddress>?
+        /// The policy for silent streams.
+        public var silence = SilenceWatch.Policy()
+        /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
+        ///
+        /// The second argument contains the stream names in use.
+        public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
+
+        public init(
+            connectTimeout: Duration = .seconds(20),
+            resolveTimeout: Duration = .seconds(30),
+            keepsLinksOnStop: Bool = false,
+            policy: SupervisorMachine.Policy = .init(),
+            adapters: Set<BluetoothAddress>? = nil
+        ) {
+            self.connectTimeout = connectTimeout
+            self.resolveTimeout = resolveTimeout
+            self.keepsLinksOnStop = keepsLinksOnStop
+            self.policy = policy
+            self.adapters = adapters
+        }
+
+        /// The time that the central may take beyond `connectTimeout`, to cancel an attempt at BlueZ.
+        private static let connectGrace = Duration.seconds(15)
+        /// The time that a session may take beyond `resolveTimeout`, for pairing, subscriptions and reads.
+        private static let sessionGrace = Duration.seconds(150)
+
+        /// The machine's policy: its limits are longer than those of the central, as they catch missing replies.
+        var machinePolicy: SupervisorMachine.Policy {
+            var policy = policy
+            policy.link.connectLimit = max(policy.link.connectLimit, connectTimeout + Self.connectGrace)
+            policy.link.sessionLimit = max(policy.link.sessionLimit, resolveTimeout + Self.sessionGrace)
+            return policy
+        }
+
+        func mayUse(_ adapter: BluetoothAddress) -> Bool {
+            adapters?.contains(adapter) ?? true
+        }
+    }
+}
