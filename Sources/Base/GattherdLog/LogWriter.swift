@@ -69,7 +69,7 @@ public final class LogWriter: Sendable {
                 return nil
             }
             waiting += 1
-            return takeLost()
+            return removeLost()
         }
 
         /// Dequeues an entry.
@@ -77,10 +77,10 @@ public final class LogWriter: Sendable {
         /// Returns the number of lost entries to report after it, if the queue is empty.
         mutating func dequeue() -> Int {
             waiting -= 1
-            return waiting == 0 ? takeLost() : 0
+            return waiting == 0 ? removeLost() : 0
         }
 
-        private mutating func takeLost() -> Int {
+        private mutating func removeLost() -> Int {
             defer { lost = 0 }
             return lost
         }

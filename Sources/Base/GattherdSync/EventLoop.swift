@@ -47,13 +47,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         var hasThread = true
 
         /// Returns the wakeup to signal if the thread sleeps: only the first caller has to.
-        mutating func takeAsleep() -> Wakeup? {
+        mutating func claimWakeup() -> Wakeup? {
             defer { isAsleep = false }
             return isAsleep ? wakeup : nil
         }
 
         /// Returns true if the thread has ended: the first caller starts another one.
-        mutating func takeEnded() -> Bool {
+        mutating func claimStart() -> Bool {
             defer { hasThread = true }
             return !hasThread
         }
@@ -99,7 +99,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     public func stop() {
         let wakeup = inbox.withLock { inbox in
             inbox.isStopping = true
-            return inbox.takeAsleep()
+            return inbox.claimWakeup()
         }
         wakeup?.signal()
     }
@@ -125,7 +125,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     func enqueue(_ work: Work) {
         let (wakeup, hadEnded) = inbox.withLock { inbox in
             inbox.work.append(work)
-            return (inbox.takeAsleep(), inbox.takeEnded())
+            return (inbox.claimWakeup(), inbox.claimStart())
         }
         wakeup?.signal()
         if hadEnded { startThread() }

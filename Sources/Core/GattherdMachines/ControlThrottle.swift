@@ -110,6 +110,9 @@ public struct ControlThrottle: Sendable {
         return [.answer(ticket, .success(write.value))]
     }
 
+    /// The shortest pause before a failed write is repeated: a busy device needs a moment.
+    private static let retryPause = Duration.milliseconds(250)
+
     private mutating func failed(
         _ ticket: Ticket,
         _ error: ControlError,
@@ -121,7 +124,7 @@ public struct ControlThrottle: Sendable {
         restsUntil = now + interval
         guard retryable, pending == nil, now < write.expiry else { return [.answer(ticket, .failure(error))] }
         pending = write
-        dueAt = now + max(interval, .milliseconds(250))
+        dueAt = now + max(interval, Self.retryPause)
         return []
     }
 

@@ -88,7 +88,7 @@ import Testing
     @Test func `a published loss is published again after one more sign`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd, .earlyEnd], &watch)
-        watch.doubt()
+        watch.rearm()
         #expect(!watch.hasLostBond)
         // BlueZ's own attempts are echoes of the last one.
         #expect(play([.unasked, .unasked], &watch) == [])
@@ -144,7 +144,7 @@ import Testing
         var watch = BondWatch()
         failRequest(&watch, at: .seconds(10), gap: .zero)
         _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, now: .seconds(20))
-        watch.served()
+        watch.requestsAnswered()
         failRequest(&watch, at: .seconds(30), gap: .zero)
         #expect(!watch.needsPairing)
     }
@@ -154,7 +154,7 @@ import Testing
         demanding.requestNeedsPairing()
         var forgotten = BondWatch()
         _ = play([.earlyEnd, .earlyEnd, .earlyEnd], &forgotten)
-        forgotten.forget()
+        forgotten.bondRemoved()
         #expect(demanding.needsPairing && forgotten.needsPairing)
         #expect(!forgotten.hasLostBond)
     }

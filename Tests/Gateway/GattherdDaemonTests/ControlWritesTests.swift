@@ -68,7 +68,7 @@ import Testing
         #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
         _ = run.handle(.open(device: "dial", []), at: .zero)
         #expect(await answer(&run, []) == .failure(.noSuchControl("power")))
-        _ = run.handle(.forget(device: "dial"), at: .zero)
+        _ = run.handle(.remove(device: "dial"), at: .zero)
         #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
     }
 

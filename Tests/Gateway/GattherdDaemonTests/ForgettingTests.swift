@@ -53,7 +53,7 @@ import Testing
         let answer = await withCheckedContinuation { caller in
             let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
             perform(run.handle(.set(request, caller), at: .zero))
-            perform(run.handle(.forget(device: "dial"), at: .zero))
+            perform(run.handle(.remove(device: "dial"), at: .zero))
             perform(run.handle(.event(ControlKey(device: "dial", control: "power"), .written(1)), at: .zero))
         }
         #expect(answer == .success(.integer(5)))
@@ -62,7 +62,7 @@ import Testing
 
     @Test func `a returning device has its controls again`() async {
         var run = opened()
-        perform(run.handle(.forget(device: "dial"), at: .zero))
+        perform(run.handle(.remove(device: "dial"), at: .zero))
         #expect(await isUnknown("dial", to: &run))
         perform(run.handle(.open(device: "dial", controls), at: .zero))
         #expect(await !isUnknown("dial", to: &run))
@@ -78,7 +78,7 @@ import Testing
             log: .silent
         )
         for link in [gone, other] { bonds.requestsBegan(on: link, pairedFirst: false) }
-        bonds.forget(gone.address)
+        bonds.remove(gone.address)
         #expect(Array(bonds.sessionBonds.state.keys) == [other])
     }
 

@@ -53,7 +53,7 @@ struct UndecodableTests {
         var batch = ReadingBatch()
         intake.drain(into: &buffer)
         decoder.decode(buffer.entries[...], of: buffer.octets, into: &batch)
-        return decoder.takeUndecodable().map(\.reason)
+        return decoder.removeUndecodable().map(\.reason)
     }
 
     private static let reason = "truncated: a field at offset 0 needs 1 octet, 0 left"

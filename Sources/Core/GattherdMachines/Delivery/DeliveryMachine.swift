@@ -116,7 +116,7 @@ public struct DeliveryMachine: Sendable {
         case .headMoved(let seq): headMoved(to: seq, at: now)
         case .fetched(let readings, let skipping): fetched(readings, skipping: skipping, at: now)
         case .saved(let seq): journal.saved(seq)
-        case .dismissed(let device): gate.forget(device: device)
+        case .dismissed(let device): gate.remove(device: device)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .connected(let number, let maximum) where number == session:
             return connected(receiveMaximum: maximum, at: now)

@@ -83,8 +83,8 @@ struct PublishGate: Sendable {
         subscribers.assume(through: seq)
     }
 
-    mutating func forget(device: String) {
-        subscribers.forget(device)
+    mutating func remove(device: String) {
+        subscribers.remove(device)
     }
 
     // MARK: - Publishing

@@ -40,7 +40,7 @@ struct SubscriberWatch: Sendable {
     }
 
     /// Removes the topics of a device.
-    mutating func forget(_ device: String) {
+    mutating func remove(_ device: String) {
         subscribed = subscribed.filter { $0.device != device }
     }
 

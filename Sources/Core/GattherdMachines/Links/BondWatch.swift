@@ -123,18 +123,18 @@ public struct BondWatch: Equatable, Sendable {
     }
 
     /// Records that all requests of a session were answered, with or without error; counts while the link is up.
-    public mutating func served() {
+    public mutating func requestsAnswered() {
         if requestFailedAt == nil, upSince != nil { fruitlessRequests = 0 }
     }
 
     /// Records the removal of the local bond; the peripheral must pair again.
-    public mutating func forget() {
+    public mutating func bondRemoved() {
         self = BondWatch()
         fruitlessRequests = Self.requestLimit
     }
 
     /// Arms the watch again after a published loss: one more sign in an attempt repeats the finding.
-    public mutating func doubt() {
+    public mutating func rearm() {
         (isLossPublished, isBlamed) = (false, false)
         earlyEnds = min(earlyEnds, Self.limit - 1)
         earlyEndsBefore = earlyEnds

@@ -56,10 +56,15 @@ public struct ConnectQueue: Equatable, Sendable {
         attempts.values.count { $0.adapter == adapter }
     }
 
+    /// The time for which others go first, for each failure: devices that connect at once must not wait for others.
+    private static let failurePenalty = Duration.seconds(2)
+    /// The most failures that count.
+    private static let mostFailures = 5
+
     /// Adds `device` with its number of consecutive failures, of which the first may be the loss of its link.
     public mutating func add(_ device: String, failures: Int, now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
-        let rank = now + .seconds(2) * min(max(failures - 1, 0), 5)
+        let rank = now + Self.failurePenalty * min(max(failures - 1, 0), Self.mostFailures)
         let place = waiting.firstIndex { $0.rank > rank } ?? waiting.endIndex
         waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 1), at: place)
     }

@@ -10,9 +10,9 @@ extension LinkMachine {
         guard ending == nil else { return [] }
         switch state {
         case .waiting, .disconnected:
-            return isConnected ? adopt() : enqueue()
+            return isConnected ? useExistingLink() : enqueue()
         case .backingOff:
-            return isConnected && !hasFailedSession ? adopt() : []
+            return isConnected && !hasFailedSession ? useExistingLink() : []
         case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed:
             return []
         }
@@ -33,7 +33,7 @@ extension LinkMachine {
     }
 
     /// Takes over a link that is already up, without a connect turn.
-    private mutating func adopt() -> [Effect] {
+    private mutating func useExistingLink() -> [Effect] {
         leaveQueue() + openSession(reason: nil)
     }
 

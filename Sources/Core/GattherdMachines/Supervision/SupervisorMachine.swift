@@ -5,166 +5,12 @@ public import GattherdModel
 ///
 /// A pure state machine: the monotonic time and the random numbers are passed in.
 public struct SupervisorMachine: Sendable {
-    public enum Event: Equatable, Sendable {
-        /// An adapter's properties; `isDiscovering` covers every client's discovery.
-        case adapter(BluetoothAddress, isPowered: Bool, isDiscovering: Bool)
-        case adapterRemoved(BluetoothAddress)
-        /// The adapters that scan for connectionless devices; `nil` for all.
-        case listening(Set<BluetoothAddress>?)
-        /// True while every adapter searches for peripherals to enrol.
-        case seeking(Bool)
-        /// The adapter's advertisement monitor became active or inactive.
-        case monitoring(BluetoothAddress, Bool)
-        /// bluetoothd or the bus is gone; all known state is void.
-        case unavailable(detail: String)
-        case sighted(device: String, on: BluetoothAddress, Sighting)
-        case forgotten(device: String, on: BluetoothAddress)
-        case dropped(device: String, on: BluetoothAddress)
-        /// The adapter received any advertisement; one event per second is enough.
-        case heard(BluetoothAddress)
-        /// The number of the adapter's links to peripherals that are not enrolled.
-        case otherLinks(BluetoothAddress, Int)
-        /// An event for one device's link machine.
-        case link(device: String, LinkMachine.Event)
-        /// A device was enrolled; a previous device of that name must have ``Effect/left(device:)`` before.
-        case enrolled(device: String, pinned: BluetoothAddress?, isHeld: Bool)
-        /// A device was dismissed: its link is ended, ``Effect/left(device:)`` follows.
-        case dismissed(device: String)
-        /// The answer to ``Effect/discovery(_:_:)``.
-        case discovery(BluetoothAddress, ticket: Int, DiscoveryMachine.Answer)
-        /// The answer to ``Effect/powerCycle(_:)`` and ``Effect/powerOn(_:)``.
-        case powered(BluetoothAddress, isOn: Bool)
-        /// The time of ``Effect/wake(at:)`` has come.
-        case wake(at: Duration)
-    }
-
-    /// BlueZ's state of a peripheral on one adapter.
-    public struct Sighting: Hashable, Sendable {
-        public var isConnected: Bool
-        /// True unless BlueZ shows a link without discovered services.
-        public var isResolved: Bool
-        /// The signal strength in dBm; present only during discovery.
-        public var rssi: Int?
-        /// True if the peripheral has just advertised.
-        public var isHeard: Bool
-
-        public init(isConnected: Bool, isResolved: Bool = true, rssi: Int? = nil, isHeard: Bool = false) {
-            self.isConnected = isConnected
-            self.isResolved = isResolved
-            self.rssi = rssi
-            self.isHeard = isHeard
-        }
-    }
-
-    public enum Effect: Equatable, Sendable {
-        /// An effect of one device's link machine, with the adapter chosen for it.
-        case link(device: String, on: BluetoothAddress?, LinkMachine.Effect)
-        case discovery(BluetoothAddress, DiscoveryMachine.Effect)
-        /// A recovery step was taken on a failing adapter; for display.
-        case remedy(BluetoothAddress, RecoveryLadder.Remedy)
-        /// Reconnect to the bus as a new client.
-        case renewSession
-        /// Power the adapter off and on.
-        case powerCycle(BluetoothAddress)
-        /// Power on an adapter that a power cycle left off.
-        case powerOn(BluetoothAddress)
-        /// A device whose link counts as up was heard advertising.
-        case doubt(device: String)
-        /// A dismissed device has no activity left.
-        case left(device: String)
-        /// The adapter's status changed.
-        case report(AdapterReport)
-        /// Send ``Event/wake(at:)`` with the same time, at that monotonic time.
-        case wake(at: Duration)
-    }
-
-    /// The timeouts and pauses of the supervisor.
-    public struct Policy: Equatable, Sendable {
-        public var link: LinkMachine.Policy
-        public var recovery: RecoveryLadder.Policy
-        /// The minimum duration of a link on a full adapter before it makes room; `nil` for no limit.
-        public var rotation: Duration?
-
-        public init(link: LinkMachine.Policy = .init(), recovery: RecoveryLadder.Policy = .init()) {
-            self.link = link
-            self.recovery = recovery
-        }
-    }
-
-    struct Adapter: Sendable {
-        /// True while the adapter is present and on; an absent adapter keeps its learned state.
-        var isPowered = false
-        var otherLinks = 0
-        var slots = SlotBook()
-        var rotation = Rotation()
-        var discovery = DiscoveryMachine()
-        /// The state of the advertisement monitor.
-        var passiveScan = PassiveScan()
-        /// The time since which some device needs a sighting here; `nil` if none does.
-        var lookingSince: Duration?
-        var ladder: RecoveryLadder
-        /// The time at which the adapter is powered on (again), during a power cycle.
-        var powerOnDue: Duration?
-        var report: AdapterReport
-    }
-
-    struct Device: Sendable {
-        var link: LinkMachine
-        /// The only adapter that the device may use.
-        let pinned: BluetoothAddress?
-        /// The device's sightings, by adapter.
-        var sightings: [BluetoothAddress: Sighting] = [:]
-        /// The adapter of the attempt or link under way.
-        var adapter: BluetoothAddress?
-        /// Consecutive failed attempts, by adapter.
-        var failures: [BluetoothAddress: Int] = [:]
-        var lastHeard: Duration?
-        /// The end of the time in which other adapters may see the device, before one is chosen.
-        var comparedAt: Duration?
-        var attempt: Attempt?
-        /// The adapter that refused the last attempt at once, perhaps because it was full.
-        var refusedBy: BluetoothAddress?
-        var timer: Timer?
-        /// The last link, if it proved dead, until the next one is ready.
-        var deadLink: DeadLink?
-        /// True after dismissal; the device is removed once its link has ended.
-        var isLeaving = false
-
-        init(link: LinkMachine, pinned: BluetoothAddress?) {
-            self.link = link
-            self.pinned = pinned
-        }
-    }
-
-    /// A link that was up and did not answer.
-    struct DeadLink: Equatable {
-        let adapter: BluetoothAddress
-        let since: Duration
-    }
-
-    /// An attempt to connect.
-    struct Attempt: Equatable {
-        let since: Duration
-        /// True if BlueZ showed a link for a moment: the device was in range and the adapter had room.
-        var hasSeenLink = false
-    }
-
-    struct Timer: Equatable {
-        var due: Duration
-        let ticket: Int
-    }
-
-    var adapters: [BluetoothAddress: Adapter] = [:]
-    var devices: [String: Device] = [:]
-    var queue = ConnectQueue()
-    var random: SplitMix64
+    /// The adapters, the devices and the queue for connecting.
+    private(set) var table: LinkTable
+    private var random: SplitMix64
     /// The requested wake-ups that are still to come.
-    var wakes: Set<Duration> = []
+    private(set) var wakes: Set<Duration> = []
     let policy: Policy
-    /// The adapters that scan for connectionless devices; `nil` for all.
-    private var listening: Set<BluetoothAddress>?
-    /// True during a search for new peripherals, in which hearing none need not be an adapter's fault.
-    var isSeeking = false
 
     /// Creates a supervisor.
     ///
@@ -184,23 +30,15 @@ public struct SupervisorMachine: Sendable {
         seed: UInt64
     ) {
         self.policy = policy
-        self.listening = listening
+        table = LinkTable(policy, listening: listening)
         random = SplitMix64(seed: seed)
         for name in devices { enrol(name, pinned: pinned[name], isHeld: held.contains(name)) }
     }
 
     /// Returns the state of one device's link.
     public func state(of device: String) -> LinkState? {
-        devices[device]?.link.state
+        table.devices[device]?.link.state
     }
-
-    /// True if the adapter should scan for connectionless devices.
-    func listens(on address: BluetoothAddress) -> Bool {
-        isListenedTo(address) && adapters[address]?.passiveScan.isReliable == false
-    }
-
-    /// True if the adapter is configured to scan for connectionless devices.
-    func isListenedTo(_ address: BluetoothAddress) -> Bool { listening?.contains(address) ?? true }
 
     /// Applies one event and returns the resulting effects, in order.
     public mutating func handle(_ event: Event, now: Duration) -> [Effect] {
@@ -214,16 +52,16 @@ public struct SupervisorMachine: Sendable {
         switch event {
         case .adapter(let address, let isPowered, let isDiscovering):
             adapterChanged(address, isPowered: isPowered, now: now, into: &effects)
-            adapters[address]?.discovery.reported(isDiscovering: isDiscovering, now: now)
+            table.adapters[address]?.discovery.reported(isDiscovering: isDiscovering, now: now)
         case .adapterRemoved(let address):
             adapterStopped(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
         case .listening(let adapters):
-            listening = adapters
+            table.listening = adapters
         case .seeking(let isSeeking):
-            self.isSeeking = isSeeking
+            table.isSeeking = isSeeking
         case .monitoring(let address, let isMonitoring):
-            addAdapter(address)
-            adapters[address]?.passiveScan.reported(isActive: isMonitoring, now: now)
+            table.addAdapter(address)
+            table.adapters[address]?.passiveScan.reported(isActive: isMonitoring, now: now)
         case .unavailable(let detail):
             unavailable(detail, now: now, into: &effects)
         case .sighted(let device, let address, let sighting):
@@ -233,25 +71,361 @@ public struct SupervisorMachine: Sendable {
         case .dropped(let device, let address):
             dropped(device, on: address, now: now, into: &effects)
         case .heard(let address):
-            adapters[address]?.ladder.heard(now: now)
+            table.adapters[address]?.ladder.heard(now: now)
         case .otherLinks(let address, let count):
-            addAdapter(address)
-            adapters[address]?.otherLinks = count
+            table.addAdapter(address)
+            table.adapters[address]?.otherLinks = count
         case .link(let device, let event):
-            guard devices[device]?.isLeaving != true || event != .release else { return }
+            guard table.devices[device]?.isLeaving != true || event != .release else { return }
             send(event, to: device, now: now, into: &effects)
         case .enrolled(let device, let pinned, let isHeld):
             enrol(device, pinned: pinned, isHeld: isHeld)
         case .dismissed(let device):
-            devices[device]?.isLeaving = true
+            table.devices[device]?.isLeaving = true
             send(.hold, to: device, now: now, into: &effects)
         case .discovery(let address, let ticket, let answer):
             discoveryAnswered(address, ticket: ticket, answer, now: now)
         case .powered(let address, let isOn):
-            guard adapters[address]?.powerOnDue != nil else { return }
-            adapters[address]?.powerOnDue = isOn ? nil : now + .seconds(5)
+            guard table.adapters[address]?.powerOnDue != nil else { return }
+            table.adapters[address]?.powerOnDue = isOn ? nil : now + Self.powerRetry
         case .wake(let time):
             wakes.remove(time)
         }
+    }
+
+    // MARK: - Adapters
+
+    private mutating func adapterChanged(
+        _ address: BluetoothAddress,
+        isPowered: Bool,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        table.addAdapter(address)
+        let wasPowered = table.adapters[address]?.isPowered ?? false
+        table.adapters[address]?.isPowered = isPowered
+        if wasPowered && !isPowered {
+            adapterStopped(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+        } else if !isPowered {
+            table.disconnect(on: address)
+        }
+        if isPowered && !wasPowered {
+            table.adapters[address]?.powerOnDue = nil
+            table.adapters[address]?.passiveScan.switchedOn(now: now)
+            for device in table.devices.keys.sorted() { announce(device, now: now, into: &effects) }
+        }
+    }
+
+    /// Ends all activity on the adapter; devices known to another adapter continue there.
+    private mutating func adapterStopped(
+        _ address: BluetoothAddress,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        table.adapters[address]?.isPowered = false
+        table.adapters[address]?.discovery.reset()
+        table.disconnect(on: address)
+        if reason == .adapterLost {
+            table.adapters[address]?.otherLinks = 0
+            table.adapters[address]?.powerOnDue = nil
+        }
+        for name in table.devices.keys.sorted() {
+            if reason == .adapterLost { table.devices[name]?.sightings[address] = nil }
+            table.devices[name]?.failures[address] = nil
+            lost(address, by: name, reason, detail, now: now, into: &effects)
+        }
+    }
+
+    private mutating func lost(
+        _ address: BluetoothAddress,
+        by name: String,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = table.devices[name] else { return }
+        if device.adapter == address {
+            send(.gone(reason, detail: detail), to: name, now: now, into: &effects)
+            announce(name, now: now, into: &effects)
+        } else if device.adapter == nil, table.usableSightings(of: name).isEmpty {
+            let isAlone = !table.adapters.contains { $0.value.isPowered && table.mayUse($0.key, name) }
+            send(.gone(isAlone ? reason : .vanished, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// Handles the loss of bluetoothd; learned facts about adapters remain, because they most likely return
+    /// unchanged.
+    private mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
+        for address in table.adapters.keys {
+            table.adapters[address]?.isPowered = false
+            table.adapters[address]?.otherLinks = 0
+            table.adapters[address]?.discovery.reset()
+        }
+        for name in table.devices.keys.sorted() {
+            table.devices[name]?.sightings = [:]
+            table.devices[name]?.failures = [:]
+            send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    private mutating func discoveryAnswered(
+        _ address: BluetoothAddress,
+        ticket: Int,
+        _ answer: DiscoveryMachine.Answer,
+        now: Duration
+    ) {
+        guard let failures = table.adapters[address]?.discovery.failures else { return }
+        table.adapters[address]?.discovery.answered(ticket, answer, now: now)
+        let isWorse = (table.adapters[address]?.discovery.failures ?? 0) > failures
+        if isWorse { table.adapters[address]?.ladder.failed(now: now) }
+    }
+
+    // MARK: - Devices
+
+    /// The time for which a newly seen device waits for sightings by other adapters.
+    private static let comparison = Duration.seconds(1)
+
+    private mutating func enrol(_ name: String, pinned: BluetoothAddress?, isHeld: Bool) {
+        guard table.devices[name] == nil else { return }
+        table.devices[name] = LinkTable.Device(link: LinkMachine(policy: policy.link, isHeld: isHeld), pinned: pinned)
+    }
+
+    /// Removes dismissed devices whose links have ended.
+    private mutating func removeDismissed(into effects: inout [Effect]) {
+        let gone = table.devices.filter { $0.value.isLeaving && $0.value.link.state == .held && !$0.value.link.isBound }
+        for name in gone.keys.sorted() {
+            table.devices[name] = nil
+            effects.append(.left(device: name))
+        }
+    }
+
+    private mutating func sighted(
+        _ name: String,
+        on address: BluetoothAddress,
+        _ sighting: Sighting,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = table.devices[name], table.mayUse(address, name) else { return }
+        if table.usableSightings(of: name).isEmpty { table.devices[name]?.comparedAt = now + Self.comparison }
+        table.devices[name]?.sightings[address] = sighting
+        if sighting.isConnected, device.adapter == address { table.devices[name]?.attempt?.hasSeenLink = true }
+        if sighting.isHeard {
+            table.devices[name]?.lastHeard = now
+            table.adapters[address]?.ladder.heard(now: now)
+            if device.link.state == .ready { effects.append(.doubt(device: name)) }
+        }
+        announce(name, now: now, into: &effects)
+    }
+
+    private mutating func forgotten(
+        _ name: String,
+        on address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = table.devices[name], table.mayUse(address, name) else { return }
+        table.devices[name]?.sightings[address] = nil
+        guard device.adapter == address || device.adapter == nil && table.usableSightings(of: name).isEmpty else {
+            return
+        }
+        send(.gone(.vanished, detail: "BlueZ has removed the peripheral"), to: name, now: now, into: &effects)
+        announce(name, now: now, into: &effects)
+    }
+
+    private mutating func dropped(
+        _ name: String,
+        on address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        table.devices[name]?.sightings[address]?.isConnected = false
+        guard table.devices[name]?.adapter == address else { return }
+        send(.lost(.remote, detail: "the link dropped"), to: name, now: now, into: &effects)
+    }
+
+    /// Announces the peripheral to its link if a usable adapter knows it.
+    private mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
+        let usable = table.usableSightings(of: name)
+        guard !usable.isEmpty, !table.isLinkedElsewhere(name) else { return }
+        let connected = usable.filter { $0.value.isConnected && $0.value.isResolved }.keys.min()
+        if connected == nil, usable.contains(where: \.value.isConnected) {
+            return send(.linkFound, to: name, now: now, into: &effects)
+        }
+        if let connected, table.devices[name]?.link.isBound == false { table.devices[name]?.adapter = connected }
+        send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
+    }
+
+    // MARK: - Links
+
+    /// Sends an event to a link and carries out the effects that concern the supervisor.
+    private mutating func send(
+        _ event: LinkMachine.Event,
+        to name: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard var device = table.devices[name] else { return }
+        let asked = device.link.handle(event, now: now, using: &random)
+        table.devices[name]?.link = device.link
+        device = table.devices[name] ?? device
+        for effect in asked {
+            switch effect {
+            case .queue: table.queue.add(name, failures: device.link.attempt, now: table.waitingSince(name) ?? now)
+            case .unqueue: table.queue.remove(name)
+            case .arm(let delay, let ticket):
+                table.devices[name]?.timer = LinkTable.Timer(due: now + delay, ticket: ticket)
+            case .changed(var change):
+                table.recordTransition(change, of: name, now: now)
+                if let suspicion = table.suspicion(of: name, after: change) {
+                    change.detail = change.detail.map { "\($0); \(suspicion)" } ?? suspicion
+                }
+                if device.isLeaving { change.detail = change.detail ?? "it is no longer configured or enrolled so" }
+                effects.append(.link(device: name, on: device.adapter, .changed(change)))
+            default: effects.append(.link(device: name, on: device.adapter, effect))
+            }
+        }
+        if !device.link.isBound { table.devices[name]?.adapter = nil }
+    }
+
+    // MARK: - The plan after every event
+
+    /// The pause before an adapter that could not be switched on is switched on again.
+    private static let powerRetry = Duration.seconds(5)
+    /// The limit for BlueZ to switch an adapter's power.
+    private static let powerLimit = Duration.seconds(60)
+
+    private mutating func plan(now: Duration, into effects: inout [Effect]) {
+        offerFreeSlots(now: now)
+        sendDueTimers(now: now, into: &effects)
+        removeDismissed(into: &effects)
+        grantTurns(now: now, into: &effects)
+        for address in table.adapters.keys.sorted() {
+            endExpiredLinks(on: address, now: now, into: &effects)
+            plan(address, now: now, into: &effects)
+            report(address, into: &effects)
+        }
+        requestWake(now: now, into: &effects)
+    }
+
+    private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
+        let due = table.devices.filter { device in device.value.timer.map { $0.due <= now } ?? false }
+        for name in due.keys.sorted() {
+            guard let timer = table.devices[name]?.timer.take() else { continue }
+            send(.due(ticket: timer.ticket), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// Ends the pause of one refused device for each slot that becomes free.
+    private mutating func offerFreeSlots(now: Duration) {
+        for (address, adapter) in table.adapters {
+            let freed = adapter.report.links - table.links(on: address)
+            guard freed > 0 else { continue }
+            let refused = table.devices.filter { $0.value.refusedBy == address && $0.value.link.isPausing }
+            let order = refused.sorted { ($0.value.link.attempt, $0.key) < ($1.value.link.attempt, $1.key) }
+            for (name, _) in order.prefix(freed) { table.devices[name]?.timer?.due = now }
+        }
+    }
+
+    private mutating func grantTurns(now: Duration, into effects: inout [Effect]) {
+        while let turn = nextTurn(now: now) {
+            table.devices[turn.device]?.adapter = turn.adapter
+            send(.granted, to: turn.device, now: now, into: &effects)
+        }
+    }
+
+    private mutating func nextTurn(now: Duration) -> ConnectQueue.Turn? {
+        guard !table.queue.isEmpty else { return nil }
+        var queue = table.queue
+        let turn = queue.next(now: now, adapters: table.adapters.keys) { table.bestAdapter(for: $0, now: now) }
+        table.queue = queue
+        return turn
+    }
+
+    // MARK: - One adapter
+
+    /// The time for which a link that made room stays away, so that waiting devices can be seen and connected.
+    private static let yieldPause = Duration.seconds(30)
+
+    /// Ends expired links of a full adapter, one for each device that has waited long enough.
+    private mutating func endExpiredLinks(on address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+        guard let period = policy.rotation else { return }
+        let waiting = table.waiting(on: address)
+        let ready = table.readyLinks(on: address)
+        let wanting = Set(table.devices.filter { $0.value.link.state != .held && !$0.value.isLeaving }.keys)
+        let chosen = table.adapters[address]?.rotation.choose(
+            period: period,
+            ready: ready,
+            waiting: waiting,
+            wanting: wanting,
+            now: now
+        )
+        for name in chosen ?? [] {
+            let detail = "the adapter \(address) is full, and other devices wait"
+            send(.yield(Self.yieldPause, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    private mutating func plan(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+        guard let adapter = table.adapters[address] else { return }
+        if let due = adapter.powerOnDue, due <= now {
+            table.adapters[address]?.powerOnDue = now + Self.powerLimit
+            effects.append(.powerOn(address))
+        }
+        guard adapter.isPowered, adapter.powerOnDue == nil else { return }
+        if table.isListenedTo(address) {
+            table.adapters[address]?.passiveScan.checkSilence(lastHeard: adapter.ladder.lastHeard, now: now)
+        }
+        let isLooking = table.devices.keys.contains { table.needsSighting($0, on: address, now: now) }
+        table.adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
+        let conditions = table.conditions(of: address)
+        if let remedy = table.adapters[address]?.ladder.nextRemedy(conditions, now: now) {
+            apply(remedy, to: address, now: now, into: &effects)
+        }
+        let isWanted = table.wantsDiscovery(on: address, now: now)
+        if let effect = table.adapters[address]?.discovery.nextRequest(isWanted: isWanted, now: now) {
+            effects.append(.discovery(address, effect))
+        }
+    }
+
+    private mutating func apply(
+        _ remedy: RecoveryLadder.Remedy,
+        to address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        table.adapters[address]?.report.lastRemedy = remedy
+        effects.append(.remedy(address, remedy))
+        switch remedy.step {
+        case .restartDiscovery: table.adapters[address]?.discovery.restart()
+        case .newSession: effects.append(.renewSession)
+        case .powerCycle:
+            table.adapters[address]?.powerOnDue = now + Self.powerLimit
+            effects.append(.powerCycle(address))
+        }
+    }
+
+    private mutating func report(_ address: BluetoothAddress, into effects: inout [Effect]) {
+        guard let adapter = table.adapters[address] else { return }
+        var report = adapter.report
+        report.links = table.links(on: address)
+        report.slots = adapter.slots.limit
+        report.attempts = table.queue.attempts(on: address)
+        report.waiting = table.waiting(on: address)
+        guard report != adapter.report else { return }
+        table.adapters[address]?.report = report
+        effects.append(.report(report))
+    }
+
+    // MARK: - Time
+
+    /// Requests one wake-up at the next deadline.
+    private mutating func requestWake(now: Duration, into effects: inout [Effect]) {
+        guard let deadline = table.deadline(after: now), !wakes.contains(where: { $0 <= deadline }) else { return }
+        wakes.insert(deadline)
+        effects.append(.wake(at: deadline))
     }
 }

@@ -66,7 +66,7 @@ struct ConfigurationReader {
     private func history(_ section: SectionReader, _ settings: inout HistorySettings) {
         if let path = section.value("path", .path) { settings.path = paths.resolve(path) }
         section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
-        section.section("keep") { keep($0, &settings.keep) }
+        section.section("keep") { readKeep($0, &settings.keep) }
         section.read("max_size", .size, into: &settings.maxSize)
         settings.backlog.maxSize = settings.maxSize / 2
         section.section("backlog") { backlog in
@@ -76,7 +76,7 @@ struct ConfigurationReader {
         section.read("when_full", .choice("what to do"), into: &settings.whenFull)
     }
 
-    private func keep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {
+    private func readKeep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {
         section.read("samples", .retention, into: &keep.samples)
         section.read("minutes", .retention, into: &keep.minutes)
         section.read("hours", .retention, into: &keep.hours)

@@ -78,7 +78,7 @@ final class SectionReader {
 
     /// Returns the value of `key`; `nil` if it is absent or invalid, which is reported.
     func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
-        guard case .found(let text) = look(up: key, expecting: grammar.noun) else { return nil }
+        guard case .found(let text) = lookUp(key, expecting: grammar.noun) else { return nil }
         return read(text, grammar)
     }
 
@@ -89,7 +89,7 @@ final class SectionReader {
 
     /// Returns the value of `key`; absence is an error.
     func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
-        switch look(up: key, expecting: grammar.noun) {
+        switch lookUp(key, expecting: grammar.noun) {
         case .found(let text): return read(text, grammar)
         case .wrong: return nil
         case .absent:
@@ -191,7 +191,7 @@ final class SectionReader {
         return first.value
     }
 
-    private func look(up key: String, expecting noun: String) -> Lookup {
+    private func lookUp(_ key: String, expecting noun: String) -> Lookup {
         guard let node = single(key) else { return .absent }
         return resolve(node, expecting: noun)
     }

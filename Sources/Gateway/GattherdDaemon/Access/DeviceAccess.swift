@@ -149,7 +149,7 @@ public struct DeviceAccess: Sendable {
         _ stream: ControlStream
     ) async throws(BluetoothError) -> ControlReply {
         let token = context.intake.newToken()
-        let watch = watches.begin(token, characteristic.peripheral)
+        let watch = watches.start(token, characteristic.peripheral)
         defer { watches.end(token) }
         try await context.central.subscribe(to: characteristic, by: .signals, token: token, sink: watch)
         stream.send(.watching)

@@ -36,7 +36,7 @@ final class DeviceWatches: Sendable {
 
     private let watches = Locked<[SubscriptionToken: Watch]>([:])
 
-    func begin(_ token: SubscriptionToken, _ peripheral: PeripheralID) -> Watch {
+    func start(_ token: SubscriptionToken, _ peripheral: PeripheralID) -> Watch {
         let watch = Watch(peripheral)
         watches.withLock { $0[token] = watch }
         return watch

@@ -133,7 +133,7 @@ final class BondKeeper: PairingDelegate {
     }
 
     /// Removes the state of an address that no device uses any more.
-    func forget(_ address: BluetoothAddress) {
+    func remove(_ address: BluetoothAddress) {
         watches.withLock { $0 = $0.filter { $0.key.address != address } }
         removing.withLock { $0 = $0.filter { $0.address != address } }
         newlyLost.withLock { $0 = $0.filter { $0.address != address } }
@@ -164,7 +164,7 @@ final class BondKeeper: PairingDelegate {
     func willForget(_ link: PeripheralID) {
         guard configuredDevices[link.address] != nil else { return }
         clearFault(of: link)
-        update(link) { $0.forget() }
+        update(link) { $0.bondRemoved() }
         _ = removing.withLock { $0.insert(link) }
     }
 
@@ -214,7 +214,7 @@ final class BondKeeper: PairingDelegate {
     /// Records that every request has been answered, with success or an error.
     func requestsEnded(on link: PeripheralID) {
         sessionBonds.update { $0[link]?.isAwaitingResponses = false }
-        update(link) { $0.served() }
+        update(link) { $0.requestsAnswered() }
     }
 
     // MARK: - Rejection
@@ -226,7 +226,7 @@ final class BondKeeper: PairingDelegate {
     func clearFault(of link: PeripheralID) {
         sessionBonds.update { $0[link] = nil }
         _ = hasJustLost(link)
-        update(link) { $0.doubt() }
+        update(link) { $0.rearm() }
     }
 
     @discardableResult

@@ -13,7 +13,7 @@ public final class ControlService: Sendable {
         case set(ControlRequest, CheckedContinuation<Answer, Never>)
         case open(device: String, [ProfileAssignment.Control])
         case close(device: String)
-        case forget(device: String)
+        case remove(device: String)
         case event(ControlKey, ControlThrottle.Event)
     }
 
@@ -88,8 +88,8 @@ public final class ControlService: Sendable {
     }
 
     /// Removes a device's controls after the waiting requests are answered.
-    func forget(device: String) {
-        post.yield(.forget(device: device))
+    func remove(device: String) {
+        post.yield(.remove(device: device))
     }
 
     private func perform(_ action: ControlWrites.Action, in group: inout DiscardingTaskGroup) {

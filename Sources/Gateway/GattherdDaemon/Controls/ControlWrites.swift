@@ -47,7 +47,7 @@ struct ControlWrites {
         case .set(let request, let caller): set(request, caller, at: now)
         case .open(let device, let controls): open(device, controls, at: now)
         case .close(let device): close(device, at: now)
-        case .forget(let device): forget(device, at: now)
+        case .remove(let device): remove(device, at: now)
         case .event(let key, let event): apply(event, to: key, at: now)
         }
     }
@@ -101,7 +101,7 @@ struct ControlWrites {
         }
     }
 
-    private mutating func forget(_ device: String, at now: Duration) -> [Action] {
+    private mutating func remove(_ device: String, at now: Duration) -> [Action] {
         known.remove(device)
         return channels.keys.filter { $0.device == device }.flatMap { key in
             channels[key]?.isLeaving = true

@@ -49,7 +49,7 @@ struct EventAllowance: Sendable {
     ///
     /// - Returns: The number of events of the source left out before this one; `nil` if this one is left out, too.
     mutating func admit(_ source: Source, at now: Duration) -> Int? {
-        if buckets.count >= Self.capacity, buckets[source] == nil { forget(at: now) }
+        if buckets.count >= Self.capacity, buckets[source] == nil { removeFull(at: now) }
         var bucket = buckets[source] ?? Bucket(filled: now)
         defer { buckets[source] = bucket }
         bucket.refill(at: now)
@@ -63,7 +63,7 @@ struct EventAllowance: Sendable {
     }
 
     /// Removes the sources whose allowance is full, or else all: one more burst is better than unbounded memory.
-    private mutating func forget(at now: Duration) {
+    private mutating func removeFull(at now: Duration) {
         for source in Array(buckets.keys) {
             buckets[source]?.refill(at: now)
             if let bucket = buckets[source], bucket.tokens >= Self.burst, bucket.leftOut == 0 { buckets[source] = nil }

@@ -66,13 +66,13 @@ public final class EventRecorder: Sendable {
             }
             let isStuck = !pending.isEmpty
             pending += batch
-            await keep(&pending, in: store, isStuck ? nil : log)
+            await write(&pending, to: store, isStuck ? nil : log)
             for event in batch { announcer?.announce(event) }
         }
     }
 
     /// Stores events, and keeps up to ``retryLimit`` of them for the next attempt if that fails.
-    private func keep(_ pending: inout [LifecycleEvent], in store: any ReadingStore, _ log: Log?) async {
+    private func write(_ pending: inout [LifecycleEvent], to store: any ReadingStore, _ log: Log?) async {
         guard !pending.isEmpty else { return }
         do throws(StoreFault) {
             try await store.record(pending)

@@ -13,7 +13,7 @@ struct BatchDecoder {
     private(set) var hasMarks = false
 
     /// Merges the counters that the store has from before the start.
-    mutating func adopt(_ stored: [String: UInt32]) {
+    mutating func loadMarks(_ stored: [String: UInt32]) {
         marks.merge(stored) { max($0, $1) }
         for session in sessions.values { session.resume(from: marks) }
         hasMarks = true
@@ -26,7 +26,7 @@ struct BatchDecoder {
     }
 
     /// Removes and returns the rejects to report: one for each undecodable stream.
-    mutating func takeUndecodable() -> [Reject] {
+    mutating func removeUndecodable() -> [Reject] {
         defer { undecodable.removeAll() }
         return undecodable
     }

@@ -92,7 +92,7 @@ public struct Ingest: Sendable {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.octets, into: &batch)
             if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
-            for reject in decoder.takeUndecodable() { report(undecodable: reject) }
+            for reject in decoder.removeUndecodable() { report(undecodable: reject) }
             reportDropped(since: &reportedDrops)
             rounds.update { $0 += 1 }
         }
@@ -104,7 +104,7 @@ public struct Ingest: Sendable {
     private func loadReplayCounters(_ decoder: inout BatchDecoder) async {
         guard !decoder.hasMarks else { return }
         do throws(StoreFault) {
-            decoder.adopt(try await store.replayMarks())
+            decoder.loadMarks(try await store.replayMarks())
         } catch {
             log(.debug, "the replay counters are not readable yet", [.init("history.error", error.detail)])
         }

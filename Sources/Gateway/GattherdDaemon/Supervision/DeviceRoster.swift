@@ -132,8 +132,8 @@ struct DeviceRoster {
     ///
     /// With `isMoving`, the same peripheral returns on another adapter, so its removal is not announced.
     private func dismiss(_ device: SupervisedDevice, isMoving: Bool = false) {
-        controls.forget(device: device.name)
-        context.bonds.forget(device.address)
+        controls.remove(device: device.name)
+        context.bonds.remove(device.address)
         reporter.status.remove(device: device.name)
         if !isMoving { reporter.announcer?.remove(device: device.name) }
         reporter.record(device, "dismissed")

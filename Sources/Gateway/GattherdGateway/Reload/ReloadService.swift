@@ -152,7 +152,7 @@ extension Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
         result.log.level = next.log.level
-        result.mqtt?.takeRules(of: next.mqtt)
+        result.mqtt?.copyRules(of: next.mqtt)
         return result
     }
 
@@ -169,7 +169,7 @@ extension Configuration {
 }
 
 extension MQTTSettings {
-    fileprivate mutating func takeRules(of next: MQTTSettings?) {
+    fileprivate mutating func copyRules(of next: MQTTSettings?) {
         guard let next else { return }
         (publish, retains, setsControls) = (next.publish, next.retains, next.setsControls)
     }

@@ -60,16 +60,16 @@ struct BondCommands {
         Terminal.say(try isJSON ? json(bonds) : Self.table(bonds))
     }
 
-    func forget(_ who: String) async throws(CommandFailure) {
-        switch try ask(.forgetBond(who)) {
+    func forget(_ target: String) async throws(CommandFailure) {
+        switch try ask(.forgetBond(target)) {
         case .done(let words): return Terminal.say(words)
         case .refused(let reason): throw CommandFailure(.data, "gattherd: \(reason)")
         default:
             try await withBondService { (service) async throws(BondError) in
-                try await service.forget(who)
+                try await service.forget(target)
             }
         }
-        Terminal.say("the bond with \(who) is removed")
+        Terminal.say("the bond with \(target) is removed")
     }
 
     /// Returns the daemon's reply; `nil` if no daemon runs and the configuration has no errors.

@@ -51,11 +51,11 @@ struct InspectCommand {
     }
 
     func run() async throws(CommandFailure) {
-        let findings = try await visit.run { try await look(at: $0) }
+        let findings = try await visit.run { try await inspect(at: $0) }
         Terminal.say(isJSON ? json(findings) : text(findings))
     }
 
-    private func look(at peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
+    private func inspect(at peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
         let services = try await peripheral.discoverAll()
         var reader = ValueReader(profiles, services: services)
         var findings = Findings()
@@ -67,14 +67,14 @@ struct InspectCommand {
         for service in services {
             var entries: [Entry] = []
             for characteristic in service.characteristics {
-                entries.append(await look(at: characteristic, of: peripheral, &reader))
+                entries.append(await inspect(at: characteristic, of: peripheral, &reader))
             }
             findings.services.append((service, entries))
         }
         return findings
     }
 
-    private func look(
+    private func inspect(
         at characteristic: Characteristic,
         of peripheral: GattherdBluetooth.Peripheral,
         _ reader: inout ValueReader

@@ -97,7 +97,7 @@ import Testing
 
     /// True if no unneeded activity is under way.
     private func isAtRest(_ world: SupervisorWorld) -> Bool {
-        world.attempts.isEmpty && world.cycling.isEmpty && world.machine.queue.isEmpty
+        world.attempts.isEmpty && world.cycling.isEmpty && world.machine.table.queue.isEmpty
             && world.adapters.values.allSatisfy { !$0.isScanning && $0.isPowered }
             && Set(world.sessions.keys) == Set(world.names).subtracting(world.held)
             && world.machine.wakes.count < 50

@@ -14,7 +14,7 @@ extension SupervisorWorld {
 
     mutating func checkRules(after event: SupervisorMachine.Event) {
         let connecting = Set(names.filter { state($0) == .connecting })
-        let turns = machine.queue.connecting
+        let turns = machine.table.queue.connecting
         require(turns == connecting, "turns \(turns), connecting \(connecting)")
         for name in names {
             checkProgress(of: name)
@@ -28,12 +28,12 @@ extension SupervisorWorld {
 
     /// Checks that no device is stuck: one in the wrong state waits for a turn, a time, or a sighting.
     private mutating func checkProgress(of name: String) {
-        guard let device = machine.devices[name] else { return }
+        guard let device = machine.table.devices[name] else { return }
         let link = device.link
         let isTimed = device.timer.map { $0.ticket == link.ending?.ticket ?? link.ticket } ?? false
         switch link.state {
         case .waiting, .disconnected:
-            let isKnown = !machine.usableSightings(of: name).isEmpty
+            let isKnown = !machine.table.usableSightings(of: name).isEmpty
             let isWaiting = link.ending != nil || link.doubt == .waiting
             require(!isKnown || link.isQueued || isWaiting && isTimed, "\(name) waits for nothing")
         case .backingOff: require(link.isQueued || isTimed, "\(name) backs off for ever")
@@ -46,12 +46,16 @@ extension SupervisorWorld {
 
     /// Checks that discovery runs only for a wanted, unknown device with room, and whenever there is one.
     private mutating func checkDiscovery(on address: BluetoothAddress) {
-        guard let adapter = machine.adapters[address], adapter.isPowered, adapter.powerOnDue == nil else { return }
-        let isMissing = names.contains { name in
-            guard let device = machine.devices[name], device.pinned.map({ $0 == address }) ?? true else { return false }
-            return device.link.state.wantsSighting && machine.usableSightings(of: name).isEmpty
+        guard let adapter = machine.table.adapters[address], adapter.isPowered, adapter.powerOnDue == nil else {
+            return
         }
-        let isFull = !machine.hasRoom(address, now: now)
+        let isMissing = names.contains { name in
+            guard let device = machine.table.devices[name], device.pinned.map({ $0 == address }) ?? true else {
+                return false
+            }
+            return device.link.state.wantsSighting && machine.table.usableSightings(of: name).isEmpty
+        }
+        let isFull = !machine.table.hasRoom(address, now: now)
         if isMissing && !isFull { require(!adapter.discovery.isOff, "no scan for a missing device on \(address)") }
         let isSettled = names.allSatisfy { state($0) == .ready || state($0) == .held }
         if isSettled && !adapter.ladder.wantsToListen(at: now) {
@@ -61,7 +65,7 @@ extension SupervisorWorld {
 
     /// Checks that a wake-up was requested for every deadline.
     private mutating func checkWakes() {
-        let first = machine.devices.values.compactMap(\.timer?.due).min()
+        let first = machine.table.devices.values.compactMap(\.timer?.due).min()
         guard let first else { return }
         require(machine.wakes.contains { $0 <= first }, "no wake-up is requested at \(first / .seconds(1))")
     }
