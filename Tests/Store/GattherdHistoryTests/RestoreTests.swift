@@ -105,9 +105,14 @@ struct RestoreTests {
     }
 
     @Test(
-        arguments: ["text", "empty", "broken", "other", "own"]
+        arguments: [
+            ("text", "this is text, not a backup; name a file that 'gattherd db backup' has written"),
+            ("empty", "this is an empty file, not a backup; name a file"), ("broken", "the file is damaged"),
+            ("other", "another program's database (application_id 0), not a history; name a file"),
+            ("own", "this is the history itself; name a file"), ("missing", "No such file or directory; name a file"),
+        ]
     )
-    func `an invalid backup is refused and the history stays`(kind: String) async throws {
+    func `an invalid backup is refused and the history stays`(kind: String, message: String) async throws {
         var backup = try await makeBackup()
         switch kind {
         case "text": try folder.write("no backup", to: "backup.db")
@@ -116,12 +121,14 @@ struct RestoreTests {
             try FileManager.default.removeItem(atPath: backup)
             _ = try await SQLiteShell(backup).rows("CREATE TABLE theirs (x)")
         case "own": backup = folder.database
+        case "missing": backup = folder.file("missing.db")
         default:
             var octets = try Data(contentsOf: URL(filePath: backup))
             for index in octets.indices where index > 8192 { octets[index] = 0xAA }
             try octets.write(to: URL(filePath: backup))
         }
-        #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        let fault = #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        #expect(fault?.detail.contains(message) == true)
         #expect(try seqs().count == 500)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".re") }.isEmpty)
     }

@@ -84,15 +84,20 @@ public struct Restore {
         withExtendedLifetime(lock) {}
     }
 
+    private static let remedy = "name a file that 'gattherd db backup' has written"
+
     private static func expectBackup(_ backup: String, otherThan path: String) throws(StoreFault) {
         guard unsafe access(backup, R_OK) == 0 else {
-            throw StoreFault("\(backup): \(unsafe String(cString: strerror(errno)))", .damaged)
+            throw StoreFault("\(backup): \(unsafe String(cString: strerror(errno))); \(remedy)", .damaged)
         }
-        guard FileContent(backup) == .database else { throw StoreFault("\(backup): this is no history", .damaged) }
+        let content = FileContent(backup)
+        guard content == .database else {
+            throw StoreFault("\(backup): this is \(content.words), not a backup; \(remedy)", .damaged)
+        }
         var (one, other) = (stat(), stat())
         guard unsafe stat(backup, &one) == 0, unsafe stat(path, &other) == 0 else { return }
         guard one.st_ino != other.st_ino || one.st_dev != other.st_dev else {
-            throw StoreFault("\(backup): this is the history itself", .damaged)
+            throw StoreFault("\(backup): this is the history itself; \(remedy)", .damaged)
         }
     }
 
@@ -100,8 +105,8 @@ public struct Restore {
     private mutating func copy(_ backup: String) throws(StoreFault) -> Int64 {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) }
         let original = try SQLiteConnection(path: backup, flags: SQLITE_OPEN_READONLY)
-        guard case .version = try HistoryDatabase.content(of: original) else {
-            throw StoreFault("\(backup): this is no history", .damaged)
+        guard case .version = try HistoryDatabase.content(of: original, remedy: Self.remedy) else {
+            throw StoreFault("\(backup): the database is empty; \(Self.remedy)", .damaged)
         }
         try HistoryDatabase.copying(original) { () throws(StoreFault) in
             try Statement("VACUUM INTO ?1", on: original).run(binding: draft)

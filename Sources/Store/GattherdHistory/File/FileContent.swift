@@ -38,6 +38,16 @@ enum FileContent: Equatable {
         }
     }
 
+    /// The content in words, for messages.
+    var words: String {
+        switch self {
+        case .nothing: "an empty file"
+        case .database: "a database"
+        case .damaged: "a history with a damaged beginning"
+        case .foreign(let words): words
+        }
+    }
+
     /// Throws if the file must not be changed.
     static func expectHistory(_ path: String) throws(StoreFault) {
         guard case .foreign(let what) = FileContent(path) else { return }

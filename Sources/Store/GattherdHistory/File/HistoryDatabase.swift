@@ -87,7 +87,7 @@ enum HistoryDatabase {
     }
 
     private static func expectThisVersion(_ connection: SQLiteConnection) throws(StoreFault) {
-        switch try content(of: connection) {
+        switch try content(of: connection, remedy: "choose the file of the daemon's history.path") {
         case .version(Schema.steps.count): return
         case .version: throw StoreFault("\(connection.path): written by an older gattherd; start the daemon once")
         case .empty:
@@ -102,8 +102,15 @@ enum HistoryDatabase {
 
     /// Returns the content of the file before anything is changed.
     ///
+    /// - Parameters:
+    ///   - connection: The open file.
+    ///   - remedy: The advice if it is another program's database.
+    /// - Returns: The version, if the file has tables.
     /// - Throws: ``StoreFault`` if another program or a newer version of this one created it.
-    static func content(of connection: SQLiteConnection) throws(StoreFault) -> Content {
+    static func content(
+        of connection: SQLiteConnection,
+        remedy: String = "choose another history.path"
+    ) throws(StoreFault) -> Content {
         let id = try connection.integer("PRAGMA application_id")
         let version = try connection.integer("PRAGMA user_version")
         let objects = try connection.integer("SELECT count(*) FROM sqlite_schema")
@@ -111,7 +118,7 @@ enum HistoryDatabase {
         guard id == Schema.applicationID else {
             throw StoreFault(
                 "\(connection.path): this is another program's database (application_id \(id)), not a history; "
-                    + "choose another history.path"
+                    + remedy
             )
         }
         guard version <= Schema.steps.count else {

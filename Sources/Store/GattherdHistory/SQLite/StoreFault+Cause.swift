@@ -17,7 +17,8 @@ extension StoreFault {
         let action = sql.prefix { $0 != "\n" && $0 != "(" }
         let known = Self.isNoRoom(code, system) ? Self.meanings[SQLITE_FULL] : Self.meanings[code & 0xFF]
         let remedy = known.map { "; " + $0.remedy } ?? ""
-        self.init("\(path): \(message) (SQLite \(code), \(action))\(remedy)", known?.kind ?? .refused)
+        let text = Self.words[code & 0xFF].map { "\($0): \(message)" } ?? message
+        self.init("\(path): \(text) (SQLite \(code), \(action))\(remedy)", known?.kind ?? .refused)
     }
 
     /// Returns true if a file cannot be created or extended for lack of space, which is no I/O error to the user.
@@ -36,7 +37,15 @@ extension StoreFault {
         SQLITE_CANTOPEN: (.refused, "check that the directory exists and that this user may read and write it"),
         SQLITE_PERM: (.refused, "check who may read and write the file"),
         SQLITE_CORRUPT: (.damaged, "'sqlite3 FILE .recover' saves what can be saved"),
-        SQLITE_NOTADB: (.damaged, "choose another history.path if the file is another program's"),
+        SQLITE_NOTADB: (
+            .damaged,
+            "'gattherd db restore FILE' replaces it by a backup; for another program's file choose another history.path"
+        ),
+    ]
+
+    /// Explanations of messages that only SQLite's authors understand.
+    private static let words: [Int32: String] = [
+        SQLITE_CORRUPT: "the file is damaged", SQLITE_NOTADB: "the beginning of the file is damaged",
     ]
 }
 
