@@ -64,7 +64,8 @@ enum FileContent: Equatable {
         case .nothing:
             throw StoreFault("\(path): the file is empty; the daemon creates the history when it starts")
         case .foreign(let what):
-            throw StoreFault("\(path): this is \(what), not a history; choose the file of the daemon's history.path")
+            let remedy = "choose the file of the daemon's history.path"
+            throw StoreFault("\(path): this is \(what), not a history; \(remedy)", .damaged)
         case .damaged:
             let remedy = "'gattherd db restore FILE' replaces it by a backup"
             throw StoreFault("\(path): the beginning of the file is damaged; \(remedy)", .damaged)
