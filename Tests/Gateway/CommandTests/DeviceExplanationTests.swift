@@ -47,7 +47,7 @@ import Testing
         return status
     }
 
-    private static func story(_ status: DaemonStatus?, _ events: [LifecycleEvent] = []) -> DeviceExplanation {
+    private static func explain(_ status: DaemonStatus?, _ events: [LifecycleEvent] = []) -> DeviceExplanation {
         let sources = DeviceExplanation.Sources(
             device: "strap",
             address: "C0:FF:EE:00:00:01",
@@ -60,13 +60,13 @@ import Testing
 
     @Test func `a device whose payloads do not decode gets advice`() {
         let status = Self.status(.ready) { $0.undecodable = ["heart_rate: truncated"] }
-        let text = Self.story(status).text
+        let text = Self.explain(status).text
         #expect(text.contains("heart_rate: truncated") && text.contains("gattherd rejects --device strap"))
     }
 
     @Test func `control characters from BlueZ are replaced`() {
         let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
-        let text = Self.story(status).text
+        let text = Self.explain(status).text
         #expect(text.hasPrefix("strap (C0:FF:EE:00:00:01): backing off, for 12s: a\u{FFFD}[2J\u{FFFD}b\n"))
     }
 
@@ -84,7 +84,7 @@ import Testing
             device.lastHeard = Self.ago(61).rfc3339
             device.rssi = -91
         }
-        let text = Self.story(status, [Self.change(200, from: .preparing, to: .ready)] + attempts).text
+        let text = Self.explain(status, [Self.change(200, from: .preparing, to: .ready)] + attempts).text
         let expected = """
             strap (C0:FF:EE:00:00:01): backing off, for 12s: no answer in time, 5 times in a row
 
@@ -113,13 +113,13 @@ import Testing
             ["state": .text("off"), "detail": .text("hci0 00:00:00:00:00:01")]
         )
         let link = Self.change(19, from: .ready, to: .disconnected, .adapterPoweredOff)
-        let story = Self.story(Self.status(.disconnected, isPowered: false), [adapter, link])
+        let explanation = Self.explain(Self.status(.disconnected, isPowered: false), [adapter, link])
         #expect(
-            story.lines.map(\.text) == [
+            explanation.lines.map(\.text) == [
                 "adapter hci0 00:00:00:00:00:01 off", "disconnected: the adapter is off",
             ]
         )
-        #expect(story.advice == ["no Bluetooth adapter is on: gattherd doctor says why"])
+        #expect(explanation.advice == ["no Bluetooth adapter is on: gattherd doctor says why"])
     }
 
     @Test func `a cycle of a flapping link is shown once with counts`() {
@@ -130,14 +130,14 @@ import Testing
         let events = (0..<50).map { number in
             Self.change(100 - number, from: cycle[number % 5].0, to: cycle[number % 5].1)
         }
-        let lines = Self.story(nil, events).lines
+        let lines = Self.explain(nil, events).lines
         #expect(lines.map(\.count) == [10, 10, 10, 10, 10])
         #expect(lines.last?.text == "link lost")
     }
 
     @Test func `a device that is no longer configured was not disconnected by hand`() {
         let change = { Self.change(9, from: .disconnecting, to: .held, .requested, $0) }
-        let texts = ["no longer configured", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
+        let texts = ["no longer configured", nil].map { Self.explain(nil, [change($0)]).lines.map(\.text) }
         #expect(texts == [["held: no longer configured"], ["held: disconnected by hand"]])
     }
 
@@ -149,32 +149,32 @@ import Testing
         (.failed, "failed, for 12s", "it is tried again when its turn comes"),
     ])
     func `each state has a next step`(state: LinkState, headline: String, next: String) {
-        let story = Self.story(Self.status(state) { $0.lastReading = Self.ago(2).rfc3339 })
-        #expect(story.headline == headline)
-        #expect(story.next == next)
+        let explanation = Self.explain(Self.status(state) { $0.lastReading = Self.ago(2).rfc3339 })
+        #expect(explanation.headline == headline)
+        #expect(explanation.next == next)
     }
 
     @Test func `a device that was never heard gets three pieces of advice`() {
-        #expect(Self.story(Self.status(.waiting)).advice.count == 3)
+        #expect(Self.explain(Self.status(.waiting)).advice.count == 3)
     }
 
     @Test(arguments: LinkReason.allCases)
     func `each reason has words`(reason: LinkReason) {
-        let story = Self.story(Self.status(.backingOff) { $0.reason = reason.rawValue })
-        #expect(story.headline.contains(reason.words))
-        #expect(story.advice.allSatisfy { $0.contains(" ") })
+        let explanation = Self.explain(Self.status(.backingOff) { $0.reason = reason.rawValue })
+        #expect(explanation.headline.contains(reason.words))
+        #expect(explanation.advice.allSatisfy { $0.contains(" ") })
     }
 
     @Test func `without a daemon the events and the start command are shown`() {
-        let story = Self.story(nil, [Self.change(5, from: .preparing, to: .ready)])
-        #expect(story.headline == "no daemon runs with this configuration")
-        #expect(story.next.hasSuffix("systemctl start gattherd"))
-        #expect(story.lines.count == 1)
-        #expect(JSONWriter.bytes { story.writeJSON(to: &$0) }.count > 100)
+        let explanation = Self.explain(nil, [Self.change(5, from: .preparing, to: .ready)])
+        #expect(explanation.headline == "no daemon runs with this configuration")
+        #expect(explanation.next.hasSuffix("systemctl start gattherd"))
+        #expect(explanation.lines.count == 1)
+        #expect(JSONWriter.bytes { explanation.writeJSON(to: &$0) }.count > 100)
     }
 
     @Test func `an event without JSON is shown by its kind`() {
         let event = LifecycleEvent(time: Self.now, device: "strap", kind: "odd", detail: "{")
-        #expect(Self.story(nil, [event]).lines.map(\.text) == ["odd"])
+        #expect(Self.explain(nil, [event]).lines.map(\.text) == ["odd"])
     }
 }

@@ -26,7 +26,7 @@ import Testing
         return status
     }
 
-    private static func lines(_ look: StatusSample) -> [String] { StatusTable(look).lines.map(\.text) }
+    private static func lines(_ sample: StatusSample) -> [String] { StatusTable(sample).lines.map(\.text) }
 
     @Test func `times are shown relative to now`() {
         let lines = Self.lines(StatusSample(Self.status(), at: Self.now))
@@ -100,15 +100,15 @@ import Testing
     @Test func `rates count readings since the sample before`() {
         let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
         let after = Self.status { $0.readings = 25 }
-        let look = StatusSample(after, at: Self.now.advanced(by: .seconds(2)), after: before)
-        #expect(look.rates == ["strap": 7.5])
-        #expect(Self.lines(look).last?.contains("  25        7.5    0 ") == true)
+        let sample = StatusSample(after, at: Self.now.advanced(by: .seconds(2)), after: before)
+        #expect(sample.rates == ["strap": 7.5])
+        #expect(Self.lines(sample).last?.contains("  25        7.5    0 ") == true)
     }
 
     @Test func `control characters from BlueZ are replaced and the columns stay aligned`() {
-        let look = StatusSample(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
+        let sample = StatusSample(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
         #expect(
-            Self.lines(look).last?.hasSuffix("  it could not be connected: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true
+            Self.lines(sample).last?.hasSuffix("  it could not be connected: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true
         )
     }
 
@@ -131,7 +131,7 @@ import Testing
 @Suite struct ScreenFrameTests {
     private static func shown(_ texts: [String], columns: Int, rows: Int, hasColour: Bool = false) -> [Substring] {
         let frame = ScreenFrame(columns: columns, rows: rows, hasColour: hasColour)
-        let text = frame.text(texts.map { StatusTable.Line(text: $0, mood: .bad) })
+        let text = frame.text(texts.map { StatusTable.Line(text: $0, style: .bad) })
         let body = text.replacing("\u{1B}[?2026h\u{1B}[H", with: "").replacing("\u{1B}[J\u{1B}[?2026l", with: "")
         return body.replacing("\u{1B}[K", with: "").split(separator: "\r\n", omittingEmptySubsequences: false)
     }

@@ -19,18 +19,18 @@ struct Doctor {
     }
 
     /// Runs all checks in order and passes on the findings of each.
-    func examine(_ tell: ([DoctorFinding]) -> Void) async {
-        tell(hostFindings)
-        let configuration = readConfiguration(tell)
-        tell([BluezVersion.finding(await BluezVersion.installed())].compactMap(\.self))
-        tell(KernelRadio.blocks())
-        tell(await BluetoothCheck(configuration?.bluetooth.bus ?? .system, facts).findings())
-        tell([clock])
+    func examine(_ report: ([DoctorFinding]) -> Void) async {
+        report(hostFindings)
+        let configuration = readConfiguration(report)
+        report([BluezVersion.finding(await BluezVersion.installed())].compactMap(\.self))
+        report(KernelRadio.blocks())
+        report(await BluetoothCheck(configuration?.bluetooth.bus ?? .system, facts).findings())
+        report([clock])
         guard let configuration else { return }
-        tell(DiskCheck(configuration.history, .installed()).findings)
-        tell(profiles(configuration))
-        tell(await broker(configuration))
-        tell(daemon(configuration))
+        report(DiskCheck(configuration.history, .installed()).findings)
+        report(profiles(configuration))
+        report(await broker(configuration))
+        report(daemon(configuration))
     }
 
     private var hostFindings: [DoctorFinding] {
@@ -47,19 +47,19 @@ struct Doctor {
         return findings
     }
 
-    private func readConfiguration(_ tell: ([DoctorFinding]) -> Void) -> Configuration? {
+    private func readConfiguration(_ report: ([DoctorFinding]) -> Void) -> Configuration? {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
             let findings = configuration.secretFindings + (ServiceAccess(file)?.findings(configuration) ?? [])
             let isGood = !findings.contains { $0.severity == .error }
-            if isGood { tell([.good("config", "'\(file.path)' can be read")]) }
-            tell(findings.map(finding))
+            if isGood { report([.good("config", "'\(file.path)' can be read")]) }
+            report(findings.map(finding))
             if let advice = configuration.emptinessAdvice(file) {
-                tell([DoctorFinding("config", .note, "it names no devices", remedy: advice)])
+                report([DoctorFinding("config", .note, "it names no devices", remedy: advice)])
             }
             return configuration
         } catch {
-            tell(error.errors.map(finding))
+            report(error.errors.map(finding))
             return nil
         }
     }

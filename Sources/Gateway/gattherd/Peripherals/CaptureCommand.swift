@@ -42,7 +42,7 @@ struct CaptureCommand {
         case lost(DisconnectReason?)
     }
 
-    private let visit: PeripheralClient
+    private let client: PeripheralClient
     private let path: String
     private let seconds: Int?
     private let count: Int
@@ -51,13 +51,13 @@ struct CaptureCommand {
         seconds = try arguments.number("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
-        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
+        client = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
     func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
         let recorder = CaptureRecorder(try OutputDestination(path: path, from: "FILE"), limit: count)
-        let end = try await visit.run { peripheral in
+        let end = try await client.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
             let changes = peripheral.connectionStateChanges()
             try await recorder.begin(peripheral)

@@ -40,22 +40,22 @@ struct InspectCommand {
         var services: [(service: Service, entries: [Entry])] = []
     }
 
-    private let visit: PeripheralClient
+    private let client: PeripheralClient
     private let profiles: [any Profile]
     private let isJSON: Bool
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         isJSON = arguments.has("json")
         profiles = try ProfileCommands(arguments).registry.profiles
-        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
+        client = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
     func run() async throws(CommandFailure) {
-        let findings = try await visit.run { try await inspect(at: $0) }
+        let findings = try await client.run { try await inspect($0) }
         Terminal.say(isJSON ? json(findings) : text(findings))
     }
 
-    private func inspect(at peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
+    private func inspect(_ peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
         let services = try await peripheral.discoverAll()
         var reader = ValueReader(profiles, services: services)
         var findings = Findings()
@@ -67,7 +67,7 @@ struct InspectCommand {
         for service in services {
             var entries: [Entry] = []
             for characteristic in service.characteristics {
-                entries.append(await inspect(at: characteristic, of: peripheral, &reader))
+                entries.append(await inspect(characteristic, of: peripheral, &reader))
             }
             findings.services.append((service, entries))
         }
@@ -75,7 +75,7 @@ struct InspectCommand {
     }
 
     private func inspect(
-        at characteristic: Characteristic,
+        _ characteristic: Characteristic,
         of peripheral: GattherdBluetooth.Peripheral,
         _ reader: inout ValueReader
     ) async -> Entry {
@@ -97,7 +97,7 @@ struct InspectCommand {
     // MARK: - Text
 
     private func text(_ findings: Findings) -> String {
-        var lines = ["\(visit.address)\(findings.name.map { " \"\(Terminal.harmless($0))\"" } ?? "")"]
+        var lines = ["\(client.address)\(findings.name.map { " \"\(Terminal.harmless($0))\"" } ?? "")"]
         let profiles = findings.profiles
         lines.append(profiles.isEmpty ? "no profile serves it" : "served by \(profiles.joined(separator: ", "))")
         for (service, entries) in findings.services {
@@ -127,7 +127,7 @@ struct InspectCommand {
     private func json(_ findings: Findings) -> String {
         let octets = JSONWriter.bytes { writer in
             writer.beginObject()
-            writer.member("address", visit.address.description)
+            writer.member("address", client.address.description)
             writer.member("name", findings.name)
             writer.key("profiles")
             writer.beginArray()

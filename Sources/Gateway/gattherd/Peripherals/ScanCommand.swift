@@ -35,7 +35,7 @@ extension CommandSpec {
 /// Lists the peripherals that advertise.
 struct ScanCommand {
     /// A peripheral that was heard, or that is connected and therefore silent.
-    private struct Neighbour: Sendable {
+    private struct FoundPeripheral: Sendable {
         let address: BluetoothAddress
         /// The signal strength in dBm; `nil` for a connected peripheral.
         let rssi: Int?
@@ -83,15 +83,16 @@ struct ScanCommand {
 
     func run() async throws(CommandFailure) {
         Terminal.printError("listening for \(seconds) s; Ctrl-C ends it sooner")
-        var found: [Neighbour]
+        var found: [FoundPeripheral]
         do {
             found = try await withCentral(on: bus, configuration: self.central) {
-                (central) async throws -> [Neighbour] in
+                (central) async throws -> [FoundPeripheral] in
                 try await central.waitUntilReady()
-                let heard = try await listen(central).map { Neighbour($0) }
+                let heard = try await listen(central).map { FoundPeripheral($0) }
                 let addresses = Set(heard.map(\.address))
                 let connected = central.connectedPeripherals(services: services)
-                return heard + connected.filter { !addresses.contains($0.address) }.map { Neighbour(connected: $0) }
+                return heard
+                    + connected.filter { !addresses.contains($0.address) }.map { FoundPeripheral(connected: $0) }
             }
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
@@ -134,11 +135,11 @@ struct ScanCommand {
 
     // MARK: - Printing
 
-    private func table(_ found: [Neighbour]) -> String {
-        let rows = found.map { neighbour in
+    private func table(_ found: [FoundPeripheral]) -> String {
+        let rows = found.map { peripheral in
             [
-                neighbour.address.description, neighbour.rssi.map { "\($0) dBm" } ?? "connected",
-                names[neighbour.address] ?? "-", neighbour.name.map(Terminal.harmless) ?? "-", content(neighbour),
+                peripheral.address.description, peripheral.rssi.map { "\($0) dBm" } ?? "connected",
+                names[peripheral.address] ?? "-", peripheral.name.map(Terminal.harmless) ?? "-", content(peripheral),
             ]
         }
         let header = ["ADDRESS", "RSSI", "DEVICE", "NAME", "ADVERTISES"]
@@ -146,10 +147,10 @@ struct ScanCommand {
         return ((found.isEmpty ? [] : TextTable(header, rows).lines) + [count]).joined(separator: "\n")
     }
 
-    private func content(_ neighbour: Neighbour) -> String {
-        let services = neighbour.services.map { $0.assignedName ?? $0.description }
-        let serviceData = neighbour.data.serviceData.keys.map { "data of \($0)" }.sorted()
-        let makers = neighbour.data.manufacturerData.keys.sorted().map { "data of company \(hexadecimal($0))" }
+    private func content(_ peripheral: FoundPeripheral) -> String {
+        let services = peripheral.services.map { $0.assignedName ?? $0.description }
+        let serviceData = peripheral.data.serviceData.keys.map { "data of \($0)" }.sorted()
+        let makers = peripheral.data.manufacturerData.keys.sorted().map { "data of company \(hexadecimal($0))" }
         let all = services + serviceData + makers
         return all.isEmpty ? "-" : all.joined(separator: ", ")
     }
@@ -158,30 +159,30 @@ struct ScanCommand {
         Hexadecimal.text([UInt8(number >> 8), UInt8(truncatingIfNeeded: number)].span)
     }
 
-    private func json(_ found: [Neighbour]) -> String {
+    private func json(_ found: [FoundPeripheral]) -> String {
         let octets = JSONWriter.bytes { writer in
             writer.beginArray()
-            for neighbour in found { write(neighbour, to: &writer) }
+            for peripheral in found { write(peripheral, to: &writer) }
             writer.endArray()
         }
         return String(decoding: octets, as: UTF8.self)
     }
 
-    private func write(_ neighbour: Neighbour, to writer: inout JSONWriter) {
+    private func write(_ peripheral: FoundPeripheral, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.member("address", neighbour.address.description)
-        writer.member("rssi", neighbour.rssi)
+        writer.member("address", peripheral.address.description)
+        writer.member("rssi", peripheral.rssi)
         writer.key("connected")
-        writer.boolean(neighbour.rssi == nil)
-        writer.member("device", names[neighbour.address])
-        writer.member("name", neighbour.name)
+        writer.boolean(peripheral.rssi == nil)
+        writer.member("device", names[peripheral.address])
+        writer.member("name", peripheral.name)
         writer.key("services")
         writer.beginArray()
-        for service in neighbour.services { writer.string(service.description) }
+        for service in peripheral.services { writer.string(service.description) }
         writer.endArray()
-        writer.member("tx_power", neighbour.data.txPower)
-        let makers = neighbour.data.manufacturerData.map { (hexadecimal($0.key), $0.value) }
-        let services = neighbour.data.serviceData.map { ($0.key.description, $0.value) }
+        writer.member("tx_power", peripheral.data.txPower)
+        let makers = peripheral.data.manufacturerData.map { (hexadecimal($0.key), $0.value) }
+        let services = peripheral.data.serviceData.map { ($0.key.description, $0.value) }
         member("manufacturer_data", makers, to: &writer)
         member("service_data", services, to: &writer)
         writer.endObject()

@@ -57,7 +57,7 @@ extension CommandSpec {
 /// Reads, writes and watches one characteristic.
 struct ValueCommands {
     private let arguments: Arguments
-    private let visit: PeripheralClient
+    private let client: PeripheralClient
     private let id: CharacteristicID
 
     init(_ arguments: Arguments) throws(CommandFailure) {
@@ -68,7 +68,7 @@ struct ValueCommands {
         case 2: id = try Self.id(uuids[1], uuids[0], arguments)
         default: throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID, nor two with a / between")
         }
-        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
+        client = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
     private static func id(
@@ -85,7 +85,7 @@ struct ValueCommands {
 
     func read() async throws(CommandFailure) {
         let profiles = try ProfileCommands(arguments).registry.profiles
-        let text = try await visit.run { peripheral in
+        let text = try await client.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
             let characteristic = try await peripheral.characteristic(id)
             let octets = try await peripheral.readValue(for: characteristic.id)
@@ -100,7 +100,7 @@ struct ValueCommands {
             throw arguments.misuse("'\(hex)' is not hexadecimal; write '01 ff', for example")
         }
         let type: WriteType = arguments.has("without-response") ? .withoutResponse : .withResponse
-        try await visit.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
+        try await client.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
         Terminal.printError("\(octets.count) byte\(octets.count == 1 ? "" : "s") written")
     }
 
@@ -108,7 +108,7 @@ struct ValueCommands {
         let profiles = try ProfileCommands(arguments).registry.profiles
         let (seconds, count) = (try arguments.number("seconds"), try arguments.number("count") ?? .max)
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
-        try await visit.run { peripheral in
+        try await client.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
             let characteristic = try await peripheral.characteristic(id)
             let values = try await peripheral.notifications(of: [UInt8].self, from: characteristic.id)

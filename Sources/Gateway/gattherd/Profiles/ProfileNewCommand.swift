@@ -86,8 +86,8 @@ struct ProfileNewCommand {
             )
         }
         let all = try ProfileCommands(arguments).registry.profiles
-        let visit = try PeripheralClient(who, arguments)
-        let (found, title) = try await visit.run { peripheral in
+        let client = try PeripheralClient(who, arguments)
+        let (found, title) = try await client.run { peripheral in
             let survey = PeripheralInspection(peripheral, patience: patience)
             return (try await survey.characteristics(), peripheral.description)
         }

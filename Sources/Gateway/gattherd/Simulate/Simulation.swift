@@ -40,7 +40,7 @@ struct Simulation: Sendable {
         try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
         let daemon = try start("the daemon", OwnProgram.path, ["run", "--config", files.configurationPath], "gattherd")
         Self.say(files.directions)
-        return await firstToEnd(of: [simulator, broker, daemon], whileTelling: files, daemon)
+        return await firstToEnd(of: [simulator, broker, daemon], whileReportingReadinessOf: files, daemon)
     }
 
     /// Ends all parts, the last one first.
@@ -74,13 +74,13 @@ struct Simulation: Sendable {
         return part
     }
 
-    /// The pause between two looks at a part that starts; parts report nothing.
+    /// The pause between two checks of a part that starts; parts report nothing.
     private static let pollPause = Duration.milliseconds(50)
 
     /// Waits for a value; `nil` if the part ends before, or the task is cancelled.
-    private func answer<Value>(of part: SimulationPart, _ look: () -> Value?) async -> Value? {
+    private func answer<Value>(of part: SimulationPart, _ probe: () -> Value?) async -> Value? {
         while !part.hasEnded, !Task.isCancelled {
-            if let value = look() { return value }
+            if let value = probe() { return value }
             try? await Task.sleep(for: Self.pollPause)
         }
         return nil
@@ -88,7 +88,7 @@ struct Simulation: Sendable {
 
     private func firstToEnd(
         of parts: [SimulationPart],
-        whileTelling files: SimulationFiles,
+        whileReportingReadinessOf files: SimulationFiles,
         _ daemon: SimulationPart
     ) async -> SimulationPart {
         await withTaskGroup(of: SimulationPart?.self) { group in

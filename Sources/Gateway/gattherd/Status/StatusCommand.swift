@@ -41,46 +41,47 @@ extension CommandSpec {
 
 /// Prints the status of the running daemon.
 struct StatusCommand {
-    private let talk: DaemonClient
+    private let client: DaemonClient
     private let isJSON: Bool
     private let isWatching: Bool
     private let file: String
 
     init(_ arguments: Arguments) {
         file = ConfigurationFile(arguments).path
-        talk = DaemonClient(arguments)
+        client = DaemonClient(arguments)
         isJSON = arguments.has("json")
         isWatching = arguments.has("watch")
     }
 
     func run() async throws(CommandFailure) {
-        let look = StatusSample(try talk.status())
-        talk.warn()
-        guard isWatching else { return Terminal.say(try text(look)) }
+        let sample = StatusSample(try client.status())
+        client.warn()
+        guard isWatching else { return Terminal.say(try text(sample)) }
         if isJSON || isatty(STDOUT_FILENO) != 1 {
-            try await printAgain(look)
+            try await printRepeatedly(sample)
         } else {
-            await StatusScreen(talk, file: file).run(from: look)
+            await StatusScreen(client, file: file).run(from: sample)
         }
     }
 
     /// Prints one status after the other until the reader is gone.
-    private func printAgain(_ first: StatusSample) async throws(CommandFailure) {
-        var look = first
+    private func printRepeatedly(_ first: StatusSample) async throws(CommandFailure) {
+        var sample = first
         while true {
-            Terminal.say(try text(look) + (isJSON ? "" : "\n"))
+            Terminal.say(try text(sample) + (isJSON ? "" : "\n"))
             guard (try? await Task.sleep(for: StatusScreen.period)) != nil else { return }
             do throws(CommandFailure) {
-                look = StatusSample(try talk.status(), after: look)
+                sample = StatusSample(try client.status(), after: sample)
             } catch {
                 Terminal.printError(error.message ?? "")
             }
         }
     }
 
-    private func text(_ look: StatusSample) throws(CommandFailure) -> String {
+    private func text(_ sample: StatusSample) throws(CommandFailure) -> String {
         try isJSON
-            ? json(look.status) : StatusTable(look, file: file).lines.map { Terminal.harmless($0.text) + "\n" }.joined()
+            ? json(sample.status)
+            : StatusTable(sample, file: file).lines.map { Terminal.harmless($0.text) + "\n" }.joined()
     }
 
     private func json(_ status: DaemonStatus) throws(CommandFailure) -> String {

@@ -9,11 +9,11 @@ import Glibc
 struct StatusScreen: Sendable {
     static let period = Duration.seconds(1)
 
-    private let talk: DaemonClient
+    private let client: DaemonClient
     private let file: String
 
-    init(_ talk: DaemonClient, file: String) {
-        self.talk = talk
+    init(_ client: DaemonClient, file: String) {
+        self.client = client
         self.file = file
     }
 
@@ -33,7 +33,7 @@ struct StatusScreen: Sendable {
         draw(first, nil)
         // Cancelled at the end of the scope.
         async let _ = forward(signals, to: post)
-        askAgain(post)
+        poll(post)
         await draw(events, from: first)
     }
 
@@ -42,35 +42,35 @@ struct StatusScreen: Sendable {
     }
 
     /// Requests the status on a separate thread, so that Ctrl-C works while the daemon does not answer.
-    private func askAgain(_ post: AsyncStream<Event>.Continuation) {
-        let talk = talk
+    private func poll(_ post: AsyncStream<Event>.Continuation) {
+        let client = client
         _ = NamedThread(name: "status") {
             while true {
                 sleep(UInt32(Self.period.components.seconds))
-                let answer = Result { () throws(CommandFailure) in try talk.status() }
+                let answer = Result { () throws(CommandFailure) in try client.status() }
                 if case .terminated = post.yield(.answer(answer)) { return }
             }
         }
     }
 
     private func draw(_ events: AsyncStream<Event>, from first: StatusSample) async {
-        var (look, problem) = (first, String?.none)
+        var (sample, problem) = (first, String?.none)
         for await event in events {
             switch event {
-            case .answer(.success(let status)): (look, problem) = (StatusSample(status, after: look), nil)
+            case .answer(.success(let status)): (sample, problem) = (StatusSample(status, after: sample), nil)
             case .answer(.failure(let failure)): problem = failure.message
             case .resize: break
             case .end: return
             }
-            draw(look, problem)
+            draw(sample, problem)
         }
     }
 
-    private func draw(_ look: StatusSample, _ problem: String?) {
-        var lines = StatusTable(look, file: file).lines
+    private func draw(_ sample: StatusSample, _ problem: String?) {
+        var lines = StatusTable(sample, file: file).lines
         if let problem {
-            let age = RelativeTime.length(SystemClock.now - look.time)
-            lines.insert(StatusTable.Line(text: "\(problem); as it was \(age) ago:", mood: .bad), at: 0)
+            let age = RelativeTime.length(SystemClock.now - sample.time)
+            lines.insert(StatusTable.Line(text: "\(problem); status of \(age) ago:", style: .bad), at: 0)
         }
         let size = clinux_terminal_size(STDOUT_FILENO)
         let frame = ScreenFrame(
@@ -99,9 +99,9 @@ struct ScreenFrame {
         var shown = lines
         if lines.count > rows {
             let hidden = lines.count - max(0, rows - 1)
-            shown = lines.prefix(max(0, rows - 1)) + [.init(text: "… \(hidden) more lines", mood: .quiet)]
+            shown = lines.prefix(max(0, rows - 1)) + [.init(text: "… \(hidden) more lines", style: .dimmed)]
         }
-        let body = shown.map { decorated(fitted($0.text), $0.mood) + "\u{1B}[K" }.joined(separator: "\r\n")
+        let body = shown.map { decorated(fitted($0.text), $0.style) + "\u{1B}[K" }.joined(separator: "\r\n")
         return "\u{1B}[?2026h\u{1B}[H" + body + "\u{1B}[J\u{1B}[?2026l"
     }
 
@@ -111,19 +111,19 @@ struct ScreenFrame {
         return safe.count > columns ? safe.prefix(max(0, columns - 1)) + "…" : safe
     }
 
-    private func decorated(_ text: String, _ mood: StatusTable.Line.Mood) -> String {
-        guard hasColour, let code = mood.code else { return text }
+    private func decorated(_ text: String, _ style: StatusTable.Line.Style) -> String {
+        guard hasColour, let code = style.code else { return text }
         return "\u{1B}[\(code)m\(text)\u{1B}[0m"
     }
 }
 
-extension StatusTable.Line.Mood {
+extension StatusTable.Line.Style {
     /// The number of an ANSI style.
     fileprivate var code: Int? {
         switch self {
         case .plain: nil
         case .heading: 1
-        case .quiet: 2
+        case .dimmed: 2
         case .warning: 33
         case .bad: 31
         }

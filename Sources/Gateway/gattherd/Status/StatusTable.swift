@@ -42,16 +42,16 @@ extension DaemonStatus.Device {
 struct StatusTable {
     /// One line and its importance.
     struct Line: Equatable {
-        enum Mood {
+        enum Style {
             case plain
             case heading
-            case quiet
+            case dimmed
             case warning
             case bad
         }
 
         var text: String
-        var mood = Mood.plain
+        var style = Style.plain
     }
 
     private let sample: StatusSample
@@ -69,21 +69,21 @@ struct StatusTable {
     var lines: [Line] {
         let started = RelativeTime.ago(status.started, sample.time) ?? status.started
         var lines = [
-            Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", mood: .heading)
+            Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", style: .heading)
         ]
         lines += configuration
         lines += status.adapters.map(adapter)
         if status.adapters.isEmpty {
             let advice = "no adapter, or no bluetoothd: gattherd doctor says why"
-            lines.append(Line(text: "bluetooth  \(advice)", mood: .bad))
+            lines.append(Line(text: "bluetooth  \(advice)", style: .bad))
         }
         if let delivery = status.delivery { lines.append(broker(delivery)) }
         lines += history(status.history)
         if status.dropped > 0 {
-            lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", mood: .warning))
+            lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", style: .warning))
         }
-        let troubles = status.devices.compactMap { device in device.decodingAdvice.map { "\(device.device): \($0)" } }
-        return lines + [Line(text: "")] + devices + troubles.map { Line(text: $0, mood: .warning) }
+        let problems = status.devices.compactMap { device in device.decodingAdvice.map { "\(device.device): \($0)" } }
+        return lines + [Line(text: "")] + devices + problems.map { Line(text: $0, style: .warning) }
     }
 
     private var configuration: [Line] {
@@ -92,11 +92,11 @@ struct StatusTable {
         if !configuration.restartNeeded.isEmpty {
             let sections = DisplayWords.list(configuration.restartNeeded)
             let text = "config     changes of \(sections) wait for a restart: systemctl restart gattherd"
-            lines.append(Line(text: text, mood: .warning))
+            lines.append(Line(text: text, style: .warning))
         }
         if let error = configuration.error {
             let text = "config     the configuration was not reloaded: \(error); run: gattherd check \(file)"
-            lines.append(Line(text: text, mood: .bad))
+            lines.append(Line(text: text, style: .bad))
         }
         return lines
     }
@@ -104,11 +104,11 @@ struct StatusTable {
     private var devices: [Line] {
         guard !status.devices.isEmpty else {
             let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
-            return [Line(text: "no devices: \(advice)", mood: .warning)]
+            return [Line(text: "no devices: \(advice)", style: .warning)]
         }
         let texts = TextTable(header, status.devices.map(row)).lines
-        let moods = [Line.Mood.heading] + status.devices.map { $0.isStalled ? .warning : Line.Mood(state: $0.state) }
-        return zip(texts, moods).map { Line(text: $0, mood: $1) }
+        let styles = [Line.Style.heading] + status.devices.map { $0.isStalled ? .warning : Line.Style(state: $0.state) }
+        return zip(texts, styles).map { Line(text: $0, style: $1) }
     }
 
     /// The column titles; the adapter is left out if there is only one.
@@ -129,7 +129,7 @@ struct StatusTable {
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
-        return Line(text: text, mood: !adapter.powered ? .bad : adapter.isCrowded ? .warning : .plain)
+        return Line(text: text, style: !adapter.powered ? .bad : adapter.isCrowded ? .warning : .plain)
     }
 
     private func waiting(for adapter: DaemonStatus.Adapter) -> String? {
@@ -141,17 +141,17 @@ struct StatusTable {
         let size = mebibytes(history.size)
         var lines = [Line(text: "history    \(history.path), \(size), newest seq \(history.seq)")]
         if let error = history.error {
-            lines.append(Line(text: "           cannot be written: \(error)", mood: .bad))
+            lines.append(Line(text: "           cannot be written: \(error)", style: .bad))
         }
-        if let clock = history.clock { lines.append(Line(text: "           \(clock)", mood: .warning)) }
+        if let clock = history.clock { lines.append(Line(text: "           \(clock)", style: .warning)) }
         if history.lost == true {
             let text = "the file was missing or empty at the start; 'gattherd db restore FILE' brings a backup back"
-            lines.append(Line(text: "           \(text)", mood: .bad))
+            lines.append(Line(text: "           \(text)", style: .bad))
         }
         for (count, words) in [
             (history.unstored, "delivered, but not stored"), (history.undelivered, "given up undelivered"),
         ] where count > 0 {
-            lines.append(Line(text: "           \(count) readings \(words)", mood: .warning))
+            lines.append(Line(text: "           \(count) readings \(words)", style: .warning))
         }
         return lines
     }
@@ -160,7 +160,7 @@ struct StatusTable {
         let error = delivery.error.map { ": \($0)" } ?? ""
         let counts = "backlog \(delivery.backlog), published \(delivery.published)"
         let text = "broker     \(delivery.broker) \(delivery.state)\(error), \(counts)"
-        return Line(text: text, mood: delivery.isConnected ? .plain : .warning)
+        return Line(text: text, style: delivery.isConnected ? .plain : .warning)
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
@@ -194,13 +194,13 @@ struct StatusTable {
     }
 }
 
-extension StatusTable.Line.Mood {
+extension StatusTable.Line.Style {
     fileprivate init(state: String) {
         switch LinkState(rawValue: state) {
         case .ready, nil: self = .plain
         case .failed: self = .bad
         case .backingOff, .disconnected: self = .warning
-        case .waiting, .connecting, .discovering, .preparing, .disconnecting, .held: self = .quiet
+        case .waiting, .connecting, .discovering, .preparing, .disconnecting, .held: self = .dimmed
         }
     }
 }
