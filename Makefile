@@ -11,6 +11,7 @@ RELEASE  := .build/release
 PREFIX   := /usr/local
 PEER     := .build/peer
 SAMPLES  := 300000
+PAGE     := docs/performance.md
 MINUTES  := 30
 PERMILLE := 20
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
@@ -93,7 +94,7 @@ test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine
 
 test-crash: setup ## kill the daemon, its broker, its host's power, 200 times each: about 40 minutes
 	@$(BUILD_TESTS)
-	@GATTHERD_DEATHS=$${GATTHERD_DEATHS:-200} swift test --disable-xctest --skip-build --filter GatewayTests.DeathTests
+	@GATTHERD_CRASHES=$${GATTHERD_CRASHES:-200} swift test --disable-xctest --skip-build --filter GatewayTests.CrashRecoveryTests
 
 test-delays: setup ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)
@@ -105,11 +106,12 @@ faults: setup ## what the daemon survives: write the table of docs/faults.md ane
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' docs/faults.md
 
-bench: build benchmarks ## what costs how much, compared, in about 20 minutes; BENCH chooses parts: load, history, decoding
+bench: build benchmarks ## measure the tables of docs/performance.md in 30 minutes; BENCH chooses: load or one of its parts, history, decoding
 	@for part in $(or $(BENCH),load history decoding); do case $$part in \
 	    load) $(MAKE) --no-print-directory bench-load;; \
-	    history) $(RELEASE)/benchmarks history --count $(SAMPLES);; \
-	    *) $(RELEASE)/benchmarks $$part;; esac || exit; done
+	    history) $(RELEASE)/benchmarks history --count $(SAMPLES) --page $(PAGE);; \
+	    decoding) $(RELEASE)/benchmarks decoding --page $(PAGE);; \
+	    *) $(MAKE) --no-print-directory bench-load PART=$$part;; esac || exit; done
 
 benchmarks:
 	@$(RELEASE_BUILD) --product benchmarks
@@ -121,13 +123,14 @@ bench-load:
 	@$(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || { python3 -m venv $(PEER) && \
 	    $(PEER)/bin/pip install --quiet --disable-pip-version-check -r Tests/Benchmarks/peers/requirements.txt; } || true
 	@peer=; ! $(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || peer="--peer $(PEER)/bin/python"; \
-	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) --plain .build/plain $$peer
+	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) --plain .build/plain --page $(PAGE) $$peer $(if $(PART),--only $(PART))
 
 soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)
 
 check: setup ## language, formatting, imports and warnings
 	@python3 -B Tests/language.py
+	@python3 -B Tests/Benchmarks/Load/report.py
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
 	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 

@@ -15,16 +15,14 @@ struct RatioTable {
         self.columns = columns
     }
 
-    /// Adds an implementation.
+    /// Adds an implementation, of which the first is gattherd's.
     ///
-    /// The first one is gattherd's.
-    ///
-    /// `nil` for quantities that cannot be measured.
+    /// `nil` is for quantities that cannot be measured.
     mutating func add(_ name: String, _ values: [Double?]) {
         rows.append((name, values))
     }
 
-    /// The table: first the ratios to gattherd, which are portable, then the measured values.
+    /// Prints the ratios to gattherd, which are portable, then the measured values.
     func print(title: String) {
         let widths = columns.map { max(11, $0.name.count + 2, $0.unit.count + 2) }
         let width = (rows.map(\.name.count).max() ?? 0) + 2
@@ -36,10 +34,23 @@ struct RatioTable {
         for row in rows { Swift.print(row.name.filled(to: width) + lines(row.values.map { Self.text($0) })) }
     }
 
+    /// The table in Markdown: measured values, and ratios for the rows after the first.
+    func markdown(corner: String) -> [String] {
+        let headings = columns.map { "\($0.name), \($0.unit)" }
+        let cells = rows.enumerated().map { number, row in
+            zip(row.values.map(Self.text), ratios(row.values)).map { value, ratio in
+                number == 0 || ratio == "-" ? value : "\(value) (\(ratio))"
+            }
+        }
+        let lines =
+            [[corner] + headings, ["---"] + columns.map { _ in "---" }] + zip(rows.map(\.name), cells).map { [$0] + $1 }
+        return lines.map { "| \($0.joined(separator: " | ")) |" }
+    }
+
     private func ratios(_ values: [Double?]) -> [String] {
         zip(values, rows.first?.values ?? []).map { value, ours in
             guard let value, let ours, ours > 0 else { return "-" }
-            return Self.text(value / ours) + " x"
+            return Self.text(value / ours) + " ×"
         }
     }
 

@@ -7,7 +7,7 @@ extension Benchmark {
     static let decoding = Benchmark(
         name: "decoding",
         summary: "a payload by declarative profiles, and by the native one"
-    ) { options in try DecodingBenchmark(rounds: options.count ?? 200_000).run() }
+    ) { options in try DecodingBenchmark(options).run() }
 }
 
 /// The cost of decoding a payload with declarative profiles and with equivalent native ones.
@@ -20,7 +20,13 @@ struct DecodingBenchmark {
     private static let cadence = ["03 E8 03 00 00 00 04 64 00 00 FE", "03 EB 03 00 00 00 08 66 00 00 02"]
     private static let bike = ["74 0B 3C 05 48 00 21 00 00 01 00 18 00 02 00 00 00 00 56 10 00"]
 
-    let rounds: Int
+    private let options: BenchmarkOptions
+    private let rounds: Int
+
+    init(_ options: BenchmarkOptions) {
+        self.options = options
+        rounds = options.count ?? 200_000
+    }
 
     func run() throws {
         let native = try library("libHeartRate.so")
@@ -34,6 +40,7 @@ struct DecodingBenchmark {
             table.add(name, [try cost(of: path, hex.compactMap { Hexadecimal.octets($0) })])
         }
         table.print(title: "decoding: one payload; compared with the declarative heart rate")
+        try options.write(table, to: "decoding", corner: "payload")
     }
 
     /// The time per payload in nanoseconds.

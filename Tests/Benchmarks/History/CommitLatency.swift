@@ -14,17 +14,22 @@ struct CommitLatency {
         /// The size of the WAL in bytes after the last query.
         let logSize: Int
 
-        func print() {
+        /// The median, the 99th percentile and the maximum.
+        var table: RatioTable {
             var table = RatioTable([
-                .init(name: "half", unit: "ms"), .init(name: "99 %", unit: "ms"), .init(name: "all", unit: "ms"),
+                .init(name: "p50", unit: "ms"), .init(name: "p99", unit: "ms"), .init(name: "maximum", unit: "ms"),
             ])
-            table.add("nobody reads", Self.parts(alone))
-            table.add("two read all the time", Self.parts(withReaders))
-            table.print(title: "commits: how long half of them, 99 % and all take at most")
+            table.add("none", Self.percentiles(alone))
+            table.add("two that never pause", Self.percentiles(withReaders))
+            return table
+        }
+
+        func print() {
+            table.print(title: "commits: their duration without and with readers")
             Swift.print("\n\(reads) queries ended meanwhile; then the write-ahead log had \(logSize / 1024) KiB")
         }
 
-        private static func parts(_ times: [Double]) -> [Double?] {
+        private static func percentiles(_ times: [Double]) -> [Double?] {
             [times[times.count / 2], times[times.count * 99 / 100], times[times.count - 1]]
         }
     }
@@ -33,7 +38,7 @@ struct CommitLatency {
     private let workload: Workload
     private let commits = 2000
 
-    /// For the history at `path`, which the workload is in already.
+    /// Prepares a measurement of the history at `path`, which has the workload's samples already.
     init(path: String, _ workload: Workload) {
         self.path = path
         self.workload = workload
@@ -79,11 +84,11 @@ struct CommitLatency {
         _ path: String,
         _ workload: Workload,
         isAll: Bool,
-        goesOn: () -> Bool
+        isContinuing: () -> Bool
     ) throws {
         let reader = try HistoryReader(path: path)
-        if isAll { return try reader.rows(HistoryQuery()) { _ in goesOn() } }
+        if isAll { return try reader.rows(HistoryQuery()) { _ in isContinuing() } }
         let query = HistoryQuery(since: workload.end.advanced(by: .seconds(-86_400)))
-        try reader.buckets(query, every: .seconds(60)) { _ in goesOn() }
+        try reader.buckets(query, every: .seconds(60)) { _ in isContinuing() }
     }
 }

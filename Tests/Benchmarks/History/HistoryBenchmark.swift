@@ -11,12 +11,14 @@ extension Benchmark {
     )
 }
 
-/// Stores the same samples in history and in other layouts, asks all the same, and compares.
+/// Compares history with other layouts: the same samples and the same queries.
 struct HistoryBenchmark {
     private let workload: Workload
     private let folder: String
+    private let options: BenchmarkOptions
 
     init(_ options: BenchmarkOptions) {
+        self.options = options
         let now = Timestamp(microseconds: Int64(Date.now.timeIntervalSince1970 * 1_000_000))
         workload = Workload(count: options.count ?? 10_000_000, now: now)
         folder = options.folder + "/gattherd-bench-\(ProcessInfo.processInfo.processIdentifier)"
@@ -37,13 +39,15 @@ struct HistoryBenchmark {
         table.add("gattherd, with MQTT", try await ours.measure(isDelivering: true))
         try remove("ours.db")
         for candidate in Candidate.all {
-            let database = BareHistory(candidate, path: folder + "/other.db", workload)
+            let database = CandidateHistory(candidate, path: folder + "/other.db", workload)
             table.add(candidate.name, try await database.measure())
             try remove("other.db")
         }
         let samples = "\(workload.count) samples of \(Workload.series) series at 1 Hz, \(workload.commit) in a commit"
         table.print(title: "history: \(samples); compared with gattherd's own layout")
+        try options.write(table, to: "history", corner: "layout")
         commits.print()
+        try options.write(commits.table, to: "commits", corner: "readers")
     }
 
     private func remove(_ name: String) throws {
@@ -53,7 +57,38 @@ struct HistoryBenchmark {
     }
 }
 
-/// The layout that the daemon has, filled as the daemon does.
+/// The stored samples: one value per second, from one series after the other.
+struct Workload: Sendable {
+    static let series = 50
+
+    let count: Int
+    /// Samples of a commit.
+    let commit = 200
+    /// The first sample's time; the last one's is about now.
+    let start: Timestamp
+
+    init(count: Int, now: Timestamp) {
+        self.count = count
+        start = now.advanced(by: .seconds(-Int64(count / Self.series)))
+    }
+
+    var end: Timestamp { time(of: count) }
+
+    func time(of index: Int) -> Timestamp {
+        start.advanced(by: .microseconds(Int64(index) * 1_000_000 / Int64(Self.series)))
+    }
+
+    func series(of index: Int) -> Int { index % Self.series }
+
+    /// Two decimals that look random and are the same each time.
+    func value(of index: Int) -> Double {
+        var mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        return Double((mixed >> 40) % 10_000) / 100
+    }
+}
+
+/// gattherd's layout, filled as by the daemon.
 struct OurHistory {
     private let path: String
     private let workload: Workload
@@ -63,7 +98,9 @@ struct OurHistory {
         self.workload = workload
     }
 
-    /// Measures; when `isDelivering`, readings are kept until they are acknowledged, which is at once.
+    /// Measures the file.
+    ///
+    /// When `isDelivering`, the journal keeps readings until they are acknowledged, which is at once.
     func measure(isDelivering: Bool) async throws -> [Double?] {
         let before = octetsWritten()
         let time = try await seconds { try await fill(isDelivering) }

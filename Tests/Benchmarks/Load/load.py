@@ -1,9 +1,9 @@
 """Measures the cost of a gateway under load and that of its peers in the same run; `make bench` runs it.
 
-    load.py PROGRAMS [--peer PYTHON] [--plain PROGRAM] [--folder PATH] [--only PARTS] [--quick]
+    load.py PROGRAMS [--peer PYTHON] [--plain PROGRAM] [--folder PATH] [--only PARTS] [--page FILE] [--quick]
 
-PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that has the packages of peers/requirements.txt, PROGRAM
-what peers/plain.c was built to.
+PROGRAMS is the folder of gattherd and gattherd-sim. PYTHON is an interpreter with the packages of peers/requirements.txt, PROGRAM
+the built peers/plain.c. Each part replaces its section of the page FILE.
 Nothing is asserted: only ratios mean something elsewhere.
 """
 import argparse
@@ -14,11 +14,15 @@ import subprocess
 import sys
 import time
 
+import report
+from report import Table
 from rig import Meter, Rig, latencies, memory
 from stall import Disk, stopped
 
 PEERS = pathlib.Path(__file__).resolve().parent.parent / 'peers'
 TOTALS = [5_000, 10_000, 20_000, 40_000]
+# The methods of Bench that measure, which are sections of the page.
+PARTS = ['dense', 'sparse', 'idle', 'ready', 'storm', 'stalls', 'growth', 'rates', 'sustained']
 
 
 class Bench:
@@ -53,31 +57,38 @@ class Bench:
             sizes = memory(child.pid)
             time.sleep(2)
             received, sent = rig.received(), rig.sent()
-        taken = sum(since <= moment < until for values in received.values() for moment, _ in values)
+        count = sum(since <= moment < until for values in received.values() for moment, _ in values)
         delays = [delay for device, values in sent.items() for delay in latencies(values, received[device], since, until)]
-        came = sorted(delay for delay in delays if delay is not None)
+        arrived = sorted(delay for delay in delays if delay is not None)
         return {
-            'cpu': cpu / 1000 / max(1, taken), 'rate': len(delays) / (until - since), 'ready': ready * 1000,
-            'p50': came[len(came) // 2] * 1000 if came else None, 'p99': came[len(came) * 99 // 100] * 1000 if came else None,
-            'lost': len(delays) - len(came), 'resident': sizes['VmRSS'], 'private': sizes['RssAnon'],
+            'cpu': cpu / 1000 / max(1, count), 'rate': len(delays) / (until - since), 'ready': ready * 1000,
+            'p50': arrived[len(arrived) // 2] * 1000 if arrived else None, 'p99': arrived[len(arrived) * 99 // 100] * 1000 if arrived else None,
+            'lost': len(delays) - len(arrived), 'resident': sizes['VmRSS'], 'private': sizes['RssAnon'],
         }
 
-    def loads(self) -> None:
-        for devices, rate, runs, span in [(64, 50, 3, 5), (16, 10, 1, 10)]:
-            results = {name: [] for name in self.collectors}
-            for _ in range(1 if self.options.quick else runs):
-                for name in self.collectors:
-                    results[name].append(self.load(name, devices, rate, span))
-            table(
-                f'{devices} devices, {rate}/s each: ' + ('one run' if len(results['gattherd']) == 1 else 'medians of several runs'),
-                {'CPU': 'µs/notification', 'p50': 'ms', 'p99': 'ms', 'resident': 'MB', 'private': 'MB', 'not there': ''},
-                {
-                    name: [statistics.median(run[key] for run in found) for key in ('cpu', 'p50', 'p99', 'resident', 'private')]
-                    + [sum(run['lost'] for run in found)] for name, found in results.items()
-                },
-            )
+    def dense(self) -> list[Table]:
+        """The cost and latency of many notifications: medians of three runs."""
+        return [self.compared(64, 50, 1 if self.options.quick else 3, 5)]
 
-    def rates(self) -> None:
+    def sparse(self) -> list[Table]:
+        """The cost and latency of few notifications."""
+        return [self.compared(16, 10, 1, 10)]
+
+    def compared(self, devices: int, rate: float, runs: int, span: float) -> Table:
+        results = {name: [] for name in self.collectors}
+        for _ in range(runs):
+            for name in self.collectors:
+                results[name].append(self.load(name, devices, rate, span))
+        columns = {
+            'CPU per notification': 'µs', 'p50': 'ms', 'p99': 'ms', 'resident': 'MB', 'private': 'MB', 'missing': '',
+        }
+        rows = {
+            name: [statistics.median(run[key] for run in found) for key in ('cpu', 'p50', 'p99', 'resident', 'private')]
+            + [sum(run['lost'] for run in found)] for name, found in results.items()
+        }
+        return Table(f'{devices} devices at {rate}/s', 'collector', columns, rows, is_comparison=True)
+
+    def rates(self) -> list[Table]:
         """The cost from one notification per second upwards."""
         rows = {}
         for devices, rate in [(1, 1), (1, 10), (10, 10), (20, 50), (64, 78.125), (64, 312.5)]:
@@ -85,28 +96,32 @@ class Bench:
             run = self.load('gattherd', devices, rate, span)
             share = run['rate'] * run['cpu'] / 1e4
             rows[f'{devices * rate:g}'] = [share, *(run[key] for key in ('cpu', 'p50', 'p99', 'resident'))]
-        listing('gattherd, by notifications per second', ['% of a core', 'µs each', 'p50 ms', 'p99 ms', 'resident MB'], rows)
+        columns = {'CPU': '% of a core', 'CPU per notification': 'µs', 'p50': 'ms', 'p99': 'ms', 'resident': 'MB'}
+        return [Table('By rate', 'notifications per second', columns, rows)]
 
-    def sustained(self) -> None:
+    def sustained(self) -> list[Table]:
         """Increasing rates of 64 devices, until a reading is missing."""
-        rows, held = {}, {}
+        steps, highest = {}, {}
         for name in self.collectors:
-            held[name] = [0]
+            highest[name] = [0]
             for total in TOTALS[:2] if self.options.quick else TOTALS:
                 try:
                     run = self.load(name, 64, total / 64, 4)
                 except RuntimeError:
-                    say(f'{name}: not even all devices are ready at {total} per second')
+                    say(f'{name}: not all devices are ready at {total} per second')
                     break
-                is_held = run['lost'] == 0 and run['p99'] is not None and run['p99'] < 1000
-                rows[f'{name}, {total} wanted'] = [run['rate'], run['cpu'], run['p99'], run['lost']]
-                if not is_held:
+                is_sustained = run['lost'] == 0 and run['p99'] is not None and run['p99'] < 1000
+                steps[f'{name}, {total}/s ordered'] = [run['rate'], run['cpu'], run['p99'], run['lost']]
+                if not is_sustained:
                     break
-                held[name] = [run['rate']]
-        table('64 devices: the highest rate with all there and p99 below 1 s', {'held': 'per second'}, held)
-        listing('on the way there', ['per second', 'µs CPU', 'p99 ms', 'not there'], rows)
+                highest[name] = [run['rate']]
+        columns = {'rate': 'per second', 'CPU per notification': 'µs', 'p99': 'ms', 'missing': ''}
+        return [
+            Table('Highest sustained rate', 'collector', {'rate': 'per second'}, highest, is_comparison=True),
+            Table('Steps', 'collector', columns, steps),
+        ]
 
-    def idle(self) -> None:
+    def idle(self) -> list[Table]:
         """The cost of connected devices without notifications."""
         rows, span = {}, 5 if self.options.quick else 20
         for name in self.by_signals:
@@ -119,39 +134,42 @@ class Bench:
                 time.sleep(span)
                 cpu, wakeups = meter.read()
                 rows[name] = [cpu / 1e7 / span, wakeups / span, memory(child.pid)['VmRSS']]
-        table('64 connected devices that are silent', {'CPU': '% of a core', 'wake-ups': 'per second', 'resident': 'MB'}, rows)
+        columns = {'CPU': '% of a core', 'wake-ups': 'per second', 'resident': 'MB'}
+        return [Table('64 connected, silent devices', 'collector', columns, rows, is_comparison=True)]
 
-    def ready(self) -> None:
+    def ready(self) -> list[Table]:
         """The time from the program's start to the first value of a known device."""
         rows = {
-            f'{name}, {devices} devices': [self.load(name, devices, 50, 1)['ready']]
-            for devices in (1, 64) for name in self.collectors[:2]
+            name: [self.load(name, devices, 50, 1)['ready'] for devices in (1, 64)] for name in self.collectors[:2]
         }
-        table('from the program\'s start to a value of each device; the link takes 50 ms and more', {'time': 'ms'}, rows)
+        columns = {'1 device': 'ms', '64 devices': 'ms'}
+        return [Table('Start to a value of each device', 'collector', columns, rows, is_comparison=True)]
 
-    def storm(self) -> None:
+    def storm(self) -> list[Table]:
         """The time from the program's start to a value of each of 64 devices. Eight first connects fail."""
-        least, rows = (64 + 8) * 0.2, {}
+        minimum, rows = (64 + 8) * 0.2, {}
         for name in self.collectors[:2]:
             say(f'{name}: 64 devices whose connects take 200 ms, 8 of them fail once')
             with self.rig(64, 10, connect='200ms', failing=8) as rig:
                 rig.subscribe()
                 began = time.time()
                 ready = rig.await_all(self.collect(rig, name), 120) - began
-                rows[name] = [ready, ready / least]
-        table('64 connects of 200 ms one after the other, 8 of which fail once', {'all there': 's', 'of the least': ''}, rows)
+                rows[name] = [ready, ready / minimum]
+        columns = {'all devices ready': 's', 'multiple of the minimum': ''}
+        return [Table('64 connects of 200 ms, 8 fail once', 'collector', columns, rows)]
 
-    def stalls(self) -> None:
+    def stalls(self) -> list[Table]:
         """A stall of the collector, the broker or the disk at 64 x 50/s."""
         rows = {}
         for what, span in [('collector', 10), ('broker', 60), ('disk', 60)]:
             span = 3 if self.options.quick else span
-            say(f'gattherd: the {what} stands still for {span} s')
+            say(f'gattherd: the {what} stops for {span} s')
             try:
                 rows[f'{what}, {span} s'] = self.stall(what, span)
             except OSError as error:
-                say(f'gattherd: the {what} cannot be made to stand still here: {error}')
-        listing('stalls at 64 x 50/s', ['not there', 'MB before', 'MB during', 'MB after'], rows)
+                say(f'gattherd: the {what} cannot be stopped here: {error}')
+        columns = {'missing': '', 'before': 'MB', 'during': 'MB', 'after': 'MB'}
+        return [Table('Stalls with 64 devices at 50/s', 'stalled', columns, rows)]
 
     def stall(self, what: str, span: float) -> list[float]:
         with contextlib.ExitStack() as stack:
@@ -176,7 +194,7 @@ class Bench:
         )
         return [missing, *sizes]
 
-    def growth(self) -> None:
+    def growth(self) -> list[Table]:
         """The cost of absent configured devices."""
         rows = {}
         for devices in (10, 100, 1000):
@@ -192,7 +210,10 @@ class Bench:
                 time.sleep(2)
                 status = min(self.timed('status', file) or 0 for _ in range(3))
                 rows[str(devices)] = [check, start, status, memory(child.pid)['VmRSS']]
-        listing('configured devices', ['check ms', 'start ms', 'status ms', 'resident MB'], rows)
+        columns = {
+            '`gattherd check`': 'ms', 'start to an answering daemon': 'ms', '`gattherd status`': 'ms', 'resident': 'MB',
+        }
+        return [Table('By number of configured devices', 'devices', columns, rows)]
 
     def timed(self, command: str, file: pathlib.Path) -> float | None:
         """The duration of a command in milliseconds, `None` if it failed."""
@@ -207,51 +228,28 @@ def say(text: str) -> None:
     print(f'… {text}', file=sys.stderr, flush=True)
 
 
-def digits(number: float | None) -> str:
-    return '-' if number is None else f'{number:.3g}' if abs(number) < 1000 else f'{number:.0f}'
-
-
-def table(title: str, columns: dict[str, str], rows: dict[str, list[float | None]]) -> None:
-    """Ratios to the first row, then the measured values."""
-    ours = next(iter(rows.values()))
-    ratios = {
-        name: [f'{value / own:.3g} x' if value is not None and own else '-' for value, own in zip(values, ours)]
-        for name, values in rows.items()
-    }
-    print_rows(title, list(columns), ratios)
-    measured = {name: [digits(value) for value in values] for name, values in rows.items()}
-    print_rows('', list(columns.values()), measured, 'measured here')
-
-
-def listing(title: str, columns: list[str], rows: dict[str, list[float | None]]) -> None:
-    print_rows(title, columns, {name: [digits(value) for value in values] for name, values in rows.items()})
-
-
-def print_rows(title: str, columns: list[str], rows: dict[str, list[str]], corner: str = '') -> None:
-    width = max(len(name) for name in [*rows, corner]) + 2
-    if title:
-        print(f'\n{title}')
-    print('\n' + corner.ljust(width) + ''.join(column.rjust(max(11, len(column) + 2)) for column in columns))
-    for name, cells in rows.items():
-        widths = (max(11, len(column) + 2) for column in columns)
-        print(name.ljust(width) + ''.join(cell.rjust(wide) for cell, wide in zip(cells, widths)), flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('programs')
     parser.add_argument('--peer')
     parser.add_argument('--plain')
     parser.add_argument('--folder', default='/var/tmp')
-    parser.add_argument('--only', help='of loads, idle, ready, storm, stalls, growth, rates, sustained, with commas')
-    parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself')
-    bench = Bench(parser.parse_args())
-    if not bench.options.peer:
+    parser.add_argument('--only', help=f'parts, with commas: {", ".join(PARTS)}')
+    parser.add_argument('--page', type=pathlib.Path, help='the page whose sections are written')
+    parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself; writes no page')
+    options = parser.parse_args()
+    parts = options.only.split(',') if options.only else PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f'there is no part {", ".join(sorted(unknown))}')
+    bench = Bench(options)
+    if not options.peer:
         say('there is no Python peer: its packages could not be installed')
-    parts = [bench.loads, bench.idle, bench.ready, bench.storm, bench.stalls, bench.growth, bench.rates, bench.sustained]
-    for measure in parts:
-        if not bench.options.only or measure.__name__ in bench.options.only.split(','):
-            measure()
+    for part in parts:
+        tables = getattr(bench, part)()
+        for table in tables:
+            table.print()
+        if options.page and not options.quick:
+            report.write(options.page, part, tables)
 
 
 if __name__ == '__main__':

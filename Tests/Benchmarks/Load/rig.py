@@ -74,12 +74,12 @@ class Rig(contextlib.ExitStack):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
         self.callback(shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            self.start_surroundings(truth)
+            self.start_broker_and_peripherals(truth)
         except BaseException:
             self.close()
             raise
 
-    def start_surroundings(self, truth: bool) -> None:
+    def start_broker_and_peripherals(self, truth: bool) -> None:
         self.port = free_port()
         self.write('mosquitto.conf', [f'listener {self.port} 127.0.0.1', 'allow_anonymous true', 'max_queued_messages 0'])
         self.broker = self.start('mosquitto', '-c', 'mosquitto.conf')
@@ -142,8 +142,8 @@ class Rig(contextlib.ExitStack):
         return self.start(self.programs / 'gattherd', 'run', '--config', self.configuration(self.devices))
 
     def start_peer(self, words: list) -> subprocess.Popen:
-        herd = [f'd{device}={address(device)}' for device in range(1, self.devices + 1)]
-        return self.start(*words, self.port, 'peer.db', *herd, bus=self.bus)
+        devices = [f'd{device}={address(device)}' for device in range(1, self.devices + 1)]
+        return self.start(*words, self.port, 'peer.db', *devices, bus=self.bus)
 
     def subscribe(self) -> None:
         topic = 'gattherd/bench/+/heart_rate'

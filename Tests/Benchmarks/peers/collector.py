@@ -73,5 +73,5 @@ class Collector:
 
 if __name__ == '__main__':
     words = [word for word in sys.argv[1:] if word != '--socket']
-    herd = dict(word.split('=') for word in words[2:])
-    asyncio.run(Collector(int(words[0]), words[1], socket='--socket' in sys.argv).collect(herd))
+    devices = dict(word.split('=') for word in words[2:])
+    asyncio.run(Collector(int(words[0]), words[1], socket='--socket' in sys.argv).collect(devices))

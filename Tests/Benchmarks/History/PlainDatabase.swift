@@ -1,18 +1,18 @@
 import CSQLite
 import GattherdModel
 
-/// A SQLite file with nothing of ours around it, set up as ours is.
-@safe final class BareDatabase {
+/// A SQLite file with the settings of gattherd's.
+@safe final class PlainDatabase {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// A statement; finalized when it goes away.
+    /// A prepared statement.
     @safe final class Query {
         fileprivate let raw: OpaquePointer
-        private let database: BareDatabase
+        private let database: PlainDatabase
 
-        fileprivate init(_ raw: OpaquePointer, _ database: BareDatabase) {
+        fileprivate init(_ raw: OpaquePointer, _ database: PlainDatabase) {
             unsafe self.raw = raw
             self.database = database
         }
@@ -25,7 +25,7 @@ import GattherdModel
 
         func bind(real value: Double, at index: Int32) { unsafe sqlite3_bind_double(raw, index, value) }
 
-        /// Steps through all rows; gives how many there were.
+        /// Steps through all rows and returns their number.
         @discardableResult
         func run() throws -> Int {
             var count = 0
