@@ -5,7 +5,7 @@ public import TestKit
 
 /// A gateway with its environment: a Bluetooth stack with peripherals, a broker, a history file and the daemon process.
 public final class Gateway: Sendable {
-    public let neighbourhood: Neighbourhood
+    public let peripherals: TestPeripherals
     public let stack: any BluetoothStack
     public let broker: Broker
     public let database: SQLiteShell
@@ -18,22 +18,22 @@ public final class Gateway: Sendable {
     /// Starts a stack and a broker, but not the daemon.
     ///
     /// - Parameters:
-    ///   - neighbourhood: The peripherals.
+    ///   - peripherals: The peripherals.
     ///   - kind: The Bluetooth stack.
     ///   - disk: The folder for the history, if not the gateway's own.
     ///   - history: Additional members of `history` in the configuration, in YAML flow style.
     /// - Throws: An error if a part cannot be started.
     public init(
-        _ neighbourhood: Neighbourhood,
+        _ peripherals: TestPeripherals,
         on kind: StackKind = .current,
         disk: String? = nil,
         history: String = ""
     ) async throws {
-        self.neighbourhood = neighbourhood
+        self.peripherals = peripherals
         folder = try TemporaryFolder()
         broker = try Broker()
         try await broker.start()
-        stack = try await kind.start(neighbourhood.scenario)
+        stack = try await kind.start(peripherals.scenario)
         let path = disk.map { $0 + "/history.db" } ?? folder.file("history.db")
         databasePath = path
         database = SQLiteShell(path)
@@ -46,7 +46,7 @@ public final class Gateway: Sendable {
             history: {path: \(path)\(history.isEmpty ? "" : ", " + history)}
             mqtt: {url: "mqtt://127.0.0.1:\(broker.port)"}
             devices:
-            \(neighbourhood.settings)
+            \(peripherals.settings)
             """,
             to: "gattherd.yaml"
         )
@@ -64,7 +64,7 @@ public final class Gateway: Sendable {
     /// Sends an order to all configured devices in parallel: a verb, the device's name, and words.
     public func orderAll(_ verb: String, _ words: String...) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for (device, _) in neighbourhood.devices {
+            for (device, _) in peripherals.devices {
                 group.addTask { try await self.stack.order([verb, device] + words) }
             }
             try await group.waitForAll()
@@ -110,7 +110,7 @@ public final class Gateway: Sendable {
     public func waitUntilReady(times: Int = 1) async throws {
         try await eventually {
             let counts = try await self.readyCounts()
-            return self.neighbourhood.devices.allSatisfy { counts[$0.name, default: 0] >= times }
+            return self.peripherals.devices.allSatisfy { counts[$0.name, default: 0] >= times }
         }
     }
 
@@ -121,7 +121,7 @@ public final class Gateway: Sendable {
 
     /// Waits for `count` more notified readings of every device, or of the named one.
     public func waitForReadings(_ count: Int, of device: String? = nil) async throws {
-        let names = neighbourhood.devices.map(\.name).filter { device == nil || $0 == device }
+        let names = peripherals.devices.map(\.name).filter { device == nil || $0 == device }
         let before = try await readingCounts()
         try await eventually {
             let now = try await self.readingCounts()

@@ -34,6 +34,13 @@ public enum Programs {
     }
 }
 
+/// The package's own files.
+public enum Checkout {
+    /// The package's root folder.
+    public static let root = URL(filePath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+}
+
 /// A file for the output of a child process.
 public final class OutputFile: Sendable {
     public let path: String

@@ -6,22 +6,22 @@ import Testing
 /// Creation, refusal and end of links.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ConnectingTests {
     @Test func `Connect answers after the Connected signal and before the services are resolved`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             try await strap.find()
-            scene.client.forget()
+            fixture.client.removeEvents()
             try await strap.connect()
-            let diary = try await scene.client.see { $0.tells("ServicesResolved", true, at: strap.path) }
-            let answered = try #require(diary.firstReply("Connect", at: strap.path))
-            let resolved = try #require(diary.firstIndex(of: "ServicesResolved", true, at: strap.path))
+            let events = try await fixture.client.waitForEvents { $0.signals("ServicesResolved", true, at: strap.path) }
+            let answered = try #require(events.firstReply("Connect", at: strap.path))
+            let resolved = try #require(events.firstIndex(of: "ServicesResolved", true, at: strap.path))
             #expect(answered < resolved)
             // bluetoothd 5.66 sometimes omits the signal of Connected, but never sends it after the reply.
-            #expect(diary.firstIndex(of: "Connected", true, at: strap.path) ?? 0 < answered)
+            #expect(events.firstIndex(of: "Connected", true, at: strap.path) ?? 0 < answered)
             #expect(try await strap.isTrue("Connected"))
-            #expect(diary[resolved].value("UUIDs", of: strap.path) != nil, "in the same signal")
+            #expect(events[resolved].value("UUIDs", of: strap.path) != nil, "in the same signal")
             let measurement = try await strap.characteristic("2a37").path
             // bluetoothd 5.66 signals the objects before, too, unless it is busy.
-            let areBefore = [Sight](diary[..<resolved]).added.contains(measurement)
+            let areBefore = [BusEvent](events[..<resolved]).added.contains(measurement)
             #expect(areBefore || StackKind.current == .real)
         }
     }
@@ -29,30 +29,30 @@ import Testing
     @Test func `objects outlive the link and can be read before the services are resolved again`()
         async throws
     {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let attributes = try await thing.attributes()
             let value = try await thing.characteristic("fff5")
-            try await scene.order("drop", "thing")
+            try await fixture.order("drop", "thing")
             try await thing.waitForEnd()
             #expect(try await thing.attributes() == attributes)
-            scene.client.forget()
+            fixture.client.removeEvents()
             try await thing.call("Connect")
             #expect(try await value.read() == [5])
             try await thing.waitForServices()
-            #expect(scene.client.diary.added.filter { $0.hasPrefix(thing.path + "/service") } == [])
+            #expect(fixture.client.events.added.filter { $0.hasPrefix(thing.path + "/service") } == [])
         }
     }
 
     @Test func `during Connect a second one fails, other devices connect, and Disconnect cancels it`()
         async throws
     {
-        try await Scene.play(.strap(), .strap("far")) { scene in
-            let (strap, far) = (scene.device("strap"), scene.device("far"))
+        try await BlueZFixture.run(.strap(), .strap("far")) { fixture in
+            let (strap, far) = (fixture.device("strap"), fixture.device("far"))
             try await far.find()
             try await strap.find()
-            try await scene.order("vanish", "far")
+            try await fixture.order("vanish", "far")
             try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 1...2 { group.addTask { await far.outcome("Connect") } }
                 #expect(try await group.next() == "org.bluez.Error.Failed: Operation already in progress")
@@ -65,8 +65,8 @@ import Testing
     }
 
     @Test func `Connect of a connected device and Disconnect of an unconnected one succeed`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             try await strap.find()
             await strap.expect("Disconnect", endsIn: "ok")
             try await strap.connect()
@@ -78,16 +78,16 @@ import Testing
     }
 
     @Test func `an attempt continues after its client has left the bus`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             try await strap.find()
-            try await scene.order("vanish", "strap")
-            let other = try await scene.newcomer()
+            try await fixture.order("vanish", "strap")
+            let other = try await fixture.anotherClient()
             other.post(strap.path, strap.interface, "Connect")
             // Answered after the call before it has arrived.
             #expect(try await other.adapter.isTrue("Powered"))
             await other.leave()
-            try await scene.order("appear", "strap")
+            try await fixture.order("appear", "strap")
             try await strap.waitForServices()
         }
     }
@@ -95,12 +95,12 @@ import Testing
     @Test func `a peripheral may end its link at once, and the next link stays`()
         async throws
     {
-        try await Scene.play(.strap("strap", "rate: 0, connect_failures: 1")) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap("strap", "rate: 0, connect_failures: 1")) { fixture in
+            let strap = fixture.device("strap")
             try await strap.find()
             let outcome = await strap.outcome("Connect")
-            // bluetoothd may have been quicker: then it says that it went well, and only Connected tells the end. Or it
-            // hears of the end before it knows why its socket failed: then it calls that canceled.
+            // If bluetoothd was quicker, the call succeeds and only Connected shows the end. If bluetoothd receives the
+            // end before the socket's error, the error is `canceled`.
             let others = StackKind.current == .real ? ["ok", "org.bluez.Error.Failed: br-connection-canceled"] : []
             #expect((others + ["org.bluez.Error.Failed: le-connection-abort-by-local"]).contains(outcome))
             // Connected may still be true for some milliseconds.
@@ -111,15 +111,15 @@ import Testing
 
     @Test(arguments: ["drop", "vanish"])
     func `the end of a link is one signal, and the GATT objects stay`(order: String) async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             try await strap.findAndConnect()
             let attributes = try await strap.attributes()
-            scene.client.forget()
-            try await scene.order(order, "strap")
-            let diary = try await scene.client.see { $0.tells("Connected", false, at: strap.path) }
-            let end = try #require(diary.firstIndex(of: "Connected", false, at: strap.path))
-            #expect(diary[end].value("ServicesResolved", of: strap.path)?.bool == false)
+            fixture.client.removeEvents()
+            try await fixture.order(order, "strap")
+            let events = try await fixture.client.waitForEvents { $0.signals("Connected", false, at: strap.path) }
+            let end = try #require(events.firstIndex(of: "Connected", false, at: strap.path))
+            #expect(events[end].value("ServicesResolved", of: strap.path)?.bool == false)
             #expect(try await strap.attributes() == attributes)
         }
     }

@@ -69,11 +69,11 @@ import Testing
     ]
 
     @Test func `calls of characteristics have known results, connected and not`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             try await check(Self.connected, of: thing)
-            try await scene.order("drop", "thing")
+            try await fixture.order("drop", "thing")
             try await thing.waitForEnd()
             try await check(Self.disconnected, of: thing)
         }
@@ -81,18 +81,18 @@ import Testing
 
     @Test(.only(on: .real, because: "the simulator refuses them"))
     func `writes of a type that the properties exclude are sent all the same`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             for type in [Self.request, Self.command] {
                 let outcome = try await thing.characteristic("fff5").outcome("WriteValue", .bytes([1]), type)
                 #expect(outcome == "ok")
             }
-            try await eventually { try await scene.count("write", "thing", "fff5") == 2 }
+            try await eventually { try await fixture.count("write", "thing", "fff5") == 2 }
         }
     }
 
-    private func check(_ rows: [Row], of thing: BareObject) async throws {
+    private func check(_ rows: [Row], of thing: BlueZObject) async throws {
         for row in rows {
             let target = try await thing.characteristic(row.characteristic)
             let outcome = await thing.client.outcome(target.path, target.interface, row.member, row.arguments)
@@ -101,8 +101,8 @@ import Testing
     }
 
     @Test func `an acquired characteristic is exclusive until StopNotify`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let value = try await thing.characteristic("fff1")
             let socket = try await value.acquire()
@@ -110,8 +110,8 @@ import Testing
             let refusal = "org.bluez.Error.NotPermitted: Notify acquired"
             await value.expect("AcquireNotify", .properties([:]), endsIn: refusal)
             await value.expect("StartNotify", endsIn: refusal)
-            let other = try await scene.newcomer()
-            await value.seen(by: other).expect("StartNotify", endsIn: refusal)
+            let other = try await fixture.anotherClient()
+            await value.through(other).expect("StartNotify", endsIn: refusal)
             await value.expect("StopNotify", endsIn: "ok")
             try await eventually { socket.isHungUp }
             socket.close()
@@ -120,8 +120,8 @@ import Testing
     }
 
     @Test func `calls of an adapter have known results, powered and not`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let (adapter, strap) = (scene.client.adapter, scene.device("strap"))
+        try await BlueZFixture.run(.strap()) { fixture in
+            let (adapter, strap) = (fixture.client.adapter, fixture.device("strap"))
             await adapter.expect("StopDiscovery", endsIn: "org.bluez.Error.Failed: No discovery started")
             await adapter.expect("StartDiscovery", endsIn: "ok")
             #expect(
@@ -131,7 +131,7 @@ import Testing
             let stranger = DBusValue.objectPath(adapter.path + "/dev_C0_00_00_00_00_99")
             await adapter.expect("RemoveDevice", stranger, endsIn: "org.bluez.Error.DoesNotExist: Does Not Exist")
             try await strap.find()
-            try await scene.order("power", "hci0", "off")
+            try await fixture.order("power", "hci0", "off")
             let notReady = "org.bluez.Error.NotReady: Resource Not Ready"
             await adapter.expect("StartDiscovery", endsIn: notReady)
             await adapter.expect("StopDiscovery", endsIn: notReady)
@@ -140,32 +140,32 @@ import Testing
     }
 
     @Test func `Connect with the adapter off is an input/output error`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             try await strap.findAndConnect()
-            try await scene.order("power", "hci0", "off")
+            try await fixture.order("power", "hci0", "off")
             try await strap.waitForEnd()
             await strap.expect("Connect", endsIn: "org.bluez.Error.Failed: Input/output error")
         }
     }
 
     @Test func `a removed object has no methods`() async throws {
-        try await Scene.play(.strap()) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap()) { fixture in
+            let strap = fixture.device("strap")
             let text = #"Method "Connect" with signature "" on interface "org.bluez.Device1" doesn't exist"# + "\n"
             await strap.expect("Connect", endsIn: "org.freedesktop.DBus.Error.UnknownObject: \(text)")
         }
     }
 
     @Test func `calls fail at once while bluetoothd is away`() async throws {
-        try await Scene.play(.strap()) { scene in
-            scene.client.forget()
-            async let restart: Void = scene.order("restart-daemon", "1500ms")
-            try await scene.client.see { $0.contains(.daemon(isThere: false)) }
-            let outcome = await scene.client.adapter.outcome("StartDiscovery")
+        try await BlueZFixture.run(.strap()) { fixture in
+            fixture.client.removeEvents()
+            async let restart: Void = fixture.order("restart-daemon", "1500ms")
+            try await fixture.client.waitForEvents { $0.contains(.daemon(isRunning: false)) }
+            let outcome = await fixture.client.adapter.outcome("StartDiscovery")
             #expect(outcome == #"org.freedesktop.DBus.Error.NameHasNoOwner: Name "org.bluez" does not exist"#)
             try await restart
-            try await scene.client.see { $0.contains(.daemon(isThere: true)) }
+            try await fixture.client.waitForEvents { $0.contains(.daemon(isRunning: true)) }
         }
     }
 }

@@ -10,48 +10,49 @@ import Testing
 /// Our client's handling of crashes and false reports of bluetoothd 5.66.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct HazardTests {
     @Test func `our client closes its sockets before it leaves the bus`() async throws {
-        try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
-            try await OurClient.run(on: scene.stack.bus) { ours in
-                try await subscribe(ours, scene, .socket)
+        try await BlueZFixture.runWhileAlive(.strap("strap", count: 10, "rate: 20")) { fixture in
+            try await OurClient.run(on: fixture.stack.bus) { ours in
+                try await subscribe(ours, fixture, .socket)
             }
-            try await expectAlive(scene)
+            try await expectAlive(fixture)
         }
     }
 
     @Test func `our client closes its sockets before it renews its connection`() async throws {
-        try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
-            try await OurClient.run(on: scene.stack.bus) { ours in
+        try await BlueZFixture.runWhileAlive(.strap("strap", count: 10, "rate: 20")) { fixture in
+            try await OurClient.run(on: fixture.stack.bus) { ours in
                 for _ in 1...3 {
-                    try await subscribe(ours, scene, .socket)
+                    try await subscribe(ours, fixture, .socket)
                     try await ours.renewSession()
                 }
-                try await subscribe(ours, scene, .socket)
-                try await expectAlive(scene)
+                try await subscribe(ours, fixture, .socket)
+                try await expectAlive(fixture)
             }
-            try await expectAlive(scene)
+            try await expectAlive(fixture)
         }
     }
 
     @Test func `a client that starts and ends ten times finds its links and leaves bluetoothd alive`()
         async throws
     {
-        try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
+        try await BlueZFixture.runWhileAlive(.strap("strap", count: 10, "rate: 20")) { fixture in
             for _ in 1...10 {
-                try await OurClient.run(on: scene.stack.bus) { ours in
-                    try await subscribe(ours, scene, .socket)
+                try await OurClient.run(on: fixture.stack.bus) { ours in
+                    try await subscribe(ours, fixture, .socket)
                 }
             }
-            try await expectAlive(scene)
-            for name in scene.names {
-                #expect(try await scene.count("connect", name) == 1)
+            try await expectAlive(fixture)
+            for name in fixture.names {
+                #expect(try await fixture.count("connect", name) == 1)
             }
         }
     }
 
     @Test func `a client may end with forty sockets and forty pending disconnections`() async throws {
-        try await Scene.playWhileAlive(.strap("strap", count: 40, "rate: 5"), timing: "disconnect: 2s") { scene in
-            try await OurClient.run(on: scene.stack.bus) { ours in
-                let ids = try await subscribe(ours, scene, .socket)
+        try await BlueZFixture.runWhileAlive(.strap("strap", count: 40, "rate: 5"), timing: "disconnect: 2s") {
+            fixture in
+            try await OurClient.run(on: fixture.stack.bus) { ours in
+                let ids = try await subscribe(ours, fixture, .socket)
                 await withTaskGroup { group in
                     for id in ids { group.addTask { try? await ours.central.disconnect(id) } }
                     // Answered after the disconnections have arrived; they take two seconds.
@@ -59,7 +60,7 @@ import Testing
                     await ours.central.close()
                 }
             }
-            try await expectAlive(scene)
+            try await expectAlive(fixture)
         }
     }
 
@@ -69,24 +70,29 @@ import Testing
     )
         async throws
     {
-        try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
+        try await BlueZFixture.runWhileAlive(.strap("strap", count: 10, "rate: 20")) { fixture in
             for answered in stride(from: 0, to: 10, by: 2) {
-                try await OurClient.run(on: scene.stack.bus) { ours in
-                    let ids = try await ours.find(scene.names.map { scene.address($0) })
+                try await OurClient.run(on: fixture.stack.bus) { ours in
+                    let ids = try await ours.find(fixture.names.map { fixture.address($0) })
                     var rates: [RemoteCharacteristic] = []
                     for id in ids { rates.append(try await ours.connect(id)) }
                     await withTaskGroup { group in
                         for (number, rate) in rates.enumerated() {
                             let token = SubscriptionToken(UInt64(number))
                             group.addTask {
-                                try? await ours.central.subscribe(to: rate, by: path, token: token, sink: Basket())
+                                try? await ours.central.subscribe(
+                                    to: rate,
+                                    by: path,
+                                    token: token,
+                                    sink: ValueCollector()
+                                )
                             }
                         }
                         for _ in 0..<answered { await group.next() }
                         await ours.central.close()
                     }
                 }
-                try await expectAlive(scene)
+                try await expectAlive(fixture)
             }
         }
     }
@@ -94,39 +100,39 @@ import Testing
     @Test(arguments: [NotificationPath.socket, .signals])
     func `a subscription that is given up while the table changes ends afterwards`(path: NotificationPath) async throws
     {
-        try await Scene.playWhileAlive(.strap("strap", "rate: 20, battery: 50")) { scene in
-            try await OurClient.run(on: scene.stack.bus) { ours in
-                let id = try #require(try await ours.find([scene.address("strap")]).first)
+        try await BlueZFixture.runWhileAlive(.strap("strap", "rate: 20, battery: 50")) { fixture in
+            try await OurClient.run(on: fixture.stack.bus) { ours in
+                let id = try #require(try await ours.find([fixture.address("strap")]).first)
                 for round in 1...4 {
-                    let basket = Basket()
+                    let basket = ValueCollector()
                     let rate = try await ours.connect(id)
                     let token = SubscriptionToken(UInt64(round))
                     try await ours.central.subscribe(to: rate, by: path, token: token, sink: basket)
                     try await eventually { !basket[UInt64(round)].isEmpty }
-                    scene.client.forget()
-                    ours.forget()
-                    try await scene.order("change-services", "strap", round.isMultiple(of: 2) ? "180a" : "180f")
+                    fixture.client.removeEvents()
+                    ours.removeEvents()
+                    try await fixture.order("change-services", "strap", round.isMultiple(of: 2) ? "180a" : "180f")
                     // Other objects are added too: bluetoothd adds a battery by itself.
-                    try await scene.client.see { $0.added.contains { $0.contains("/service") } }
-                    // What bluetoothd told before it answers has come; only what we know of can be heeded.
+                    try await fixture.client.waitForEvents { $0.added.contains { $0.contains("/service") } }
+                    // Signals that bluetoothd sent before its answer have arrived.
                     try await ours.central.stopDiscovery(on: id.adapter)
                     try await ours.central.unsubscribe(token)
                     try await eventually { ours.events.contains(.servicesChanged(id)) }
                 }
             }
-            try await expectAlive(scene)
+            try await expectAlive(fixture)
         }
     }
 
-    /// Connects all straps of the scene that are not, subscribes to them, and waits until each has sent something.
+    /// Connects the unconnected straps of the fixture, subscribes to them, and waits for a value of each.
     @discardableResult
     private func subscribe(
         _ ours: OurClient,
-        _ scene: Scene,
+        _ fixture: BlueZFixture,
         _ path: NotificationPath
     ) async throws -> [PeripheralID] {
-        let basket = Basket()
-        let ids = try await ours.find(scene.names.map { scene.address($0) })
+        let basket = ValueCollector()
+        let ids = try await ours.find(fixture.names.map { fixture.address($0) })
         try await withThrowingTaskGroup { group in
             for (number, id) in ids.enumerated() {
                 group.addTask {
@@ -141,25 +147,27 @@ import Testing
         return ids
     }
 
-    /// bluetoothd has not crashed, as a call that it answers shows; the end of the scene sees it too.
-    private func expectAlive(_ scene: Scene) async throws {
-        #expect(try await scene.client.adapter.isTrue("Powered"))
-        #expect(!scene.client.diary.contains(.daemon(isThere: false)))
+    /// Expects that bluetoothd answers a call, hence has not crashed.
+    ///
+    /// The end of the fixture checks it as well.
+    private func expectAlive(_ fixture: BlueZFixture) async throws {
+        #expect(try await fixture.client.adapter.isTrue("Powered"))
+        #expect(!fixture.client.events.contains(.daemon(isRunning: false)))
     }
 }
 
-/// The same for the daemon, whose end may be a sudden one.
+/// The same hazards for the daemon, which may end suddenly.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct DaemonHazardTests {
     @Test func `killing the daemon with twenty sockets leaves bluetoothd alive`() async throws {
-        let straps = Neighbourhood(.init("heart-rate", "strap", count: 20, "rate: 10", device: "notify: socket"))
+        let straps = TestPeripherals(.init("heart-rate", "strap", count: 20, "rate: 10", device: "notify: socket"))
         let gateway = try await Gateway(straps)
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(5)
         daemon.signal(SIGKILL)
         _ = await daemon.wait()
-        let client = try await BareClient(on: gateway.stack.bus)
-        let first = client.device(gateway.neighbourhood.devices[0].address)
+        let client = try await BlueZClient(on: gateway.stack.bus)
+        let first = client.device(gateway.peripherals.devices[0].address)
         #expect(try await first.isTrue("Connected"), "the link outlives the daemon")
         let rate = try await first.characteristic("2a37")
         try await eventually { try await !rate.isTrue("NotifyAcquired") }

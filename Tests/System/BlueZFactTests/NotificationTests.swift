@@ -5,47 +5,47 @@ import Testing
 /// The values that `StartNotify` and `AcquireNotify` deliver.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct NotificationTests {
     @Test func `a read of any client is signalled like a notification, a write is not`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let value = try await thing.characteristic("fff1")
             try await value.call("StartNotify")
-            let other = try await scene.newcomer()
-            let same = value.seen(by: other)
+            let other = try await fixture.anotherClient()
+            let same = value.through(other)
             try await same.write([7])
             #expect(try await same.read() == [7])
             #expect(try await same.read() == [7])
-            try await scene.order("notify", "thing", "fff1", "09")
-            try await scene.client.see { $0.octets(of: value.path).contains([9]) }
-            #expect(scene.client.diary.octets(of: value.path) == [[7], [7], [9]])
+            try await fixture.order("notify", "thing", "fff1", "09")
+            try await fixture.client.waitForEvents { $0.octets(of: value.path).contains([9]) }
+            #expect(fixture.client.events.octets(of: value.path) == [[7], [7], [9]])
             await other.leave()
         }
     }
 
     @Test func `a notification is signalled once for each subscribed client, a read value once`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let value = try await thing.characteristic("fff1")
-            let other = try await scene.newcomer()
-            for client in [scene.client, other] { try await value.seen(by: client).call("StartNotify") }
-            try await scene.order("notify", "thing", "fff1", "09")
-            try await scene.client.see { $0.octets(of: value.path).count >= 2 }
+            let other = try await fixture.anotherClient()
+            for client in [fixture.client, other] { try await value.through(client).call("StartNotify") }
+            try await fixture.order("notify", "thing", "fff1", "09")
+            try await fixture.client.waitForEvents { $0.octets(of: value.path).count >= 2 }
             let read = try await value.read()
-            try await scene.client.see { $0.octets(of: value.path).count >= 3 }
-            #expect(scene.client.diary.octets(of: value.path) == [[9], [9], read])
+            try await fixture.client.waitForEvents { $0.octets(of: value.path).count >= 3 }
+            #expect(fixture.client.events.octets(of: value.path) == [[9], [9], read])
             await other.leave()
         }
     }
 
     @Test func `a read is not on the socket`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let value = try await thing.characteristic("fff1")
             let socket = try await value.acquire()
             #expect(try await value.read() == [1])
-            try await scene.order("notify", "thing", "fff1", "09")
+            try await fixture.order("notify", "thing", "fff1", "09")
             var packets: [[UInt8]] = []
             try await eventually {
                 packets += socket.read()
@@ -57,12 +57,12 @@ import Testing
     }
 
     @Test func `an empty notification is an empty read, and not the socket's end`() async throws {
-        try await Scene.play(.thing) { scene in
-            let thing = scene.device("thing")
+        try await BlueZFixture.run(.thing) { fixture in
+            let thing = fixture.device("thing")
             try await thing.findAndConnect()
             let value = try await thing.characteristic("fff4")
             let socket = try await value.acquire()
-            try await scene.order("burst", "thing", "3")
+            try await fixture.order("burst", "thing", "3")
             var packets: [[UInt8]] = []
             try await eventually {
                 packets += socket.read()
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `equal notifications are all signalled`() async throws {
-        try await Scene.play(
+        try await BlueZFixture.run(
             .init(
                 "custom",
                 "same",
@@ -84,43 +84,43 @@ import Testing
                 [{uuid: fff1, properties: [read, notify], notify: ['07']}]}]
                 """
             )
-        ) { scene in
-            let same = scene.device("same")
+        ) { fixture in
+            let same = fixture.device("same")
             try await same.findAndConnect()
             let value = try await same.characteristic("fff1")
             try await value.call("StartNotify")
-            try await scene.order("burst", "same", "50")
-            try await scene.client.see { $0.octets(of: value.path).count >= 50 }
-            #expect(scene.client.diary.octets(of: value.path) == [[UInt8]](repeating: [7], count: 50))
+            try await fixture.order("burst", "same", "50")
+            try await fixture.client.waitForEvents { $0.octets(of: value.path).count >= 50 }
+            #expect(fixture.client.events.octets(of: value.path) == [[UInt8]](repeating: [7], count: 50))
         }
     }
 
     @Test func `a socket keeps the first 278 unread notifications and drops later ones`() async throws {
-        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap("strap", "rate: 0, battery: 50")) { fixture in
+            let strap = fixture.device("strap")
             try await strap.findAndConnect()
             let rate = try await strap.characteristic("2a37")
             let socket = try await rate.acquire()
-            try await scene.order("burst", "strap", "400")
-            try await scene.allArrived(at: strap, 400)
+            try await fixture.order("burst", "strap", "400")
+            try await fixture.allArrived(at: strap, 400)
             let first = (0..<278).map { [0, UInt8(60 + $0 % 120)] }
             #expect(socket.read() == first)
-            try await scene.order("burst", "strap", "2")
-            try await scene.allArrived(at: strap, 402)
+            try await fixture.order("burst", "strap", "2")
+            try await fixture.allArrived(at: strap, 402)
             #expect(socket.read() == [[0, UInt8(60 + 400 % 120)], [0, UInt8(60 + 401 % 120)]])
             socket.close()
         }
     }
 
     @Test func `a socket hangs up at the end of the link, and its packets can still be read`() async throws {
-        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
-            let strap = scene.device("strap")
+        try await BlueZFixture.run(.strap("strap", "rate: 0, battery: 50")) { fixture in
+            let strap = fixture.device("strap")
             try await strap.findAndConnect()
             let socket = try await strap.characteristic("2a37").acquire()
-            try await scene.order("burst", "strap", "5")
-            try await scene.allArrived(at: strap, 5)
+            try await fixture.order("burst", "strap", "5")
+            try await fixture.allArrived(at: strap, 5)
             #expect(!socket.isHungUp)
-            try await scene.order("drop", "strap")
+            try await fixture.order("drop", "strap")
             try await eventually { socket.isHungUp }
             try await strap.waitForEnd()
             let first = (0..<5).map { [0, UInt8(60 + $0)] }
@@ -130,10 +130,11 @@ import Testing
     }
 }
 
-extension Scene {
-    /// Waits until bluetoothd has had so many notifications of a strap: what is read after they were sent is answered
-    /// after them.
-    func allArrived(at strap: BareObject, _ count: Int) async throws {
+extension BlueZFixture {
+    /// Waits until bluetoothd has received this number of notifications of a strap.
+    ///
+    /// A read after the last one is answered after it.
+    func allArrived(at strap: BlueZObject, _ count: Int) async throws {
         try await eventually { try await self.count("notification", "strap", "2a37") >= count }
         _ = try await strap.characteristic("2a19").read()
     }

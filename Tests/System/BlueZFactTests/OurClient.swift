@@ -12,11 +12,13 @@ import Testing
 /// gattherd's own client of org.bluez, running, with its events.
 struct OurClient: Sendable {
     let central: BlueZCentral
-    private let told = Locked<[CentralEvent]>([])
+    private let received = Locked<[CentralEvent]>([])
 
-    struct NotThere: Error {}
+    struct NotFound: Error {}
 
-    /// Runs a client on a bus for the time of `body`; it has left the bus when this returns.
+    /// Runs a client on a bus during `body`.
+    ///
+    /// It leaves the bus before this returns.
     static func run(on bus: String, _ body: (OurClient) async throws -> Void) async throws {
         let client = OurClient(central: BlueZCentral(bus: .address(bus), log: .silent))
         async let running: Void = client.central.run()
@@ -34,18 +36,18 @@ struct OurClient: Sendable {
     }
 
     private func listen() async {
-        for await event in central.events { told.withLock { $0.append(event) } }
+        for await event in central.events { received.withLock { $0.append(event) } }
     }
 
     /// The events so far.
-    var events: [CentralEvent] { told.withLock { $0 } }
+    var events: [CentralEvent] { received.withLock { $0 } }
 
     /// Removes the events so far.
-    func forget() { told.withLock { $0.removeAll() } }
+    func removeEvents() { received.withLock { $0.removeAll() } }
 
     /// Leaves the bus and returns under a new unique name.
     func renewSession() async throws {
-        forget()
+        removeEvents()
         await central.renewSession()
         try await eventually { events.contains(.available) }
     }
@@ -57,7 +59,7 @@ struct OurClient: Sendable {
             adapter = adapterThatIsOn
             return adapter != nil
         }
-        guard let adapter else { throw NotThere() }
+        guard let adapter else { throw NotFound() }
         let ids = try addresses.map {
             PeripheralID(adapter: adapter, address: try #require(BluetoothAddress($0)))
         }
@@ -67,11 +69,11 @@ struct OurClient: Sendable {
         return ids
     }
 
-    /// Connects, and gives a characteristic.
+    /// Connects and returns a characteristic.
     func connect(_ id: PeripheralID, _ uuid: UInt16 = 0x2A37) async throws -> RemoteCharacteristic {
         try await central.connect(id, timeout: .seconds(60))
         let table = try await central.characteristics(of: id, timeout: .seconds(60))
-        guard let found = table.first(where: { $0.uuid == BluetoothUUID(uuid) }) else { throw NotThere() }
+        guard let found = table.first(where: { $0.uuid == BluetoothUUID(uuid) }) else { throw NotFound() }
         return found
     }
 
@@ -87,8 +89,8 @@ struct OurClient: Sendable {
     }
 }
 
-/// Keeps the values that it gets, by the subscriber's number.
-final class Basket: NotificationSink {
+/// Collects the received values by subscription.
+final class ValueCollector: NotificationSink {
     private let values = Locked<[UInt64: [[UInt8]]]>([:])
 
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {

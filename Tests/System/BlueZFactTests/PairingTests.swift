@@ -7,8 +7,8 @@ import Testing
 /// A characteristic that needs an encrypted link ("Just Works").
 @Suite(.timeLimit(.minutes(10)), .serialized) struct PairingTests {
     @Test func `Pair fails without an agent`() async throws {
-        try await Scene.play(.safe) { scene in
-            let safe = scene.device("safe")
+        try await BlueZFixture.run(.safe) { fixture in
+            let safe = fixture.device("safe")
             try await safe.findAndConnect()
             let failure = "org.bluez.Error.AuthenticationFailed: Authentication Failed"
             await safe.expect("Pair", endsIn: failure)
@@ -16,9 +16,9 @@ import Testing
     }
 
     @Test func `with an agent a read that needs encryption pairs by itself`() async throws {
-        try await Scene.play(.safe) { scene in
-            let agent = try await Agent(of: scene.client)
-            let safe = scene.device("safe")
+        try await BlueZFixture.run(.safe) { fixture in
+            let agent = try await Agent(of: fixture.client)
+            let safe = fixture.device("safe")
             try await safe.findAndConnect()
             let value = try await safe.characteristic("fff1")
             // bluetoothd 5.66 sometimes loses the read that started the pairing, and ends the link after 30 s.
@@ -34,16 +34,16 @@ import Testing
     }
 
     @Test func `a bond outlives a restart of bluetoothd and encrypts the next link`() async throws {
-        try await Scene.play(.safe) { scene in
-            let agent = try await Agent(of: scene.client)
-            let safe = scene.device("safe")
+        try await BlueZFixture.run(.safe) { fixture in
+            let agent = try await Agent(of: fixture.client)
+            let safe = fixture.device("safe")
             try await safe.findAndConnect()
             await safe.expect("Pair", endsIn: "ok")
             #expect(try await safe.isTrue("Bonded"))
-            scene.client.forget()
-            try await scene.order("restart-daemon", "0ms", "graceful")
-            try await scene.client.see { $0.contains(.daemon(isThere: true)) }
-            try await eventually { (try? await scene.client.adapter.isTrue("Powered")) ?? false }
+            fixture.client.removeEvents()
+            try await fixture.order("restart-daemon", "0ms", "graceful")
+            try await fixture.client.waitForEvents { $0.contains(.daemon(isRunning: true)) }
+            try await eventually { (try? await fixture.client.adapter.isTrue("Powered")) ?? false }
             #expect(try await safe.isTrue("Paired"))
             try await safe.connect()
             #expect(try await safe.characteristic("fff1").read() == [0x2A])
@@ -52,11 +52,11 @@ import Testing
     }
 }
 
-/// The default agent, which can neither show nor ask anything, and agrees to everything.
+/// A default agent without input and output, which accepts all requests.
 private struct Agent: Sendable {
     private let asked = Locked<[String]>([])
 
-    init(of client: BareClient) async throws {
+    init(of client: BlueZClient) async throws {
         let path = "/agent"
         await client.export(path) { [asked] call in
             asked.withLock { $0.append(call.member) }

@@ -14,7 +14,7 @@ import Testing
         return "manufacturer_data: {0x0499: [\(frames.joined(separator: ", "))]}"
     }
 
-    private static let tag = Neighbourhood.Entry(
+    private static let tag = TestPeripherals.Entry(
         "beacon",
         "tag",
         "advertise: {turn: 500ms, \(ruuvi(1...200))}",
@@ -23,7 +23,7 @@ import Testing
     /// The example of bthome.io, encrypted for another address.
     ///
     /// No key is configured.
-    private static let lock = Neighbourhood.Entry(
+    private static let lock = TestPeripherals.Entry(
         "beacon",
         "lock",
         "advertise: {service_data: {fcd2: '41A47266C95F730011223378237214'}}",
@@ -31,8 +31,8 @@ import Testing
     )
 
     @Test func `each reading of a tag is stored once, without disturbing a connected device`() async throws {
-        let strap = Neighbourhood.Entry("heart-rate", "strap", "rate: 5")
-        let gateway = try await Gateway(Neighbourhood(Self.tag, strap))
+        let strap = TestPeripherals.Entry("heart-rate", "strap", "rate: 5")
+        let gateway = try await Gateway(TestPeripherals(Self.tag, strap))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/tag/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func `a tag that disappears is offline, and online when it returns`() async throws {
-        let gateway = try await Gateway(Neighbourhood(Self.tag))
+        let gateway = try await Gateway(TestPeripherals(Self.tag))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.order("vanish", "tag")
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func `an advertisement encrypted with an unknown key is one reject a minute`() async throws {
-        let gateway = try await Gateway(Neighbourhood(Self.lock))
+        let gateway = try await Gateway(TestPeripherals(Self.lock))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await eventually { try await gateway.rejectCount("lock") == 1 }
@@ -78,7 +78,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    /// The contents of bthome.io's example, encrypted for the address of the neighbourhood's device, with counters 0
+    /// The contents of bthome.io's example, encrypted for the address of the peripherals's device, with counters 0
     /// and 1.
     private static let encryptedFrames = ["41becce0953e0f00000000a329431a", "411f87d565a518010000001e51fbf1"]
 
@@ -90,13 +90,13 @@ import Testing
         let file = try folder.write(key, to: "door.key")
         try #require(unsafe chmod(file, 0o600) == 0)
         let frames = Self.encryptedFrames.map { "'\($0)'" }.joined(separator: ", ")
-        let door = Neighbourhood.Entry(
+        let door = TestPeripherals.Entry(
             "beacon",
             "door",
             "advertise: {turn: 200ms, service_data: {fcd2: [\(frames)]}}",
             device: "profiles: [bthome], bind_key_file: \(file)"
         )
-        let gateway = try await Gateway(Neighbourhood(door))
+        let gateway = try await Gateway(TestPeripherals(door))
         var daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await eventually { try await gateway.rejectCount("door") > 0 }

@@ -12,7 +12,7 @@ import Testing
     /// A gateway with a configured device, a guest that the rule matches, and a stranger that it does not.
     private func gateway(_ rule: String) async throws -> Gateway {
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "strap", "rate: 10"),
                 .init("heart-rate", "guest", "rate: 10", device: nil),
                 .init("number-service", "stranger", device: nil)
@@ -132,8 +132,8 @@ import Testing
     }
 
     @Test func `an enrol rule can match a device that only advertises, without connecting to it`() async throws {
-        let beacon = Neighbourhood.Entry("beacon", "tag", "advertise: {service_data: {fcd2: '400161'}}", device: nil)
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap"), beacon))
+        let beacon = TestPeripherals.Entry("beacon", "tag", "advertise: {service_data: {fcd2: '400161'}}", device: nil)
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap"), beacon))
         let rule = "{match: {service: fcd2}, name: 'tag-{address}', profiles: [bthome]}"
         try gateway.editConfiguration { $0 + ["enrol:", "  - \(rule)"] }
         let daemon = try gateway.startDaemon()

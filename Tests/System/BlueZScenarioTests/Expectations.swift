@@ -14,21 +14,21 @@ extension Gateway {
     func expectAgreement(
         _ subscriber: Subscriber,
         tail: Int = 1_000_000,
-        gaps: [Account.Gap] = [],
+        gaps: [DeliveryAudit.Gap] = [],
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await silence()
-        var account = try await account(of: subscriber)
+        var audit = try await audit(of: subscriber)
         var idlePolls = 0
-        while !account.problems(tail: tail, gaps: gaps).isEmpty, idlePolls < 50 {
+        while !audit.problems(tail: tail, gaps: gaps).isEmpty, idlePolls < 50 {
             try await Task.sleep(for: .milliseconds(200))
-            let before = account.entryCount
-            account = try await self.account(of: subscriber)
-            idlePolls = account.entryCount == before ? idlePolls + 1 : 0
+            let before = audit.entryCount
+            audit = try await self.audit(of: subscriber)
+            idlePolls = audit.entryCount == before ? idlePolls + 1 : 0
         }
-        let problems = account.problems(tail: tail, gaps: gaps)
+        let problems = audit.problems(tail: tail, gaps: gaps)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))", sourceLocation: sourceLocation)
-        #expect(account.storedCount > 0, sourceLocation: sourceLocation)
+        #expect(audit.storedCount > 0, sourceLocation: sourceLocation)
     }
 
     /// Stops the daemon and the stack.

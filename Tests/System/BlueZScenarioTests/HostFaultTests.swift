@@ -6,7 +6,7 @@ import Testing
 
 /// Faults of the host: adapter, bluetoothd, the daemon itself, other programs.
 @Suite(.timeLimit(.minutes(12)), .serialized) struct HostFaultTests {
-    private let straps = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10"))
+    private let straps = TestPeripherals(.init("heart-rate", "strap", count: 4, "rate: 10"))
 
     @Test(arguments: [["power hci0 off", "power hci0 on"], ["unplug hci0", "plug hci0"]])
     func `all devices return after the adapter was off or unplugged`(orders: [String]) async throws {
@@ -25,7 +25,7 @@ import Testing
     @Test(arguments: ["graceful", "crash"])
     func `all devices return after bluetoothd restarted`(end: String) async throws {
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "signals", count: 2, "rate: 10", device: "notify: signals"),
                 .init("heart-rate", "socket", count: 2, "rate: 10", device: "notify: socket")
             )
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `a hung bluetoothd makes devices offline and loses neither links nor values`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 2s"))
+            TestPeripherals(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 2s"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -64,7 +64,7 @@ import Testing
 
     @Test func `links that a hung controller lost unnoticed are made again`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 3s"))
+            TestPeripherals(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 3s"))
         )
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -86,7 +86,7 @@ import Testing
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         var daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
-        var gaps: [Account.Gap] = []
+        var gaps: [DeliveryAudit.Gap] = []
         for round in 2...3 {
             try await gateway.waitForReadings(20)
             let start = try gateway.lastTime - 500_000
@@ -98,7 +98,7 @@ import Testing
         }
         try await gateway.waitForReadings(20)
         try await gateway.expectAgreement(subscriber, gaps: gaps)
-        for (_, address) in gateway.neighbourhood.devices {
+        for (_, address) in gateway.peripherals.devices {
             #expect(try gateway.truth().connections(of: address) == 1, "the links were adopted")
         }
         try await gateway.end(daemon)
@@ -130,12 +130,12 @@ import Testing
     @Test func `a device connected by another program is adopted`() async throws {
         let gateway = try await Gateway(straps)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
-        let strap = try await BareClient(on: gateway.stack.bus).device(gateway.neighbourhood.devices[0].address)
+        let strap = try await BlueZClient(on: gateway.stack.bus).device(gateway.peripherals.devices[0].address)
         try await strap.findAndConnect()
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(20)
-        #expect(try gateway.truth().connections(of: gateway.neighbourhood.devices[0].address) == 1)
+        #expect(try gateway.truth().connections(of: gateway.peripherals.devices[0].address) == 1)
         try await strap.call("Disconnect")
         try await eventually { try await gateway.readyCount("strap-1") == 2 }
         try await gateway.waitForReadings(20)

@@ -13,26 +13,26 @@ import Testing
         let straps = ["signals", "socket"].flatMap { path in
             Self.heartRateFormats.enumerated().map { number, format in
                 let name = "\(path)-\(number + 1)"
-                return Neighbourhood.Entry("heart-rate", name, "rate: 20, \(format)", device: "notify: \(path)")
+                return TestPeripherals.Entry("heart-rate", name, "rate: 20, \(format)", device: "notify: \(path)")
             }
         }
-        try await expectDelivery(Neighbourhood(straps), readings: 100)
+        try await expectDelivery(TestPeripherals(straps), readings: 100)
     }
 
     @Test func `notifications and indications of the standard services arrive`() async throws {
-        let neighbourhood = Neighbourhood(
+        let peripherals = TestPeripherals(
             .init("environmental", "garden", "rate: 10"),
             .init("thermometer", "forehead", "rate: 5"),
             .init("number-service", "dial", "rate: 10")
         )
-        try await expectDelivery(neighbourhood, readings: 25)
+        try await expectDelivery(peripherals, readings: 25)
     }
 
     /// bluetoothd subscribes to the battery level before any client does.
     ///
     /// Clients miss the values until they subscribe.
     @Test func `battery levels arrive as soon as the device is ready`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("battery", "cell", "rate: 10")))
+        let gateway = try await Gateway(TestPeripherals(.init("battery", "cell", "rate: 10")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         try await gateway.order("silence", "cell", "notifications")
         let daemon = try gateway.startDaemon()
@@ -45,7 +45,7 @@ import Testing
 
     @Test func `a malformed heart rate is a reject and the link stays up`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("malformed-heart-rate", "odd", "rate: 10"), .init("heart-rate", "strap", "rate: 10"))
+            TestPeripherals(.init("malformed-heart-rate", "odd", "rate: 10"), .init("heart-rate", "strap", "rate: 10"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func `a control is read at connect, written, range-checked and notified`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("number-service", "dial", "value: 7")))
+        let gateway = try await Gateway(TestPeripherals(.init("number-service", "dial", "value: 7")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func `the throttle merges rapid control writes and delivers the last one`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("number-service", "dial")))
+        let gateway = try await Gateway(TestPeripherals(.init("number-service", "dial")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -91,8 +91,8 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    private func expectDelivery(_ neighbourhood: Neighbourhood, readings: Int) async throws {
-        let gateway = try await Gateway(neighbourhood)
+    private func expectDelivery(_ peripherals: TestPeripherals, readings: Int) async throws {
+        let gateway = try await Gateway(peripherals)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()

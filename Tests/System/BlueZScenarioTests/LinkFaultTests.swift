@@ -10,8 +10,8 @@ import Testing
 @Suite(.timeLimit(.minutes(12)), .serialized) struct LinkFaultTests {
     @Test(arguments: ["signals", "socket"])
     func `a peripheral that keeps ending its link becomes ready again each time`(path: String) async throws {
-        let strap = Neighbourhood.Entry("heart-rate", "strap", count: 3, "rate: 20", device: "notify: \(path)")
-        let gateway = try await Gateway(Neighbourhood(strap))
+        let strap = TestPeripherals.Entry("heart-rate", "strap", count: 3, "rate: 20", device: "notify: \(path)")
+        let gateway = try await Gateway(TestPeripherals(strap))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -28,7 +28,7 @@ import Testing
     @Test func `a peripheral out of range times out and becomes ready when it returns`()
         async throws
     {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `a peripheral that pauses its notifications keeps its link`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -60,7 +60,7 @@ import Testing
 
     @Test func `slow ATT responses delay the link and lose nothing`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "slow", "rate: 10, att_latency: 200ms"),
                 .init("heart-rate", "strap", "rate: 10")
             )
@@ -75,7 +75,7 @@ import Testing
 
     @Test func `a changed GATT table is discovered again and readings continue`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "strap", "rate: 10, battery: 80"),
                 .init("heart-rate", "other", "rate: 10")
             )
@@ -98,7 +98,7 @@ import Testing
 @Suite(.timeLimit(.minutes(12)), .serialized) struct KeptSubscriptionTests {
     @Test func `adding and removing services loses no value of the other services`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", "rate: 100, information: {model: simulated}"))
+            TestPeripherals(.init("heart-rate", "strap", "rate: 100, information: {model: simulated}"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -116,7 +116,7 @@ import Testing
 
     @Test func `adding and removing profiles by a reload loses no value of the other profiles`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "strap", "rate: 100, battery: 80", device: "profiles: [heart-rate]")
             )
         )
@@ -142,7 +142,7 @@ import Testing
     }
 
     private func expectOneSubscription(_ gateway: Gateway) throws {
-        let address = try #require(gateway.neighbourhood.devices.first?.address)
+        let address = try #require(gateway.peripherals.devices.first?.address)
         let truth = try gateway.truth()
         #expect(truth.count("subscribe", of: address, "2a37") == 1)
         #expect(truth.count("unsubscribe", of: address, "2a37") == 0)

@@ -8,7 +8,7 @@ import Testing
 /// Devices that require encryption: pairing by configuration, and recovery from lost bonds.
 @Suite(.timeLimit(.minutes(12)), .serialized) struct PairingTests {
     /// A heart rate strap whose characteristics all require encryption.
-    private static func lock(_ pairing: String = "just-works", device: String = "") -> Neighbourhood {
+    private static func lock(_ pairing: String = "just-works", device: String = "") -> TestPeripherals {
         let payloads = (60...119).map { "'00 \(String($0, radix: 16))'" }.joined(separator: ", ")
         let services = """
             services: [{uuid: 180d, characteristics: [
@@ -16,11 +16,11 @@ import Testing
               {uuid: 2a38, value: "01", encrypted: true}]}]
             """
         let scenario = "rate: 10, pairing: \(pairing), " + services
-        return Neighbourhood(.init("custom", "lock", scenario, device: device))
+        return TestPeripherals(.init("custom", "lock", scenario, device: device))
     }
 
     private static func address(_ gateway: Gateway) -> String {
-        gateway.neighbourhood.devices[0].address
+        gateway.peripherals.devices[0].address
     }
 
     @Test func `a device that needs encryption pairs automatically and delivers after drops and restarts`()

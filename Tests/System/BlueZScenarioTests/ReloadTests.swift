@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(12))) struct ReloadTests {
     @Test func `adding and removing devices loses no reading of the others`() async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", "rate: 20"), .init("heart-rate", "other", "rate: 20"))
+            TestPeripherals(.init("heart-rate", "strap", "rate: 20"), .init("heart-rate", "other", "rate: 20"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `an invalid configuration is reported and changes nothing`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 20")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", "rate: 20")))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try gateway.editConfiguration { $0.filter { !$0.contains("name: strap") } + ["  - {nmae: strap}"] }
@@ -57,7 +57,7 @@ import Testing
     {
         let scenario = "rate: 20, advertise: {manufacturer_data: {0x0499: '\(Self.tag)'}}"
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "tag", scenario), .init("heart-rate", "other", "rate: 20"))
+            TestPeripherals(.init("heart-rate", "tag", scenario), .init("heart-rate", "other", "rate: 20"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/tag/availability")
         let daemon = try gateway.startDaemon()
@@ -108,7 +108,7 @@ import Testing
         let folder = try TemporaryFolder()
         _ = try folder.write(Self.profile(scale: "1"), to: "mine.yaml")
         let gateway = try await Gateway(
-            Neighbourhood(
+            TestPeripherals(
                 .init("heart-rate", "strap", "rate: 20", device: "profiles: [mine]"),
                 .init("heart-rate", "other", "rate: 20", device: "profiles: [heart-rate]")
             )
@@ -142,7 +142,7 @@ import Testing
         _ = try folder.write(Self.profile(scale: "1"), to: "mine.yaml")
         unsafe symlink(folder.path, elsewhere.file("profiles"))
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", "rate: 20", device: "profiles: [mine]"))
+            TestPeripherals(.init("heart-rate", "strap", "rate: 20", device: "profiles: [mine]"))
         )
         try gateway.editConfiguration { ["profiles: {paths: [\(elsewhere.file("profiles"))]}"] + $0 }
         let daemon = try gateway.startDaemon()

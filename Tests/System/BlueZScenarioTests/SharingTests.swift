@@ -7,30 +7,30 @@ import Testing
 /// Devices that other clients use at the same time.
 @Suite(.timeLimit(.minutes(12))) struct SharingTests {
     /// A strap, whose measurement cannot be read, and a sensor with readable values.
-    private static let neighbourhood = Neighbourhood(
+    private static let peripherals = TestPeripherals(
         .init("heart-rate", "strap", "rate: 20"),
         .init("environmental", "sensor", "rate: 10")
     )
 
-    private func measurements(_ gateway: Gateway, of client: BareClient) async throws -> [BareObject] {
-        var found: [BareObject] = []
+    private func measurements(_ gateway: Gateway, of client: BlueZClient) async throws -> [BlueZObject] {
+        var found: [BlueZObject] = []
         for (device, uuid) in [("strap", "2a37"), ("sensor", "2a6e")] {
-            let address = gateway.neighbourhood.devices.first { $0.name == device }?.address ?? ""
+            let address = gateway.peripherals.devices.first { $0.name == device }?.address ?? ""
             found.append(try await client.device(address).characteristic(uuid))
         }
         return found
     }
 
     @Test func `each notification is stored once, with other clients subscribed too`() async throws {
-        let gateway = try await Gateway(Self.neighbourhood)
+        let gateway = try await Gateway(Self.peripherals)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(10)
-        let client = try await BareClient(on: gateway.stack.bus)
+        let client = try await BlueZClient(on: gateway.stack.bus)
         for value in try await measurements(gateway, of: client) { try await value.call("StartNotify") }
         try await gateway.waitForReadings(20)
-        let second = try await BareClient(on: gateway.stack.bus)
+        let second = try await BlueZClient(on: gateway.stack.bus)
         for value in try await measurements(gateway, of: second) { try await value.call("StartNotify") }
         try await gateway.waitForReadings(20)
         for value in try await measurements(gateway, of: client) { try await value.call("StopNotify") }
@@ -43,12 +43,12 @@ import Testing
     }
 
     @Test func `a value that another client reads is not stored as a notification`() async throws {
-        let gateway = try await Gateway(Self.neighbourhood)
+        let gateway = try await Gateway(Self.peripherals)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(10)
-        let client = try await BareClient(on: gateway.stack.bus)
+        let client = try await BlueZClient(on: gateway.stack.bus)
         let value = try await measurements(gateway, of: client)[1]
         for _ in 0..<40 { _ = try await value.read() }
         try await value.call("StartNotify")
@@ -63,7 +63,7 @@ import Testing
     private func expectEachStoredOnce(_ gateway: Gateway, _ subscriber: Subscriber) async throws {
         try await gateway.silence()
         try await gateway.waitUntilDelivered()
-        let problems = try await gateway.account(of: subscriber).problems()
+        let problems = try await gateway.audit(of: subscriber).problems()
         let (lost, others) = (problems.filter(\.isLoss), problems.filter { !$0.isLoss })
         #expect(others.isEmpty, "\(others.count): \(others.prefix(12))")
         #expect(!lost.contains { $0.description.contains("strap") }, "a value that cannot be read is a notification")
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func `notifications sent before the daemon stops are stored and delivered`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 200")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", "rate: 200")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         for _ in 0..<3 {
             let daemon = try gateway.startDaemon()
@@ -82,7 +82,7 @@ import Testing
             try await gateway.order("rate", "strap", "0")
             daemon.signal(SIGTERM)
             #expect(await daemon.wait() == .exited(0))
-            let problems = try await gateway.account(of: subscriber).problems(tail: 0)
+            let problems = try await gateway.audit(of: subscriber).problems(tail: 0)
             #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
             try await gateway.order("rate", "strap", "200")
         }
@@ -90,6 +90,6 @@ import Testing
     }
 }
 
-extension Account.Problem {
+extension DeliveryAudit.Problem {
     fileprivate var isLoss: Bool { if case .lost = self { true } else { false } }
 }

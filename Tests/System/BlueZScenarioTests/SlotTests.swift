@@ -18,7 +18,7 @@ import Testing
         async throws
     {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", count: 6, "rate: 10"), adapter: "slots: 4")
+            TestPeripherals(.init("heart-rate", "strap", count: 6, "rate: 10"), adapter: "slots: 4")
         )
         let daemon = try gateway.startDaemon()
         try await eventually { try await ready(gateway).count == 4 }
@@ -33,7 +33,7 @@ import Testing
     /// The names of the devices that have been ready.
     private func ready(_ gateway: Gateway) async throws -> [String] {
         var names: [String] = []
-        for (device, _) in gateway.neighbourhood.devices where try await gateway.readyCount(device) > 0 {
+        for (device, _) in gateway.peripherals.devices where try await gateway.readyCount(device) > 0 {
             names.append(device)
         }
         return names

@@ -13,7 +13,7 @@ import Testing
     private static let count = ProcessInfo.processInfo.environment["GATTHERD_BACKLOG"].flatMap { Int($0) } ?? 5000
 
     @Test func `a backlog arrives in order, new readings follow, and memory stays bounded`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 20")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", "rate: 20")))
         try await fill(gateway)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/strap/+")
         let daemon = try gateway.startDaemon()

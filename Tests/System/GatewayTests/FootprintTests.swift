@@ -8,7 +8,7 @@ import Testing
 /// The number of the daemon's threads.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct FootprintTests {
     @Test func `tasks and timers need no threads but the daemon's own`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.order("drop", "strap-1")

@@ -7,21 +7,21 @@ import Testing
 
 /// A disk that fills up while the daemon runs, and has room again later.
 @Suite(.timeLimit(.minutes(4)), .serialized, .enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
-    private static let supervisor = Neighbourhood(
+    private static let supervisor = TestPeripherals(
         .init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1")
     )
 
     @Test func `with when_full deliver unstored readings are delivered marked, in order and completely`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: deliver")
-        let account = try await withFullDisk(disk, gateway) { subscriber in
+        let audit = try await withFullDisk(disk, gateway) { subscriber in
             try await eventually { subscriber.messages.contains { $0.payload.contains("\"stored\":false,") } }
         }
-        let problems = account.includingUnstored.problems(tail: 0)
+        let problems = audit.includingUnstored.problems(tail: 0)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
         #expect(
             try await states(gateway) == [
-                "failing NULL", "delivering_unstored NULL", "recovered \(account.unstoredCount)",
+                "failing NULL", "delivering_unstored NULL", "recovered \(audit.unstoredCount)",
             ]
         )
     }
@@ -29,13 +29,13 @@ import Testing
     @Test func `with when_full hold readings are delivered only after they are stored`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: hold")
-        let account = try await withFullDisk(disk, gateway) { _ in
+        let audit = try await withFullDisk(disk, gateway) { _ in
             let count = try gateway.truth().entries.count
             try await eventually { try gateway.truth().entries.count > count + 500 }
         }
-        let problems = account.problems(tail: 0)
+        let problems = audit.problems(tail: 0)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
-        #expect(account.unstoredCount == 0)
+        #expect(audit.unstoredCount == 0)
         #expect(try await states(gateway) == ["failing NULL", "recovered 0"])
     }
 
@@ -44,7 +44,7 @@ import Testing
         _ disk: SmallFileSystem,
         _ gateway: Gateway,
         _ wait: (Subscriber) async throws -> Void
-    ) async throws -> Account {
+    ) async throws -> DeliveryAudit {
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -62,7 +62,7 @@ import Testing
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
         try await gateway.stack.stop()
-        return try await gateway.account(of: subscriber)
+        return try await gateway.audit(of: subscriber)
     }
 
     private func states(_ gateway: Gateway) async throws -> [String] {

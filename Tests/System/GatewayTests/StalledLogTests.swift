@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func `links, requests and the stop work while nobody reads the log`() async throws {
-        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 5")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", count: 2, "rate: 5")))
         let pipe = try FullPipe()
         let daemon = try gateway.startDaemon(log: .descriptor(pipe.ends.in))
         try await gateway.waitUntilReady()
@@ -43,8 +43,8 @@ import Testing
     }
 
     @Test func `a daemon that cannot start exits while nobody reads the log`() async throws {
-        let neighbourhood = Neighbourhood(.init("heart-rate", "strap", count: 1, "rate: 5"))
-        let gateway = try await Gateway(neighbourhood, disk: "/dev/null")
+        let peripherals = TestPeripherals(.init("heart-rate", "strap", count: 1, "rate: 5"))
+        let gateway = try await Gateway(peripherals, disk: "/dev/null")
         let pipe = try FullPipe()
         #expect(await (try gateway.startDaemon(log: .descriptor(pipe.ends.in))).wait() == .exited(73))
         withExtendedLifetime(pipe) {}

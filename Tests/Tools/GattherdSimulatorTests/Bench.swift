@@ -165,7 +165,7 @@ private func line(_ effect: Effect) -> String {
     case .removed(let path, let interfaces): "-\(leaf(path)) \(short(interfaces.last ?? ""))"
     case .record(let event): record(event)
     case .ask(let request): "ask \(request.agent.owner) \(request.member)" + arguments(request)
-    case .notifyAgent(let agent, let member): "tell \(agent.owner) \(member)"
+    case .notifyAgent(let agent, let member): "notify \(agent.owner) \(member)"
     case .stopDaemon: "stop"
     case .startDaemon: "start"
     }

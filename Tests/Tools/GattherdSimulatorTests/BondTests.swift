@@ -79,7 +79,7 @@ import Testing
         var bench = try Bench(kind: "battery")
         bench.registerAgent("NoInputNoOutput")
         #expect(
-            try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(1))).contains("tell :1.1 Release")
+            try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(1))).contains("notify :1.1 Release")
         )
         bench.wait(.seconds(1))
         bench.scan()

@@ -16,10 +16,10 @@ import Testing
     }
 
     @Test func `a bus client connects and receives every notification in order`() async throws {
-        try await Stage.with(Self.yaml("heart-rate", ", rate: 200, rr: 1")) { stage in
-            let path = try await stage.connect(uuid: "2a37")
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            try await stage.call(path, InterfaceName.characteristic, "StartNotify")
+        try await BusBench.with(Self.yaml("heart-rate", ", rate: 200, rr: 1")) { bench in
+            let path = try await bench.connect(uuid: "2a37")
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: path))
+            try await bench.call(path, InterfaceName.characteristic, "StartNotify")
             var values: [[UInt8]] = []
             for await signal in signals {
                 guard let value = signal.arguments[1]["Value"]?.octets else { continue }
@@ -32,14 +32,14 @@ import Testing
     }
 
     @Test func `GetManagedObjects returns the object tree, and properties can be read and set`() async throws {
-        try await Stage.with(Self.yaml("number-service")) { stage in
-            let path = try await stage.connect(uuid: "7a4b0001")
-            let objects = try await stage.call("/", InterfaceName.objectManager, "GetManagedObjects")
+        try await BusBench.with(Self.yaml("number-service")) { bench in
+            let path = try await bench.connect(uuid: "7a4b0001")
+            let objects = try await bench.call("/", InterfaceName.objectManager, "GetManagedObjects")
             let paths = objects.first?.entries?.compactMap(\.key.string) ?? []
             #expect(paths.prefix(3) == ["/org/bluez", Bench.adapter, Bench.device])
             #expect(paths.contains(path))
             let properties = InterfaceName.properties
-            try await stage.call(
+            try await bench.call(
                 Bench.device,
                 properties,
                 "Set",
@@ -47,28 +47,28 @@ import Testing
                 .string("Trusted"),
                 .variant(.boolean(true))
             )
-            let answer = try await stage.call(Bench.device, properties, "GetAll", .string(InterfaceName.device))
+            let answer = try await bench.call(Bench.device, properties, "GetAll", .string(InterfaceName.device))
             #expect(answer.first?["Trusted"]?.bool == true)
             #expect(answer.first?["ServicesResolved"]?.bool == true)
         }
     }
 
     @Test func `an error has BlueZ's name and text on the wire`() async throws {
-        try await Stage.with(Self.yaml("number-service")) { stage in
-            let path = try await stage.connect(uuid: "7a4b0001")
+        try await BusBench.with(Self.yaml("number-service")) { bench in
+            let path = try await bench.connect(uuid: "7a4b0001")
             let options = DBusValue.properties([Property("type", .string("request"))])
             let error = await #expect(throws: DBusError.self) {
-                try await stage.call(path, InterfaceName.characteristic, "WriteValue", .bytes([1, 2]), options)
+                try await bench.call(path, InterfaceName.characteristic, "WriteValue", .bytes([1, 2]), options)
             }
             #expect(error == .invalidLength)
         }
     }
 
     @Test func `a read signals Value to every client, also without a subscription`() async throws {
-        try await Stage.with(Self.yaml("number-service", ", value: 42")) { stage in
-            let path = try await stage.connect(uuid: "7a4b0001")
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            let other = try await DBusConnection.open(.address(stage.bus.address), on: stage.client.loop)
+        try await BusBench.with(Self.yaml("number-service", ", value: 42")) { bench in
+            let path = try await bench.connect(uuid: "7a4b0001")
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: path))
+            let other = try await DBusConnection.open(.address(bench.bus.address), on: bench.client.loop)
             try await other.call(
                 "org.bluez",
                 path,
@@ -86,10 +86,10 @@ import Testing
     }
 
     @Test func `a client that leaves the bus ends its discovery session`() async throws {
-        try await Stage.with(Self.yaml("heart-rate")) { stage in
-            let path = try await stage.connect(uuid: "2a37")
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            let other = try await DBusConnection.open(.address(stage.bus.address), on: stage.client.loop)
+        try await BusBench.with(Self.yaml("heart-rate")) { bench in
+            let path = try await bench.connect(uuid: "2a37")
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: path))
+            let other = try await DBusConnection.open(.address(bench.bus.address), on: bench.client.loop)
             try await other.call(
                 "org.bluez",
                 path,
@@ -106,13 +106,13 @@ import Testing
     @Test func `a restart releases the name, fails pending calls and restores the connected device`()
         async throws
     {
-        try await Stage.with(Self.yaml("number-service")) { stage in
-            let path = try await stage.connect(uuid: "7a4b0001")
-            try await stage.simulator.perform(.silence("p", .all))
-            let signals = await stage.client.signals(matching: DBusSignalFilter(member: "NameOwnerChanged"))
-            async let pending = stage.call(path, InterfaceName.characteristic, "ReadValue", .properties([Property]()))
-            try await stage.call(Bench.adapter, InterfaceName.properties, "GetAll", .string(InterfaceName.adapter))
-            try await stage.control("RestartDaemon", .boolean(false), .uint32(50))
+        try await BusBench.with(Self.yaml("number-service")) { bench in
+            let path = try await bench.connect(uuid: "7a4b0001")
+            try await bench.simulator.perform(.silence("p", .all))
+            let signals = await bench.client.signals(matching: DBusSignalFilter(member: "NameOwnerChanged"))
+            async let pending = bench.call(path, InterfaceName.characteristic, "ReadValue", .properties([Property]()))
+            try await bench.call(Bench.adapter, InterfaceName.properties, "GetAll", .string(InterfaceName.adapter))
+            try await bench.control("RestartDaemon", .boolean(false), .uint32(50))
             do {
                 _ = try await pending
                 Issue.record("the call was answered")
@@ -120,16 +120,16 @@ import Testing
                 #expect((error as? DBusError)?.name == "org.freedesktop.DBus.Error.NoReply")
             }
             for await signal in signals where signal.arguments[2].string != "" { break }
-            let objects = try await stage.call("/", InterfaceName.objectManager, "GetManagedObjects")
+            let objects = try await bench.call("/", InterfaceName.objectManager, "GetManagedObjects")
             #expect(objects.first?.entries?.compactMap(\.key.string) == ["/org/bluez", Bench.adapter, Bench.device])
         }
     }
 
     @Test func `a graceful end removes the objects before the bus name`() async throws {
-        try await Stage.with(Self.yaml("number-service")) { stage in
-            _ = try await stage.connect(uuid: "7a4b0001")
-            let signals = await stage.client.signals(matching: DBusSignalFilter())
-            try await stage.control("RestartDaemon", .boolean(true), .uint32(50))
+        try await BusBench.with(Self.yaml("number-service")) { bench in
+            _ = try await bench.connect(uuid: "7a4b0001")
+            let signals = await bench.client.signals(matching: DBusSignalFilter())
+            try await bench.control("RestartDaemon", .boolean(true), .uint32(50))
             var removed: [String] = []
             for await signal in signals {
                 if signal.member == "InterfacesRemoved" { removed.append(signal.arguments[0].string ?? "") }
@@ -141,36 +141,36 @@ import Testing
     }
 
     @Test func `D-Bus orders are executed or refused with a reason`() async throws {
-        try await Stage.with(Self.yaml("heart-rate")) { stage in
-            _ = try await stage.connect(uuid: "2a37")
-            let status = try await stage.control("Status")
+        try await BusBench.with(Self.yaml("heart-rate")) { bench in
+            _ = try await bench.connect(uuid: "2a37")
+            let status = try await bench.control("Status")
             #expect(status.first?.elements?.first?["name"]?.string == "p")
             #expect(status.first?.elements?.first?["connected"]?.bool == true)
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: Bench.device))
-            try await stage.control("Drop", .string("p"))
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: Bench.device))
+            try await bench.control("Drop", .string("p"))
             for await signal in signals where signal.arguments[1]["Connected"]?.bool == false { break }
-            let error = await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("p")) }
+            let error = await #expect(throws: DBusError.self) { try await bench.control("Drop", .string("p")) }
             #expect(error?.message == "'p' is not connected")
             let name = DBusValue.string("p")
             for (member, arguments) in [
                 ("Slow", [name, .uint32(5)]), ("Refuse", [name, .uint32(1)]), ("Advertise", [name, .boolean(true)]),
                 ("Forget", [name]), ("Hang", [.string("hci0"), .boolean(false)]),
-            ] as [(String, [DBusValue])] { try await stage.control(member, arguments) }
-            await #expect(throws: DBusError.self) { try await stage.control("Burst", name, .uint32(1)) }
-            await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("nobody")) }
-            await #expect(throws: DBusError.self) { try await stage.control("Silence", .string("p"), .string("loud")) }
-            await #expect(throws: DBusError.self) { try await stage.control("Drop", .uint32(1)) }
+            ] as [(String, [DBusValue])] { try await bench.control(member, arguments) }
+            await #expect(throws: DBusError.self) { try await bench.control("Burst", name, .uint32(1)) }
+            await #expect(throws: DBusError.self) { try await bench.control("Drop", .string("nobody")) }
+            await #expect(throws: DBusError.self) { try await bench.control("Silence", .string("p"), .string("loud")) }
+            await #expect(throws: DBusError.self) { try await bench.control("Drop", .uint32(1)) }
         }
     }
 
     @Test func `the truth log has one JSON object per line`() async throws {
         let folder = try TemporaryFolder()
-        try await Stage.with(Self.yaml("number-service"), truthPath: folder.file("truth")) { stage in
-            let path = try await stage.connect(uuid: "7a4b0001")
+        try await BusBench.with(Self.yaml("number-service"), truthPath: folder.file("truth")) { bench in
+            let path = try await bench.connect(uuid: "7a4b0001")
             let options = DBusValue.properties([Property("type", .string("request"))])
-            try await stage.call(path, InterfaceName.characteristic, "StartNotify")
-            try await stage.call(path, InterfaceName.characteristic, "WriteValue", .bytes([9]), options)
-            try await stage.control("Drop", .string("p"))
+            try await bench.call(path, InterfaceName.characteristic, "StartNotify")
+            try await bench.call(path, InterfaceName.characteristic, "WriteValue", .bytes([9]), options)
+            try await bench.control("Drop", .string("p"))
         }
         let lines = try String(contentsOfFile: folder.file("truth"), encoding: .utf8).split(separator: "\n")
         let dev = "\"dev\":\"C0:FF:EE:00:00:01\""
@@ -190,8 +190,8 @@ import Testing
     @Test func `a missing bus and a taken name are reported`() async throws {
         let nowhere = try Simulator(Scenario(), on: .address("unix:path=/nowhere"))
         await #expect(throws: SimulatorError.self) { try await nowhere.run() }
-        try await Stage.with("") { stage in
-            let second = try Simulator(Scenario(), on: .address(stage.bus.address))
+        try await BusBench.with("") { bench in
+            let second = try Simulator(Scenario(), on: .address(bench.bus.address))
             let error = await #expect(throws: SimulatorError.self) { try await second.run() }
             #expect(error?.description == "the name org.gattherd.Simulator is taken")
         }

@@ -155,13 +155,13 @@ import Testing
 
     @Test func `invalid orders are refused`() throws {
         let bench = try Bench(kind: "number-service")
-        let senseless: [SimulatorOrder] = [
+        let invalid: [SimulatorOrder] = [
             .drop("nobody"), .drop("p"), .setRate("p", .nan), .setRate("p", 1e-300), .setRate("p", 1001),
             .setPowered(adapter: "hci7", true), .failNext(target: "p", method: "Connect", error: "0x100", times: 1),
             .failNext(target: "p", method: "Connect", error: "a..b: text", times: 1),
             .notify("p", characteristic: BluetoothUUID(0x2A37), []),
         ]
-        for order in senseless {
+        for order in invalid {
             #expect(throws: SimulatorOrderError.self) { try OrderResolver(bench.bluetoothd.world).command(for: order) }
         }
     }

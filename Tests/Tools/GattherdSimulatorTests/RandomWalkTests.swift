@@ -40,7 +40,7 @@ private struct Walk {
     /// Adapters that have hung since they last had no links.
     ///
     /// Their host may assume links that have ended.
-    private var misled: Set<Int> = []
+    private var staleHosts: Set<Int> = []
 
     init(_ bench: Bench, _ random: SplitMix64) {
         self.bench = bench
@@ -56,8 +56,8 @@ private struct Walk {
         switch Int.random(in: 0..<40, using: &random) {
         case 0...7: return bench.wait(pick([.milliseconds(5), .milliseconds(50), .milliseconds(400), .seconds(1)]))
         case 8: return bench.wait(.seconds(31))
-        case 9...12: return (try? bench.order(whim())) ?? []
-        case 13: return (try? bench.order(disaster())) ?? []
+        case 9...12: return (try? bench.order(peripheralEvent())) ?? []
+        case 13: return (try? bench.order(hostEvent())) ?? []
         case 14: return bench.leave(client)
         case 15...17: return bench.answer(pick([true, true, false]), passkey: pick([7, 7, 8]))
         case 18: return bench.closeReader()
@@ -67,7 +67,7 @@ private struct Walk {
     }
 
     /// A random event of a peripheral.
-    private mutating func whim() -> SimulatorOrder {
+    private mutating func peripheralEvent() -> SimulatorOrder {
         let name = pick(["p-1", "p-2", "lock", "beacon"])
         return pick([
             .drop(name), .vanish(name), .appear(name), .appear(name), .burst(name, 5), .forget(name),
@@ -77,7 +77,7 @@ private struct Walk {
     }
 
     /// A random event of the host, which ends many links or restores the host.
-    private mutating func disaster() -> SimulatorOrder {
+    private mutating func hostEvent() -> SimulatorOrder {
         let adapter = pick(["hci0", "hci1"])
         return pick([
             .setPowered(adapter: adapter, false), .unplug(adapter: adapter), .hang(adapter: adapter, true),
@@ -125,14 +125,14 @@ private struct Walk {
         let (world, components) = (bench.bluetoothd.world, bench.bluetoothd.components)
         let connected = world.devices.values.filter(\.isConnected).map(\.key)
         for (index, adapter) in world.adapters.enumerated() {
-            if adapter.isHung { misled.insert(index) }
-            if !connected.contains(where: { $0.adapter == index }) { misled.remove(index) }
+            if adapter.isHung { staleHosts.insert(index) }
+            if !connected.contains(where: { $0.adapter == index }) { staleHosts.remove(index) }
         }
         for (index, peripheral) in world.peripherals.enumerated() {
             let believed = connected.filter { $0.peripheral == index }
             try #require(peripheral.link.map(believed.contains) ?? true)
             // After a crash the kernel's links are shown for a while, but nothing is transferred over them.
-            let held = believed.filter { $0.adapter != peripheral.abandonedBy && !misled.contains($0.adapter) }
+            let held = believed.filter { $0.adapter != peripheral.abandonedBy && !staleHosts.contains($0.adapter) }
             try #require(held.allSatisfy { $0 == peripheral.link })
             try #require(peripheral.link != nil || !components.notifications.isBuffering(index))
         }

@@ -22,11 +22,11 @@ import Testing
     ///
     /// Returns the calls that it receives.
     private func registerAgent(
-        _ stage: Stage,
+        _ bench: BusBench,
         _ answer: Result<UInt32, DBusError>
     ) async throws -> AsyncStream<String> {
         let (calls, post) = AsyncStream.makeStream(of: String.self)
-        let client = stage.client
+        let client = bench.client
         client.loop.execute {
             client.export("/agent") { call in
                 post.yield("\(call.interface).\(call.member)")
@@ -37,15 +37,15 @@ import Testing
             }
         }
         let manager = InterfaceName.agentManager
-        try await stage.call("/org/bluez", manager, "RegisterAgent", .objectPath("/agent"), .string("KeyboardOnly"))
+        try await bench.call("/org/bluez", manager, "RegisterAgent", .objectPath("/agent"), .string("KeyboardOnly"))
         return calls
     }
 
     @Test func `a read asks the agent for the passkey, bonds and is answered`() async throws {
-        try await Stage.with(Self.lock) { stage in
-            var calls = try await registerAgent(stage, .success(54_062)).makeAsyncIterator()
-            let path = try await stage.connect(uuid: "fff1")
-            let value = try await stage.call(
+        try await BusBench.with(Self.lock) { bench in
+            var calls = try await registerAgent(bench, .success(54_062)).makeAsyncIterator()
+            let path = try await bench.connect(uuid: "fff1")
+            let value = try await bench.call(
                 path,
                 InterfaceName.characteristic,
                 "ReadValue",
@@ -53,8 +53,8 @@ import Testing
             )
             #expect(value.first?.octets == [0x2A])
             #expect(await calls.next() == "org.bluez.Agent1.RequestPasskey")
-            let device = try await stage.call(
-                Stage.device,
+            let device = try await bench.call(
+                BusBench.device,
                 InterfaceName.properties,
                 "GetAll",
                 .string(InterfaceName.device)
@@ -64,34 +64,34 @@ import Testing
     }
 
     @Test func `an agent's refusal fails Pair`() async throws {
-        try await Stage.with(Self.lock) { stage in
+        try await BusBench.with(Self.lock) { bench in
             let refusal = DBusError(name: "org.bluez.Error.Rejected", message: "no")
-            _ = try await registerAgent(stage, .failure(refusal))
-            _ = try await stage.connect(uuid: "fff1")
+            _ = try await registerAgent(bench, .failure(refusal))
+            _ = try await bench.connect(uuid: "fff1")
             let error = await #expect(throws: DBusError.self) {
-                try await stage.call(Stage.device, InterfaceName.device, "Pair")
+                try await bench.call(BusBench.device, InterfaceName.device, "Pair")
             }
             #expect(error == .authenticationFailed)
         }
     }
 
     @Test func `an agent receives Cancel for a cancelled pairing and Release at the end of bluetoothd`() async throws {
-        try await Stage.with(Self.lock) { stage in
+        try await BusBench.with(Self.lock) { bench in
             let (calls, post) = AsyncStream.makeStream(of: String.self)
-            let client = stage.client
+            let client = bench.client
             client.loop.execute { client.export("/agent") { post.yield($0.member) } }
-            try await stage.call(
+            try await bench.call(
                 "/org/bluez",
                 InterfaceName.agentManager,
                 "RegisterAgent",
                 .objectPath("/agent"),
                 .string("KeyboardOnly")
             )
-            _ = try await stage.connect(uuid: "fff1")
+            _ = try await bench.connect(uuid: "fff1")
             var heard = calls.makeAsyncIterator()
-            async let pairing = stage.call(Stage.device, InterfaceName.device, "Pair")
+            async let pairing = bench.call(BusBench.device, InterfaceName.device, "Pair")
             #expect(await heard.next() == "RequestPasskey")
-            try await stage.call(Stage.device, InterfaceName.device, "CancelPairing")
+            try await bench.call(BusBench.device, InterfaceName.device, "CancelPairing")
             #expect(await heard.next() == "Cancel")
             do {
                 _ = try await pairing
@@ -99,7 +99,7 @@ import Testing
             } catch {
                 #expect(error as? DBusError == .authenticationCanceled)
             }
-            try await stage.control("RestartDaemon", .boolean(true), .uint32(50))
+            try await bench.control("RestartDaemon", .boolean(true), .uint32(50))
             #expect(await heard.next() == "Release")
         }
     }

@@ -74,7 +74,7 @@ import Testing
         #expect(bench.call(Bench.device, "Pair") == ["fail 6 InProgress: In Progress"])
         #expect(
             bench.call(Bench.device, "CancelPairing") == [
-                "tell :1.1 Cancel", "fail 5 AuthenticationCanceled: Authentication Canceled", "reply 7",
+                "notify :1.1 Cancel", "fail 5 AuthenticationCanceled: Authentication Canceled", "reply 7",
             ]
         )
         #expect(bench.answer(true, passkey: 123_456) == [])
@@ -99,14 +99,14 @@ import Testing
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly")
         bench.call(Bench.device, "Pair")
-        let canceled = ["tell :1.1 Cancel", "fail 4 AuthenticationCanceled: Authentication Canceled"]
+        let canceled = ["notify :1.1 Cancel", "fail 4 AuthenticationCanceled: Authentication Canceled"]
         #expect(bench.call(Bench.device, "Disconnect") == canceled)
         bench.wait(.seconds(2))
         bench.call(Bench.device, "Connect")
         bench.wait(.seconds(1))
         bench.call(Bench.device, "Pair")
         let lines = try bench.order(.drop("p"))
-        #expect(lines.contains("tell :1.1 Cancel"))
+        #expect(lines.contains("notify :1.1 Cancel"))
         #expect(lines.contains("fail 7 AuthenticationCanceled: Authentication Canceled"))
     }
 
@@ -190,7 +190,7 @@ import Testing
         #expect(
             bench.wait(.seconds(1)) == [
                 "(disconnected authentication)", "\(Self.dev) ServicesResolved=false Connected=false",
-                "tell :1.1 Cancel", "fail 4 Failed: Operation failed with ATT error: 0x0e",
+                "notify :1.1 Cancel", "fail 4 Failed: Operation failed with ATT error: 0x0e",
             ]
         )
     }

@@ -27,18 +27,18 @@ import Testing
     /// Acquires a socket.
     ///
     /// Returns the socket and the MTU.
-    private func acquire(_ member: String, _ stage: Stage, _ path: String) async throws -> (DBusDescriptor, Int?) {
-        let answer = try await stage.call(path, InterfaceName.characteristic, member, Self.none)
+    private func acquire(_ member: String, _ bench: BusBench, _ path: String) async throws -> (DBusDescriptor, Int?) {
+        let answer = try await bench.call(path, InterfaceName.characteristic, member, Self.none)
         guard case .fileDescriptor(let descriptor)? = answer.first else {
             throw DBusError(name: "none", message: "no descriptor in \(answer)")
         }
         return (descriptor, answer.last?.int)
     }
 
-    private func send(_ count: Int, from first: Int, _ stage: Stage) async throws {
+    private func send(_ count: Int, from first: Int, _ bench: BusBench) async throws {
         for number in first..<first + count {
             let octets = littleEndian(number, octets: 6)
-            try await stage.simulator.perform(.notify("p", characteristic: Self.uuid, octets))
+            try await bench.simulator.perform(.notify("p", characteristic: Self.uuid, octets))
         }
     }
 
@@ -50,11 +50,11 @@ import Testing
     }
 
     @Test func `an empty notification is an empty packet and not the end of the stream`() async throws {
-        try await Stage.with(Self.pipe) { stage in
-            let (socket, mtu) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
+        try await BusBench.with(Self.pipe) { bench in
+            let (socket, mtu) = try await acquire("AcquireNotify", bench, try await bench.connect(uuid: "fff1"))
             #expect(mtu == 517)
             for octets in [[], [7]] as [[UInt8]] {
-                try await stage.simulator.perform(.notify("p", characteristic: Self.uuid, octets))
+                try await bench.simulator.perform(.notify("p", characteristic: Self.uuid, octets))
             }
             #expect(receive(socket) == [])
             #expect(receive(socket) == [7])
@@ -64,12 +64,12 @@ import Testing
 
     @Test func `a socket holds 278 unread notifications, loses the next ones and then continues`() async throws {
         let folder = try TemporaryFolder()
-        try await Stage.with(Self.pipe, truthPath: folder.file("truth")) { stage in
-            let (socket, _) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
-            try await send(400, from: 0, stage)
+        try await BusBench.with(Self.pipe, truthPath: folder.file("truth")) { bench in
+            let (socket, _) = try await acquire("AcquireNotify", bench, try await bench.connect(uuid: "fff1"))
+            try await send(400, from: 0, bench)
             for number in 0..<278 { #expect(receive(socket) == littleEndian(number, octets: 6)) }
             #expect(receive(socket) == nil)
-            try await send(1, from: 400, stage)
+            try await send(1, from: 400, bench)
             #expect(receive(socket) == littleEndian(400, octets: 6))
         }
         let lines = try String(contentsOfFile: folder.file("truth"), encoding: .utf8).split(separator: "\n")
@@ -78,10 +78,10 @@ import Testing
     }
 
     @Test func `packets sent before the link's end can still be read, followed by the end`() async throws {
-        try await Stage.with(Self.pipe) { stage in
-            let (socket, _) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
-            try await send(3, from: 0, stage)
-            try await stage.simulator.perform(.drop("p"))
+        try await BusBench.with(Self.pipe) { bench in
+            let (socket, _) = try await acquire("AcquireNotify", bench, try await bench.connect(uuid: "fff1"))
+            try await send(3, from: 0, bench)
+            try await bench.simulator.perform(.drop("p"))
             var request = pollfd(fd: socket.rawValue, events: Int16(POLLIN), revents: 0)
             #expect(unsafe poll(&request, 1, 5000) == 1)
             #expect(request.revents & Int16(POLLIN | POLLHUP) == Int16(POLLIN | POLLHUP))
@@ -91,23 +91,23 @@ import Testing
     }
 
     @Test func `closing the socket permits the next one`() async throws {
-        try await Stage.with(Self.pipe) { stage in
-            let path = try await stage.connect(uuid: "fff1")
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            var first: (DBusDescriptor, Int?)? = try await acquire("AcquireNotify", stage, path)
+        try await BusBench.with(Self.pipe) { bench in
+            let path = try await bench.connect(uuid: "fff1")
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: path))
+            var first: (DBusDescriptor, Int?)? = try await acquire("AcquireNotify", bench, path)
             #expect(first != nil)
             first = nil
             for await signal in signals where signal.arguments[1]["NotifyAcquired"]?.bool == false { break }
-            _ = try await acquire("AcquireNotify", stage, path)
+            _ = try await acquire("AcquireNotify", bench, path)
         }
     }
 
     @Test func `packets of a write socket reach the peripheral up to the first empty one`() async throws {
         let folder = try TemporaryFolder()
-        try await Stage.with(Self.pipe, truthPath: folder.file("truth")) { stage in
-            let path = try await stage.connect(uuid: "fff1")
-            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            var socket: (DBusDescriptor, Int?)? = try await acquire("AcquireWrite", stage, path)
+        try await BusBench.with(Self.pipe, truthPath: folder.file("truth")) { bench in
+            let path = try await bench.connect(uuid: "fff1")
+            let signals = await bench.client.signals(matching: DBusSignalFilter(path: path))
+            var socket: (DBusDescriptor, Int?)? = try await acquire("AcquireWrite", bench, path)
             for packet in [[1], [2, 3], [], [4]] as [[UInt8]] {
                 #expect(unsafe Glibc.send(socket?.0.rawValue ?? -1, packet, packet.count, 0) == packet.count)
             }

@@ -6,7 +6,7 @@ import Testing
 @testable import GattherdSimulator
 
 /// A simulator and a client on a private bus.
-struct Stage {
+struct BusBench {
     static let device = Bench.device
     let bus: PrivateBus
     let simulator: Simulator
@@ -16,7 +16,7 @@ struct Stage {
     static func with(
         _ yaml: String,
         truthPath: String? = nil,
-        _ body: @Sendable (Stage) async throws -> Void
+        _ body: @Sendable (BusBench) async throws -> Void
     ) async throws {
         let bus = try PrivateBus()
         let scenario = try Scenario(yaml, file: "test.yaml")
@@ -29,7 +29,7 @@ struct Stage {
             let client = try await DBusConnection.open(.address(bus.address), on: loop)
             try await client.addMatch("type='signal',sender='org.bluez'")
             try await client.addMatch("type='signal',member='NameOwnerChanged',arg0='org.bluez'")
-            try await body(Stage(bus: bus, simulator: simulator, client: client))
+            try await body(BusBench(bus: bus, simulator: simulator, client: client))
             await client.close()
             group.cancelAll()
             try await group.waitForAll()

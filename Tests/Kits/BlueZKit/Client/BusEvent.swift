@@ -1,13 +1,13 @@
 public import GattherdDBus
 
 /// One event that a client observed.
-public enum Sight: Hashable, Sendable {
+public enum BusEvent: Hashable, Sendable {
     /// A `PropertiesChanged` signal. `values` is an `a{sv}`.
     case changed(String, interface: String, values: DBusValue, invalidated: [String])
     case added(String, interfaces: [String])
     case removed(String, interfaces: [String])
     /// bluetoothd took or released its bus name.
-    case daemon(isThere: Bool)
+    case daemon(isRunning: Bool)
     /// The end of one of the client's calls. `error` is the name and text of its error.
     case reply(String, String, error: String?)
 
@@ -22,7 +22,7 @@ public enum Sight: Hashable, Sendable {
         case "InterfacesRemoved" where arguments.count == 2:
             self = .removed(subject, interfaces: arguments[1].strings ?? [])
         case "NameOwnerChanged" where arguments.count == 3:
-            self = .daemon(isThere: arguments[2].string != "")
+            self = .daemon(isRunning: arguments[2].string != "")
         default: return nil
         }
     }
@@ -34,7 +34,7 @@ public enum Sight: Hashable, Sendable {
     }
 }
 
-extension [Sight] {
+extension [BusEvent] {
     /// The signalled values of a property, in order.
     public func values(_ property: String, of path: String) -> [DBusValue] {
         compactMap { $0.value(property, of: path) }
@@ -56,7 +56,7 @@ extension [Sight] {
     }
 
     /// True if a property was signalled with this value.
-    public func tells(_ property: String, _ value: Bool, at path: String) -> Bool {
+    public func signals(_ property: String, _ value: Bool, at path: String) -> Bool {
         firstIndex(of: property, value, at: path) != nil
     }
 

@@ -5,20 +5,22 @@ import Glibc
 import TestKit
 import Testing
 
-/// A daemon, or its broker, that ends without a warning, at any instant of its life, again and again.
+/// Sudden ends of the daemon or its broker, at many different instants.
 ///
-/// GATTHERD_DEATHS says how often; `make test-crash` takes it for earnest.
-@Suite(.timeLimit(.minutes(60)), .serialized) struct DeathTests {
-    private static let count = ProcessInfo.processInfo.environment["GATTHERD_DEATHS"].flatMap { Int($0) } ?? 3
+/// GATTHERD_CRASHES is their number, which is large in `make test-crash`.
+@Suite(.timeLimit(.minutes(60)), .serialized) struct CrashRecoveryTests {
+    private static let count = ProcessInfo.processInfo.environment["GATTHERD_CRASHES"].flatMap { Int($0) } ?? 3
 
-    /// Nearly everything in a life happens in its first seconds; the golden ratio spreads instants evenly.
+    /// The instant of a crash, in the first four seconds, in which most things happen.
+    ///
+    /// The golden ratio spreads instants evenly.
     private static func instant(_ round: Int) -> Duration {
         .seconds(4) * (Double(round + 1) * 0.618_034).truncatingRemainder(dividingBy: 1)
     }
 
     /// With a small file pages are copied from its write-ahead log often.
     private static let history = "max_size: 16MiB"
-    private static let supervisor = Neighbourhood(
+    private static let supervisor = TestPeripherals(
         .init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1")
     )
 
@@ -62,38 +64,38 @@ import Testing
 
     private func expectNothingLost(_ gateway: Gateway, _ end: (ChildProcess) async throws -> Void) async throws {
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
-        var deaths: [Death] = []
+        var crashes: [CrashState] = []
         for round in 0..<Self.count {
             let daemon = try gateway.startDaemon()
             try await Task.sleep(for: Self.instant(round))
             let seen = subscriber.seqs.max() ?? 0
             try await end(daemon)
             _ = await daemon.wait()
-            deaths.append(try await gateway.death())
-            #expect(deaths[round].seq >= seen, "death \(round): a subscriber saw \(seen)")
+            crashes.append(try await gateway.crashState())
+            #expect(crashes[round].seq >= seen, "crash \(round): a subscriber saw \(seen)")
         }
         let daemon = try gateway.startDaemon()
         try await gateway.waitForReadings(20)
         try await gateway.silence()
-        try await check(gateway, subscriber, deaths)
+        try await check(gateway, subscriber, crashes)
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
         try await gateway.stack.stop()
     }
 
-    private func check(_ gateway: Gateway, _ subscriber: Subscriber, _ deaths: [Death]) async throws {
+    private func check(_ gateway: Gateway, _ subscriber: Subscriber, _ crashes: [CrashState]) async throws {
         try await gateway.waitUntilDelivered()
-        for (round, death) in deaths.enumerated() {
-            let count = try await gateway.storedCount(through: death.seq)
-            #expect(count == death.count, "death \(round): history has changed")
+        for (round, crash) in crashes.enumerated() {
+            let count = try await gateway.storedCount(through: crash.seq)
+            #expect(count == crash.count, "crash \(round): history has changed")
         }
         let last = Int(try await gateway.database.value("SELECT max(seq) FROM history"))
         try await eventually { subscriber.seqs.last == last }
-        let account = try await gateway.account(of: subscriber)
-        let windows = account.deadWindows(deaths, ready: try await gateway.readyTimes())
-        let problems = account.problems(tail: 0, of: windows)
+        let audit = try await gateway.audit(of: subscriber)
+        let windows = audit.outages(crashes, ready: try await gateway.readyTimes())
+        let problems = audit.problems(tail: 0, of: windows)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
-        #expect(account.storedCount > 50 * Self.count)
+        #expect(audit.storedCount > 50 * Self.count)
         #expect(try await gateway.database.value("PRAGMA integrity_check") == "ok")
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 
 /// The end of a killed daemon.
-public struct Death: Sendable {
+public struct CrashState: Sendable {
     /// The time in microseconds since 1970.
     public let time: Int
     /// The newest stored reading; 0 for none.
@@ -11,17 +11,17 @@ public struct Death: Sendable {
     public let count: Int
 }
 
-extension Account {
-    /// The times in which notifications may be lost: from the last commit before a death until the device is ready
+extension DeliveryAudit {
+    /// The times in which notifications may be lost: from the last commit before a crash until the device is ready
     /// again.
     ///
     /// All notifications arrive over one connection, so everything sent before the last stored one must be stored.
-    public func deadWindows(_ deaths: [Death], ready: [String: [Int]]) -> [String: [Gap]] {
+    public func outages(_ crashes: [CrashState], ready: [String: [Int]]) -> [String: [Gap]] {
         let times = sendingTimes.sorted { $0.key < $1.key }
         return ready.mapValues { ready in
-            deaths.map { death in
-                let start = times.prefix { $0.key <= death.seq }.map(\.value).max() ?? 0
-                return start...max(start, ready.first { $0 > death.time } ?? .max)
+            crashes.map { crash in
+                let start = times.prefix { $0.key <= crash.seq }.map(\.value).max() ?? 0
+                return start...max(start, ready.first { $0 > crash.time } ?? .max)
             }
         }
     }
@@ -31,7 +31,7 @@ extension Gateway {
     /// The state of the history right after the daemon has died.
     ///
     /// Reads a copy, so that the next daemon finds the files unchanged.
-    public func death() async throws -> Death {
+    public func crashState() async throws -> CrashState {
         let time = Int(Date().timeIntervalSince1970 * 1_000_000)
         let copy = try TemporaryFolder()
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: databasePath + suffix) {
@@ -40,7 +40,7 @@ extension Gateway {
         let sql = "SELECT coalesce(max(seq), 0), count(DISTINCT seq) FROM history"
         // A daemon that dies early leaves no file, or one without tables.
         let row = try? await SQLiteShell(copy.file("copy")).rows(sql).first?.compactMap { Int($0) }
-        return Death(time: time, seq: row?.first ?? 0, count: row?.last ?? 0)
+        return CrashState(time: time, seq: row?.first ?? 0, count: row?.last ?? 0)
     }
 
     /// The number of stored readings up to `seq`.

@@ -2,11 +2,11 @@ public import GattherdDBus
 import GattherdSync
 import TestKit
 
-/// A client of org.bluez by bare D-Bus, independent of gattherd, with a diary of the received messages.
-public final class BareClient: Sendable {
-    private let loop = EventLoop(name: "bare")
+/// A client of org.bluez by D-Bus, independent of gattherd's own, which records the received messages.
+public final class BlueZClient: Sendable {
+    private let loop = EventLoop(name: "test client")
     private let connection: DBusConnection
-    private let entries = Locked<[Sight]>([])
+    private let entries = Locked<[BusEvent]>([])
     private let departures = LatestValue(0)
 
     static let service = "org.bluez"
@@ -90,21 +90,21 @@ public final class BareClient: Sendable {
         }
     }
 
-    // MARK: - The diary
+    // MARK: - Events
 
-    /// The events since the start or the last ``forget()``: signals and ends of calls, in order.
-    public var diary: [Sight] { entries.withLock { $0 } }
+    /// The events since the start or the last ``removeEvents()``: signals and ends of calls, in order.
+    public var events: [BusEvent] { entries.withLock { $0 } }
 
     /// Removes all recorded events.
-    public func forget() {
+    public func removeEvents() {
         entries.withLock { $0.removeAll() }
     }
 
     /// Waits until the recorded events satisfy `condition` and returns them.
     @discardableResult
-    public func see(_ condition: ([Sight]) -> Bool) async throws -> [Sight] {
-        try await eventually { condition(self.diary) }
-        return diary
+    public func waitForEvents(_ condition: ([BusEvent]) -> Bool) async throws -> [BusEvent] {
+        try await eventually { condition(self.events) }
+        return events
     }
 
     /// Waits until bluetoothd has left the bus since the start, including removed events.
@@ -116,9 +116,9 @@ public final class BareClient: Sendable {
         await withCheckedContinuation { done in
             loop.execute { [connection, entries, departures] in
                 connection.onSignal { signal in
-                    guard let sight = Sight(signal) else { return }
-                    if sight == .daemon(isThere: false) { departures.update { $0 += 1 } }
-                    entries.withLock { $0.append(sight) }
+                    guard let event = BusEvent(signal) else { return }
+                    if event == .daemon(isRunning: false) { departures.update { $0 += 1 } }
+                    entries.withLock { $0.append(event) }
                 }
                 done.resume()
             }

@@ -2,19 +2,19 @@ public import GattherdDBus
 import TestKit
 
 /// One interface of an object of org.bluez, with the client that calls it.
-public struct BareObject: Hashable, Sendable {
-    public let client: BareClient
+public struct BlueZObject: Hashable, Sendable {
+    public let client: BlueZClient
     public let path: String
     public let interface: String
 
     /// The object or property does not exist.
-    public struct NotThere: Error {
+    public struct NotFound: Error {
         public let what: String
     }
 
     /// The same object with another client.
-    public func seen(by client: BareClient) -> BareObject {
-        BareObject(client: client, path: path, interface: interface)
+    public func through(_ client: BlueZClient) -> BlueZObject {
+        BlueZObject(client: client, path: path, interface: interface)
     }
 
     @discardableResult
@@ -52,8 +52,8 @@ public struct BareObject: Hashable, Sendable {
     }
 }
 
-extension BareObject {
-    public static func == (left: BareObject, right: BareObject) -> Bool {
+extension BlueZObject {
+    public static func == (left: BlueZObject, right: BlueZObject) -> Bool {
         left.client === right.client && left.path == right.path && left.interface == right.interface
     }
 
@@ -63,20 +63,20 @@ extension BareObject {
     }
 }
 
-extension BareClient {
-    public var adapter: BareObject {
-        BareObject(client: self, path: "/org/bluez/hci0", interface: "org.bluez.Adapter1")
+extension BlueZClient {
+    public var adapter: BlueZObject {
+        BlueZObject(client: self, path: "/org/bluez/hci0", interface: "org.bluez.Adapter1")
     }
 
     /// The agents' manager.
-    public var agentManager: BareObject {
-        BareObject(client: self, path: "/org/bluez", interface: "org.bluez.AgentManager1")
+    public var agentManager: BlueZObject {
+        BlueZObject(client: self, path: "/org/bluez", interface: "org.bluez.AgentManager1")
     }
 
     /// The device with this address, whether it exists or not.
-    public func device(_ address: String) -> BareObject {
+    public func device(_ address: String) -> BlueZObject {
         let path = adapter.path + "/dev_" + address.replacing(":", with: "_")
-        return BareObject(client: self, path: path, interface: "org.bluez.Device1")
+        return BlueZObject(client: self, path: path, interface: "org.bluez.Device1")
     }
 
     /// Reads all objects and their interfaces.

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 
 /// A comparison of sent notifications, stored readings and received messages.
-public struct Account: Sendable {
+public struct DeliveryAudit: Sendable {
     /// A stored reading.
     public struct Stored: Sendable {
         public let seq: Int
@@ -15,7 +15,7 @@ public struct Account: Sendable {
     /// A disagreement between peripherals, history and subscriber.
     public enum Problem: Hashable, Sendable, CustomStringConvertible {
         /// Stored, but not sent, or stored out of order.
-        case invented(String)
+        case notSent(String)
         /// Sent to a subscriber, but not stored.
         case lost(String)
         /// Malformed, but not stored as a reject.
@@ -23,7 +23,7 @@ public struct Account: Sendable {
         /// Stored, but not received.
         case unpublished(seq: Int)
         /// Received with other values, or without being stored.
-        case published(String)
+        case mismatched(String)
         /// Received after a reading with a higher number.
         case disordered(seq: Int)
         /// Received again with another topic or payload.
@@ -31,11 +31,11 @@ public struct Account: Sendable {
 
         public var description: String {
             switch self {
-            case .invented(let text): "invented: \(text)"
+            case .notSent(let text): "stored but not sent: \(text)"
             case .lost(let text): "lost: \(text)"
             case .notRejected(let text): "not rejected: \(text)"
             case .unpublished(let seq): "stored but not received: \(seq)"
-            case .published(let text): "received, but not what is stored: \(text)"
+            case .mismatched(let text): "received, but not what is stored: \(text)"
             case .disordered(let seq): "received too late: \(seq)"
             case .reused(let seq): "a number of two readings: \(seq)"
             }
@@ -85,18 +85,18 @@ public struct Account: Sendable {
             let gaps = gaps + devices[source.device, default: []]
             let readings = left.removeValue(forKey: Truth.Source(source.device, stream)) ?? []
             let comparison = Self.compare(sent, readings, of: source.characteristic)
-            problems += comparison.invented.map { .invented("\(source): seq \($0.seq), \($0.values)") }
+            problems += comparison.notSent.map { .notSent("\(source): seq \($0.seq), \($0.values)") }
             problems += comparison.lost.filter { !Self.isExcused($0, tail, gaps) }.map {
                 .lost("\(source): number \($0.number) at \($0.time)\($0.linkEnd.map { ", link until \($0)" } ?? "")")
             }
-            let unsound = sent.filter { value in
+            let malformed = sent.filter { value in
                 DecodedValues(source.characteristic, value.octets) == nil && !Self.isExcused(value, tail, gaps)
             }
-            if rejected[source, default: 0] < unsound.count {
-                problems.append(.notRejected("\(source): \(unsound.count), rejects \(rejected[source, default: 0])"))
+            if rejected[source, default: 0] < malformed.count {
+                problems.append(.notRejected("\(source): \(malformed.count), rejects \(rejected[source, default: 0])"))
             }
         }
-        return problems + left.values.joined().map { .invented("\($0.device)/\($0.stream): seq \($0.seq)") }
+        return problems + left.values.joined().map { .notSent("\($0.device)/\($0.stream): seq \($0.seq)") }
     }
 
     private static func isExcused(_ value: Truth.Sent, _ tail: Int, _ gaps: [Gap]) -> Bool {
@@ -117,7 +117,7 @@ public struct Account: Sendable {
 
     private struct Comparison {
         var lost: [Truth.Sent] = []
-        var invented: [Stored] = []
+        var notSent: [Stored] = []
         var times: [Int: Int] = [:]
     }
 
@@ -132,7 +132,7 @@ public struct Account: Sendable {
                     && DecodedValues(characteristic, $0.octets) == reading.values
             }
             guard let match else {
-                comparison.invented.append(reading)
+                comparison.notSent.append(reading)
                 continue
             }
             comparison.lost += sent[next..<match]
@@ -166,20 +166,20 @@ public struct Account: Sendable {
                 continue
             }
             if values != reading.values {
-                problems.append(.published("\(reading.seq): \(values) for \(reading.values)"))
+                problems.append(.mismatched("\(reading.seq): \(values) for \(reading.values)"))
             }
         }
-        return problems + seen.keys.sorted().map { .published("\($0) is not in history") }
+        return problems + seen.keys.sorted().map { .mismatched("\($0) is not in history") }
     }
 }
 
 // Readings that were delivered while they could not be stored.
-extension Account {
+extension DeliveryAudit {
     /// The number of received readings that are marked as not stored.
     public var unstoredCount: Int { Set(unstored.map(\.seq)).count }
 
-    /// The account with the unstored readings added to the stored ones.
-    public var includingUnstored: Account {
+    /// The audit with the unstored readings added to the stored ones.
+    public var includingUnstored: DeliveryAudit {
         var more: [Int: Stored] = [:]
         for reading in unstored {
             let levels = reading.topic.split(separator: "/").map(String.init)
@@ -193,7 +193,7 @@ extension Account {
             )
         }
         let all = (stored + more.values).sorted { $0.seq < $1.seq }
-        return Account(sent: sent, stored: all, rejected: rejected, received: received)
+        return DeliveryAudit(sent: sent, stored: all, rejected: rejected, received: received)
     }
 
     private var unstored: [Received] { received.filter { !$0.isStored } }

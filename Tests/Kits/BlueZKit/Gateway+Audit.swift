@@ -7,10 +7,10 @@ extension Gateway {
         try Truth(path: stack.truthPath)
     }
 
-    /// The account of everything sent, stored and received so far.
-    public func account(of subscriber: Subscriber) async throws -> Account {
-        let names = Dictionary(uniqueKeysWithValues: neighbourhood.devices.map { ($0.address, $0.name) })
-        return Account(
+    /// The audit of everything sent, stored and received so far.
+    public func audit(of subscriber: Subscriber) async throws -> DeliveryAudit {
+        let names = Dictionary(uniqueKeysWithValues: peripherals.devices.map { ($0.address, $0.name) })
+        return DeliveryAudit(
             sent: try truth().sent(by: names),
             stored: try await stored(),
             rejected: try await rejected(),
@@ -19,18 +19,18 @@ extension Gateway {
     }
 
     /// The notified and indicated readings of `history`, in the order of `seq`.
-    public func stored() async throws -> [Account.Stored] {
+    public func stored() async throws -> [DeliveryAudit.Stored] {
         let rows = try await database.rows(
             """
             SELECT seq, ts, device, stream, metric, value FROM history
             WHERE source IN ('notify', 'indicate') ORDER BY seq
             """
         )
-        var readings: [Account.Stored] = []
+        var readings: [DeliveryAudit.Stored] = []
         for row in rows {
             guard row.count == 6, let seq = Int(row[0]), let time = Int(row[1]) else { continue }
             if readings.last?.seq != seq {
-                readings.append(Account.Stored(seq: seq, time: time, device: row[2], stream: row[3]))
+                readings.append(DeliveryAudit.Stored(seq: seq, time: time, device: row[2], stream: row[3]))
             }
             readings[readings.count - 1].values.add(Double(row[5]), to: row[4])
         }
@@ -42,13 +42,13 @@ extension Gateway {
         return Dictionary(uniqueKeysWithValues: rows.map { (Truth.Source($0[0], $0[1]), Int($0[2]) ?? 0) })
     }
 
-    private static func readings(_ messages: [ReceivedMessage]) -> [Account.Received] {
+    private static func readings(_ messages: [ReceivedMessage]) -> [DeliveryAudit.Received] {
         messages.compactMap { message in
             let object = try? JSONSerialization.jsonObject(with: Data(message.payload.utf8)) as? [String: Any]
             guard !message.isRetained, let object, let seq = object["seq"] as? Int,
                 let source = object["source"] as? String, ["notify", "indicate"].contains(source)
             else { return nil }
-            return Account.Received(
+            return DeliveryAudit.Received(
                 seq: seq,
                 topic: message.topic,
                 payload: message.payload,

@@ -1,5 +1,5 @@
 /// The peripherals of a scenario and their devices in the configuration.
-public struct Neighbourhood: Sendable {
+public struct TestPeripherals: Sendable {
     /// One entry of the scenario and its devices.
     public struct Entry: Sendable {
         let name: String
@@ -34,14 +34,14 @@ public struct Neighbourhood: Sendable {
     private let adapter: String
     private let timing: String
 
-    /// Makes a neighbourhood.
+    /// Makes a peripherals.
     ///
     /// `adapter` has members of the adapter's entry, for example `slots: 3`.
     public init(_ entries: Entry..., adapter: String = "slots: 64") {
         self.init(entries, adapter: adapter)
     }
 
-    /// Makes a neighbourhood with members of the scenario's `timing`, which the real stack ignores.
+    /// Makes a peripherals with members of the scenario's `timing`, which the real stack ignores.
     public init(_ entries: [Entry], adapter: String = "slots: 64", timing: String = "") {
         self.entries = entries
         self.adapter = adapter
