@@ -19,7 +19,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -100,6 +100,9 @@ test-delays: setup ## all tests, with PERMILLE (default: 20) of system calls del
 	@$(BUILD_TESTS)
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
 	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh
+
+coverage: setup ## which share of each module's lines the tests execute; FILTER chooses tests
+	@FILTER='$(if $(findstring command,$(origin FILTER)),$(FILTER))' python3 -B Tests/coverage.py
 
 faults: setup ## what the daemon survives: write the table of docs/faults.md anew
 	@$(BUILD_TESTS)
