@@ -1,3 +1,5 @@
+import GattherdBluetooth
+
 /// BlueZ's names on the bus.
 enum BlueZ {
     static let service = "org.bluez"
@@ -31,5 +33,31 @@ enum BlueZ {
     /// The last part of a path.
     static func name(of path: String) -> String {
         path.split(separator: "/").last.map(String.init) ?? path
+    }
+}
+
+extension DisconnectReason {
+    /// The reasons of `Device1.Disconnected`.
+    init(blueZ name: String) {
+        self =
+            switch name {
+            case "org.bluez.Reason.Timeout": .timedOut
+            case "org.bluez.Reason.Local": .local
+            case "org.bluez.Reason.Remote": .remote
+            case "org.bluez.Reason.Authentication": .authentication
+            case "org.bluez.Reason.Suspend", "org.bluez.Reason.LocalSuspend": .suspended
+            default: .unknown
+            }
+    }
+}
+
+extension PairingMethod {
+    /// BlueZ's name of a host that can do exactly this.
+    var capability: String {
+        switch self {
+        case .justWorks: "NoInputNoOutput"
+        case .passkey: "KeyboardOnly"
+        case .compare: "DisplayYesNo"
+        }
     }
 }

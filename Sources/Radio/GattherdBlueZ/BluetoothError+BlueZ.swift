@@ -9,7 +9,7 @@ extension BluetoothError {
     /// `missing` is the kind when the object is not, or no longer, there.
     init(_ error: DBusError, missing: Kind) {
         guard error.name != DBusError.timeoutName else {
-            // The deadline was ours: bluetoothd has said nothing.
+            // The deadline was ours: bluetoothd has sent nothing.
             self.init(.timedOut, "bluetoothd did not answer in time")
             return
         }

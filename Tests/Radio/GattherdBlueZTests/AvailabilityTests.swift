@@ -245,8 +245,8 @@ private actor FakeStranger {
     func claim(_ path: String) async throws {
         let bus = "org.freedesktop.DBus"
         let names = try await connection.call(bus, "/", bus, "ListNames", timeout: .seconds(20)).first?.strings ?? []
-        let news = DBusValue.properties(["RSSI": .int16(-1)])
-        let arguments: [DBusValue] = [.string("org.bluez.Device1"), news, .strings([])]
+        let properties = DBusValue.properties(["RSSI": .int16(-1)])
+        let arguments: [DBusValue] = [.string("org.bluez.Device1"), properties, .strings([])]
         for name in names where name.hasPrefix(":") {
             try connection.emit(path, "org.freedesktop.DBus.Properties", "PropertiesChanged", arguments, to: name)
         }

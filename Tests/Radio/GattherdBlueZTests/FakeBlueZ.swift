@@ -60,7 +60,12 @@ actor FakeBlueZ {
 
     /// Replies to the held calls.
     func release(_ values: DBusValue...) throws {
-        for call in held { try call.reply(values) }
+        try answerHeldCalls { try $0.reply(values) }
+    }
+
+    /// Answers the held calls.
+    func answerHeldCalls(_ answer: @Sendable (DBusMethodCall) throws -> Void) throws {
+        for call in held { try answer(call) }
         held.removeAll()
     }
 
@@ -75,9 +80,9 @@ actor FakeBlueZ {
 
     // MARK: - Objects
 
-    func add(_ path: String, _ interface: String, _ properties: Properties, isTold: Bool = true) {
+    func add(_ path: String, _ interface: String, _ properties: Properties, isSignalled: Bool = true) {
         objects[path, default: [:]][interface] = properties
-        guard isTold else { return }
+        guard isSignalled else { return }
         emit("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded", [.objectPath(path), dictionary(path)])
     }
 
@@ -165,7 +170,7 @@ actor FakeBlueZ {
 
     private func answer(_ call: DBusMethodCall) throws {
         arguments[call.member] = try call.arguments()
-        // Noted last: who waits for the call finds it done.
+        // Recorded last, so that the call is complete for a test that waits for it.
         defer { calls.update { $0.append(call.member) } }
         if let script = scripts[call.member] { return try script(self, call) }
         switch call.member {

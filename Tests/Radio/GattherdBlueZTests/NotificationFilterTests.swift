@@ -190,12 +190,12 @@ import Testing
             switch message {
             case .signal(let octet):
                 let isNext = follows()
-                delivered += sieve.take([octet], at: .init(microseconds: 1), follows: isNext, gaps: order.gaps)
+                delivered += sieve.receive([octet], at: .init(microseconds: 1), follows: isNext, gaps: order.gaps)
             case .unseen: serial = serial == .max ? 1 : serial + 1
             case .otherSignal: if follows() { sieve.complete() } else { delivered += sieve.endRun(isAnswered: true) }
             case .other: delivered += sieve.endRun(isAnswered: !follows())
             case .answer(let octet):
-                sieve.takeAnswer([octet])
+                sieve.removeEcho(of: [octet])
                 delivered += sieve.endRun(isAnswered: !follows())
             case .deadline: delivered += sieve.decide()
             }
@@ -210,7 +210,7 @@ import Testing
         var delivered: [NotificationFilter.Delivery] = []
         for number in 0..<10_000 {
             let octets = [UInt8(number / 2_500)]
-            delivered += sieve.take(octets, at: .init(microseconds: 1), follows: true, gaps: 1)
+            delivered += sieve.receive(octets, at: .init(microseconds: 1), follows: true, gaps: 1)
         }
         #expect(delivered.count >= 9_000)
     }

@@ -195,7 +195,7 @@ import Testing
         var tree = connectedTree
         let (twin, device) = ("/org/bluez/hci\(number)", "/org/bluez/hci\(number)/dev_C0_FF_EE_00_00_01")
         let ignored = tree.add(twin, adapter)
-        #expect(ignored.count == 1 && tree.duplicates.map(\.name) == ["hci\(number)"])
+        #expect(ignored.count == 1 && tree.adapters.duplicates.map(\.name) == ["hci\(number)"])
         #expect(tree.add(device, self.device(["Connected": .boolean(true)])).isEmpty)
         #expect(tree.change(twin, "org.bluez.Adapter1", .properties(["Powered": .boolean(false)]), []).isEmpty)
         #expect(tree.adapterPath(id.adapter) == Self.adapterPath && tree.devicePath(id) == Self.devicePath)
@@ -211,7 +211,9 @@ import Testing
                 },
             ]
         )
-        #expect(tree.adapterPath(id.adapter) == twin && tree.devicePath(id) == device && tree.duplicates.isEmpty)
+        #expect(
+            tree.adapterPath(id.adapter) == twin && tree.devicePath(id) == device && tree.adapters.duplicates.isEmpty
+        )
         #expect(tree.remove(twin, ["org.bluez.Adapter1"]).last == .event(.adapterRemoved(id.adapter)))
     }
 
@@ -233,17 +235,17 @@ import Testing
 
     // MARK: - Attributes
 
-    private func listen(_ news: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {
+    private func frames(of changes: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {
         var tree = ObjectTree()
         tree.watchedAddresses = [id.address]
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(), isSignalled: false)
-        return news.map { properties in
-            let told =
+        return changes.map { properties in
+            let caused =
                 isSignalled
                 ? tree.change(Self.devicePath, "org.bluez.Device1", .properties(properties), [])
                 : tree.refresh(Self.devicePath, "org.bluez.Device1", .properties(properties))
-            return told.flatMap { change in
+            return caused.flatMap { change in
                 guard case .advertised(let heard) = change else { return [] as [String] }
                 return ["\(heard.rssi ?? 0)"] + heard.frames.map { "\($0.source) \($0.octets)" }
             }
@@ -255,30 +257,30 @@ import Testing
     }
 
     @Test func `an advertisement is what the signal contains, also when it repeats`() {
-        let told = listen(
-            ["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])],
+        let heard = frames(
+            of: ["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])],
             ["ManufacturerData": data([0x0499: [5]])],
             ["RSSI": .int16(-61)]
         )
-        #expect(told == [["-60", "manufacturer 0499 [5]"], ["-60", "manufacturer 0499 [5]"], ["-61"]])
+        #expect(heard == [["-60", "manufacturer 0499 [5]"], ["-60", "manufacturer 0499 [5]"], ["-61"]])
     }
 
     @Test func `of several accumulated entries only the changed ones are in the advertisement`() {
-        let told = listen(
-            ["ManufacturerData": data([1: [1]])],
+        let heard = frames(
+            of: ["ManufacturerData": data([1: [1]])],
             ["ManufacturerData": data([1: [1], 2: [2]])],
             ["ManufacturerData": data([1: [3], 2: [2]])]
         )
         #expect(
-            told.map { $0.dropFirst() } == [
+            heard.map { $0.dropFirst() } == [
                 ["manufacturer 0001 [1]"], ["manufacturer 0002 [2]"], ["manufacturer 0001 [3]"],
             ]
         )
     }
 
     @Test func `answers to calls and links are no advertisements`() {
-        #expect(listen(["ManufacturerData": data([1: [1]])], isSignalled: false) == [[]])
-        #expect(listen(["Connected": .boolean(true)]) == [[]])
+        #expect(frames(of: ["ManufacturerData": data([1: [1]])], isSignalled: false) == [[]])
+        #expect(frames(of: ["Connected": .boolean(true)]) == [[]])
     }
 
     private func service(_ properties: KeyValuePairs<String, DBusValue> = [:]) -> DBusValue {

@@ -148,13 +148,13 @@ import Testing
             }
             try await stage.central.unsubscribe(SubscriptionToken(1))
             await stage.fake.setConnected(false)
-            let told = try await stage.events.next { event in
+            let event = try await stage.events.next { event in
                 switch event {
                 case .subscriptionEnded, .disconnected: true
                 default: false
                 }
             }
-            #expect(told == .disconnected(Stage.peripheral))
+            #expect(event == .disconnected(Stage.peripheral))
         }
     }
 
@@ -253,8 +253,8 @@ import Testing
     @Test func `a value and other changes in one signal are both handled`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
-            let news: FakeBlueZ.Properties = ["Value": .bytes([1]), "Notifying": .boolean(false)]
-            await stage.fake.set(FakeBlueZ.measurement, "org.bluez.GattCharacteristic1", news)
+            let changes: FakeBlueZ.Properties = ["Value": .bytes([1]), "Notifying": .boolean(false)]
+            await stage.fake.set(FakeBlueZ.measurement, "org.bluez.GattCharacteristic1", changes)
             try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
             #expect(stage.sink.values == [[1]])
         }

@@ -52,7 +52,7 @@ import Testing
                     registry.scanners.count, registry.connectionTasks.count,
                 ]
             }
-            bluez = await (central.backend as? BlueZCentral)?.traces ?? []
+            bluez = await (central.backend as? BlueZCentral)?.entryCounts ?? []
         }
     }
 
@@ -110,15 +110,5 @@ import Testing
             #expect(after == before)
             await observer.close()
         }
-    }
-}
-
-extension BlueZCentral {
-    /// The number of entries in each table.
-    fileprivate var traces: [Int] {
-        [
-            subscriptions.count, writers.count, tableChanges.count, activePeripherals.count, pairing.count,
-            waiters.count,
-        ]
     }
 }

@@ -162,7 +162,7 @@ private struct Echo {
     @Test func `a descriptor that was given away cannot be sent`() async throws {
         let echo = try await Echo()
         let descriptor = DBusDescriptor(owning: dup(0))
-        close(descriptor.take())
+        close(descriptor.release())
         await #expect(throws: DBusError.self) { try await echo(.fileDescriptor(descriptor)) }
         await echo.close()
     }

@@ -77,7 +77,7 @@ struct ReadPacingTests {
         var (waiting, next, empty) = (5000, longest, 0)
         while waiting > 0, now < start + .seconds(9) {
             now += next
-            // Every second look it has not had the time.
+            // At every second read the bus has not had the time.
             empty = next < .milliseconds(4) ? empty + 1 : 0
             let count = empty % 2 == 1 ? 0 : min(48, waiting)
             waiting -= count
@@ -86,7 +86,7 @@ struct ReadPacingTests {
         #expect(now - start < .seconds(3))
     }
 
-    /// In milliseconds; 64 devices that begin to speak, all at once, while the bus is looked at.
+    /// In milliseconds; 64 devices start to notify, all at once, during a check.
     @Test(arguments: [20, 23, 100], [0, 1, 3, 7, 15])
     func `a higher rate is not mistaken for a backlog`(period: Int, phase: Int) {
         var (pacing, now) = busy()
@@ -96,26 +96,27 @@ struct ReadPacingTests {
             next = pacing.read(33, isAll: true, at: now) ?? .zero
         } while next != ReadPacing.shortest
         let start = now - .milliseconds(phase)
-        var (told, pauses) = (0, [Duration]())
+        var (reported, pauses) = (0, [Duration]())
         while now < start + .seconds(10) {
             now += next
-            let count = Int((now - start) / .milliseconds(period)) * 64 + Int((now - start) / .milliseconds(9)) - told
-            told += count
+            let count =
+                Int((now - start) / .milliseconds(period)) * 64 + Int((now - start) / .milliseconds(9)) - reported
+            reported += count
             next = pacing.read(count, isAll: true, at: now) ?? .milliseconds(9)
             pauses.append(next)
         }
         #expect(pauses.suffix(100).count { $0 < .milliseconds(25) } <= 30)
     }
 
-    /// A bus whose socket takes 167 messages; it has more whenever the reader is slow.
+    /// A bus whose socket holds 167 messages; it has more whenever the reader is slow.
     private struct Bus {
-        private var told = 0
+        private var reported = 0
         private var (socket, queue) = (0, 0)
 
         /// All that the socket has, when so many messages have been sent since the start.
         mutating func read(sent: Int) -> Int {
-            queue += sent - told
-            told = sent
+            queue += sent - reported
+            reported = sent
             let room = min(queue, 167 - socket)
             let count = socket + room
             queue -= room

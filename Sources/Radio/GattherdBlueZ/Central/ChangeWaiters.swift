@@ -3,7 +3,8 @@ import GattherdSync
 
 /// The tasks that wait for changes of peripherals; on the loop only.
 final class ChangeWaiters: Sendable {
-    enum Reason: Sendable {
+    /// The reason why a wait ended.
+    enum WakeReason: Sendable {
         case changed
         case deadline
         case cancelled
@@ -13,7 +14,7 @@ final class ChangeWaiters: Sendable {
         /// The peripheral whose changes end the wait; `nil` if only ``close()`` does.
         let peripheral: PeripheralID?
         let timer: LoopTimer
-        let continuation: CheckedContinuation<Reason, Never>
+        let continuation: CheckedContinuation<WakeReason, Never>
     }
 
     private struct State {
@@ -32,55 +33,8 @@ final class ChangeWaiters: Sendable {
 
     var count: Int { state.value.waiters.count }
 
-    /// The number of a new waiter; `nil` after ``close()``.
-    func makeNumber(evenIfClosed: Bool = false) -> UInt64? {
-        guard evenIfClosed || !state.value.isClosed else { return nil }
-        state.value.nextNumber += 1
-        return state.value.nextNumber
-    }
+    // MARK: - Waiting
 
-    /// Adds a waiter, which is resumed once.
-    func add(
-        _ number: UInt64,
-        on id: PeripheralID?,
-        for limit: Duration,
-        _ continuation: CheckedContinuation<Reason, Never>
-    ) {
-        let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
-        state.value.waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
-    }
-
-    /// Wakes a waiter whose task was cancelled; from any thread.
-    func cancel(_ number: UInt64) {
-        loop.execute { self.wake(number, .cancelled) }
-    }
-
-    // MARK: - Waking
-
-    /// Wakes the tasks that wait for changes of `id`.
-    func wake(_ id: PeripheralID) {
-        for waiter in state.value.waiters where waiter.value.peripheral == id { wake(waiter.key, .changed) }
-    }
-
-    /// Wakes the tasks that wait for changes of any peripheral.
-    func wakeAll() {
-        for waiter in state.value.waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
-    }
-
-    /// Wakes all tasks; later ones do not sleep.
-    func close() {
-        state.value.isClosed = true
-        for number in Array(state.value.waiters.keys) { wake(number, .changed) }
-    }
-
-    private func wake(_ number: UInt64, _ reason: Reason) {
-        guard let waiter = state.value.waiters.removeValue(forKey: number) else { return }
-        loop.cancel(waiter.timer)
-        waiter.continuation.resume(returning: reason)
-    }
-}
-
-extension BlueZCentral {
     /// Calls `answer` again after each change of the peripheral until it returns a value.
     ///
     /// - Throws: What `answer` throws; `timedOut` at the deadline; `cancelled`.
@@ -101,22 +55,54 @@ extension BlueZCentral {
     }
 
     /// Sleeps until the peripheral changes, the limit passes, or the task is cancelled.
-    func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> ChangeWaiters.Reason {
-        guard let number = waiters.makeNumber() else { return .cancelled }
+    func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> WakeReason {
+        guard !state.value.isClosed else { return .cancelled }
+        let number = makeNumber()
         return await withTaskCancellationHandler {
             await sleep(as: number, on: id, for: limit)
         } onCancel: {
-            waiters.cancel(number)
+            loop.execute { self.wake(number, .cancelled) }
         }
     }
 
     /// Sleeps as ``sleep(on:for:)`` does, also in a task that is cancelled and in a central that closes.
-    func sleepUninterrupted(on id: PeripheralID, for limit: Duration) async -> ChangeWaiters.Reason {
-        guard let number = waiters.makeNumber(evenIfClosed: true) else { return .cancelled }
-        return await sleep(as: number, on: id, for: limit)
+    func sleepUninterrupted(on id: PeripheralID, for limit: Duration) async -> WakeReason {
+        await sleep(as: makeNumber(), on: id, for: limit)
     }
 
-    private func sleep(as number: UInt64, on id: PeripheralID?, for limit: Duration) async -> ChangeWaiters.Reason {
-        await withCheckedContinuation { waiters.add(number, on: id, for: limit, $0) }
+    private func sleep(as number: UInt64, on id: PeripheralID?, for limit: Duration) async -> WakeReason {
+        await withCheckedContinuation { continuation in
+            let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
+            state.value.waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
+        }
+    }
+
+    private func makeNumber() -> UInt64 {
+        state.value.nextNumber += 1
+        return state.value.nextNumber
+    }
+
+    // MARK: - Waking
+
+    /// Wakes the tasks that wait for changes of `id`.
+    func wake(_ id: PeripheralID) {
+        for waiter in state.value.waiters where waiter.value.peripheral == id { wake(waiter.key, .changed) }
+    }
+
+    /// Wakes the tasks that wait for changes of any peripheral.
+    func wakeAll() {
+        for waiter in state.value.waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
+    }
+
+    /// Wakes all tasks; later ones do not sleep.
+    func close() {
+        state.value.isClosed = true
+        for number in Array(state.value.waiters.keys) { wake(number, .changed) }
+    }
+
+    private func wake(_ number: UInt64, _ reason: WakeReason) {
+        guard let waiter = state.value.waiters.removeValue(forKey: number) else { return }
+        loop.cancel(waiter.timer)
+        waiter.continuation.resume(returning: reason)
     }
 }

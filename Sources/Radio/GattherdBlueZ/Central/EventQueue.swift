@@ -1,18 +1,18 @@
 import GattherdBluetooth
 import GattherdSync
 
-/// The events for one consumer; what it has not taken yet is bounded by the number of peripherals.
+/// The events for one consumer; the number of waiting statuses is bounded by the number of peripherals.
 ///
-/// An advertisement brings a new status at any rate. It takes the place of the peripheral's waiting status, unless
+/// An advertisement brings a new status at any rate. It replaces the peripheral's waiting status, unless
 /// another event of the peripheral was published in between. So only outdated statuses are lost.
 final class EventQueue: Sendable {
     private struct State: Sendable {
-        /// The events that wait, after some that were taken and are `nil`.
+        /// The events that wait, after some that were dequeued and are `nil`.
         var waiting: [CentralEvent?] = []
-        /// The place of the first event in `waiting` that was not taken.
+        /// The place of the first event in `waiting` that was not dequeued.
         var first = 0
-        /// The number of events that were taken before the first in `waiting`.
-        var taken = 0
+        /// The number of events that were dequeued before the first in `waiting`.
+        var dequeued = 0
         /// The place of each peripheral's replaceable status, counted from the start.
         var places: [PeripheralID: Int] = [:]
         var consumer: CheckedContinuation<CentralEvent?, Never>?
@@ -21,10 +21,10 @@ final class EventQueue: Sendable {
         mutating func add(_ event: CentralEvent) {
             if case .peripheralChanged(let status) = event {
                 if let place = places[status.id] {
-                    waiting[place - taken] = event
+                    waiting[place - dequeued] = event
                     return
                 }
-                places[status.id] = taken + waiting.count
+                places[status.id] = dequeued + waiting.count
             } else if let id = event.peripheral {
                 places[id] = nil
             } else {
@@ -33,18 +33,18 @@ final class EventQueue: Sendable {
             waiting.append(event)
         }
 
-        mutating func takeFirst() -> CentralEvent? {
+        mutating func dequeue() -> CentralEvent? {
             guard first < waiting.count, let event = waiting[first].take() else { return nil }
-            if let id = event.peripheral, places[id] == taken + first { places[id] = nil }
+            if let id = event.peripheral, places[id] == dequeued + first { places[id] = nil }
             first += 1
-            if first * 2 >= waiting.count { dropTaken() }
+            if first * 2 >= waiting.count { compact() }
             return event
         }
 
-        /// Moves the rest to the front, when it is no more than what was taken: each event moves once on average.
-        private mutating func dropTaken() {
+        /// Moves the rest to the front when at least half was dequeued: each event moves once on average.
+        private mutating func compact() {
             waiting.removeFirst(first)
-            taken += first
+            dequeued += first
             first = 0
         }
     }
@@ -67,7 +67,7 @@ final class EventQueue: Sendable {
                 state.add(event)
                 return nil
             }
-            state.taken += 1
+            state.dequeued += 1
             return consumer
         }
         consumer?.resume(returning: event)
@@ -89,7 +89,7 @@ final class EventQueue: Sendable {
     private func next() async -> CentralEvent? {
         await withCheckedContinuation { consumer in
             let (event, isDue) = state.withLock { state -> (CentralEvent?, Bool) in
-                if let event = state.takeFirst() { return (event, true) }
+                if let event = state.dequeue() { return (event, true) }
                 guard !state.isFinished, !Task.isCancelled else { return (nil, true) }
                 state.consumer = consumer
                 return (nil, false)

@@ -60,11 +60,11 @@ final class NotificationChannel {
     /// True while signals wait for the next message of bluetoothd.
     var hasOpenRun: Bool { filter.hasOpenRun }
 
-    /// Handles the value of a signal, see ``NotificationFilter/take(_:at:follows:gaps:)``.
+    /// Handles the value of a signal, see ``NotificationFilter/receive(_:at:follows:gaps:)``.
     func receive(_ octets: Span<UInt8>, at time: Timestamp, follows: Bool, gaps: UInt64) {
         guard takesSignals else { return }
         guard openReads > 0 || !filter.passes(at: gaps) else { return deliver(octets, at: time) }
-        deliver(filter.take(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
+        deliver(filter.receive(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
     }
 
     /// Ends the growth of the run of signals, see ``NotificationFilter/complete()``.
@@ -94,7 +94,7 @@ final class NotificationChannel {
     ///
     /// BlueZ signals the value right before it answers: only the last signal can be the echo, and only if it is equal.
     func readEnded(_ octets: [UInt8]?) {
-        if let octets { filter.takeAnswer(octets) }
+        if let octets { filter.removeEcho(of: octets) }
     }
 
     // MARK: - Deliveries
@@ -118,6 +118,12 @@ final class NotificationChannel {
             subscriber.sink.receive(octets, for: subscriber.token, at: time)
             notifier.add(subscriber.sink)
         }
+    }
+
+    /// Uses another socket from now on; the previous one is closed.
+    func replaceSocket(by socket: NotificationSocket) {
+        self.socket?.close()
+        self.socket = socket
     }
 
     /// Closes the channel after it has delivered what the socket still holds.

@@ -79,7 +79,7 @@ struct NotificationFilter {
     ///   - follows: True if its number is the one after the last message's.
     ///   - gaps: The number of gaps until now.
     /// - Returns: The values that are certain now.
-    mutating func take(_ octets: [UInt8], at time: Timestamp, follows: Bool, gaps: UInt64) -> [Delivery] {
+    mutating func receive(_ octets: [UInt8], at time: Timestamp, follows: Bool, gaps: UInt64) -> [Delivery] {
         if follows, let run = open, !run.isComplete, run.octets == octets, run.count < Self.limit {
             open?.times.append(time)
             return []
@@ -94,7 +94,7 @@ struct NotificationFilter {
     }
 
     /// Removes the echo of a read of ours: the last signal, if it is equal to the answer.
-    mutating func takeAnswer(_ octets: [UInt8]) {
+    mutating func removeEcho(of octets: [UInt8]) {
         guard let run = open, run.octets == octets else { return }
         if run.count == 1 { open = nil } else { open?.times.removeLast() }
     }

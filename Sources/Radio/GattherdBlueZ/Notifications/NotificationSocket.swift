@@ -20,7 +20,7 @@ final class NotificationSocket {
     /// More packets than a socket can hold, 278 of the smallest: as many empty reads are the end.
     private static let queueLimit = 512
 
-    /// Starts to take packets.
+    /// Starts to receive packets.
     ///
     /// - Parameters:
     ///   - owner: The socket; it is closed with ``close()``.
@@ -64,7 +64,7 @@ final class NotificationSocket {
         guard isOpen else { return }
         isOpen = false
         loop.unwatch(descriptor)
-        Glibc.close(owner.take())
+        Glibc.close(owner.release())
     }
 
     /// Delivers the waiting packets; returns true if nothing can come any more.
@@ -99,5 +99,14 @@ final class NotificationSocket {
     private var otherEndIsClosed: Bool {
         var state = pollfd(fd: descriptor, events: 0, revents: 0)
         return unsafe poll(&state, 1, 0) == 1 && state.revents & Int16(POLLHUP | POLLERR) != 0
+    }
+}
+
+extension Timestamp {
+    /// The wall clock.
+    static var now: Timestamp {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
     }
 }

@@ -9,11 +9,9 @@ struct Subscriptions {
     private var endings: [String: Int] = [:]
     /// The number of our unanswered reads, by path.
     private var openReads: [String: Int] = [:]
-    /// The peripherals with unanswered `AcquireNotify` calls, by path.
-    private var acquisitions: [String: PeripheralID] = [:]
 
     /// The number of entries of all tables.
-    var count: Int { paths.count + endings.count + openReads.count + acquisitions.count }
+    var count: Int { paths.count + endings.count + openReads.count }
 
     // MARK: - Channels
 
@@ -97,21 +95,5 @@ struct Subscriptions {
         let count = openReads[path, default: 0] + change
         openReads[path] = count == 0 ? nil : count
         channels[path]?.openReads = count
-    }
-
-    /// A peripheral with an unanswered `AcquireNotify`, if any.
-    var acquiringPeripheral: PeripheralID? { acquisitions.values.first }
-
-    mutating func beginAcquisition(_ path: String, of id: PeripheralID) {
-        acquisitions[path] = id
-    }
-
-    mutating func endAcquisition(_ path: String) {
-        acquisitions[path] = nil
-    }
-
-    /// Forgets the unanswered `AcquireNotify` calls of one peripheral, or of all.
-    mutating func endAcquisitions(of id: PeripheralID? = nil) {
-        acquisitions = id == nil ? [:] : acquisitions.filter { $0.value != id }
     }
 }

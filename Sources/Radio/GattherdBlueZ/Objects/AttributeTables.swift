@@ -1,18 +1,16 @@
+import GattherdBluetooth
+
 /// The GATT objects of all peripherals: each is found by its path, and by its parent without a search.
 ///
 /// A peripheral decides how many attributes it has, so one device has ``most`` objects here at the most. Further
 /// objects are ignored and counted.
 struct AttributeTables {
-    typealias Service = ObjectTree.Service
-    typealias Characteristic = ObjectTree.Characteristic
-    typealias Descriptor = ObjectTree.Descriptor
-
     /// The most services, characteristics and descriptors of one device together; real tables have up to 200.
     static let most = 8192
 
-    private(set) var services: [String: Service] = [:]
-    private(set) var characteristics: [String: Characteristic] = [:]
-    private(set) var descriptors: [String: Descriptor] = [:]
+    private(set) var services: [String: ServiceObject] = [:]
+    private(set) var characteristics: [String: CharacteristicObject] = [:]
+    private(set) var descriptors: [String: DescriptorObject] = [:]
     /// The paths of the children, by the path of the device, service or characteristic.
     private var children: [String: Set<String>] = [:]
     /// The path of the device that an object counts for, by the object's path.
@@ -46,7 +44,7 @@ struct AttributeTables {
     // MARK: - Changes
 
     /// Adds or replaces a service; returns false if nothing changed.
-    mutating func add(_ service: Service, at path: String) -> Bool {
+    mutating func add(_ service: ServiceObject, at path: String) -> Bool {
         guard services[path] != service, admit(path, for: service.devicePath) else { return false }
         if let old = services.updateValue(service, forKey: path) { unlink(path, from: old.devicePath) }
         children[service.devicePath, default: []].insert(path)
@@ -54,7 +52,7 @@ struct AttributeTables {
     }
 
     /// Adds or replaces a characteristic; returns false if nothing changed.
-    mutating func add(_ characteristic: Characteristic, at path: String) -> Bool {
+    mutating func add(_ characteristic: CharacteristicObject, at path: String) -> Bool {
         let device = device(ofService: characteristic.servicePath)
         guard characteristics[path] != characteristic, admit(path, for: device) else { return false }
         if let old = characteristics.updateValue(characteristic, forKey: path) { unlink(path, from: old.servicePath) }
@@ -62,7 +60,7 @@ struct AttributeTables {
         return true
     }
 
-    mutating func add(_ descriptor: Descriptor, at path: String) {
+    mutating func add(_ descriptor: DescriptorObject, at path: String) {
         let servicePath = characteristics[descriptor.characteristicPath]?.servicePath
         let device = device(ofService: servicePath ?? BlueZ.parent(of: descriptor.characteristicPath))
         guard descriptors[path] != descriptor, admit(path, for: device) else { return }
@@ -70,7 +68,7 @@ struct AttributeTables {
         children[descriptor.characteristicPath, default: []].insert(path)
     }
 
-    mutating func update(_ path: String, _ change: (inout Characteristic) -> Void) {
+    mutating func update(_ path: String, _ change: (inout CharacteristicObject) -> Void) {
         guard var characteristic = characteristics[path] else { return }
         change(&characteristic)
         characteristics[path] = characteristic
@@ -84,7 +82,7 @@ struct AttributeTables {
     }
 
     /// Removes a characteristic with its descriptors.
-    mutating func removeCharacteristic(_ path: String) -> Characteristic? {
+    mutating func removeCharacteristic(_ path: String) -> CharacteristicObject? {
         guard let characteristic = characteristics.removeValue(forKey: path) else { return nil }
         unlink(path, from: characteristic.servicePath)
         release(path)
@@ -121,5 +119,49 @@ struct AttributeTables {
     private mutating func unlink(_ path: String, from parent: String) {
         children[parent]?.remove(path)
         if children[parent]?.isEmpty == true { children[parent] = nil }
+    }
+}
+
+// MARK: - Tables
+
+extension AttributeTables {
+    /// The characteristics of a device, by the paths of services and characteristics.
+    func characteristics(ofDevice device: String, _ id: PeripheralID) -> [RemoteCharacteristic] {
+        children(of: device).flatMap { characteristics(ofService: $0, id) }
+    }
+
+    /// The whole table of a device, by path.
+    func services(ofDevice device: String, _ id: PeripheralID) -> [RemoteService] {
+        children(of: device).compactMap { service($0, of: id) }
+    }
+
+    private func service(_ path: String, of id: PeripheralID) -> RemoteService? {
+        guard let known = services[path], let uuid = known.uuid else { return nil }
+        var service = RemoteService(peripheral: id, uuid: uuid, handle: path, isPrimary: known.isPrimary)
+        service.includes = known.includes
+        service.characteristics = characteristics(ofService: path, id)
+        service.descriptors = service.characteristics.flatMap(descriptors)
+        return service
+    }
+
+    private func characteristics(ofService path: String, _ id: PeripheralID) -> [RemoteCharacteristic] {
+        guard let service = services[path]?.uuid else { return [] }
+        return children(of: path).compactMap { path in
+            guard let known = characteristics[path], let uuid = known.uuid else { return nil }
+            return RemoteCharacteristic(
+                peripheral: id,
+                service: service,
+                uuid: uuid,
+                handle: path,
+                properties: known.properties
+            )
+        }
+    }
+
+    private func descriptors(of characteristic: RemoteCharacteristic) -> [RemoteDescriptor] {
+        children(of: characteristic.handle).compactMap { path in
+            guard let uuid = descriptors[path]?.uuid else { return nil }
+            return RemoteDescriptor(characteristic: characteristic, uuid: uuid, handle: path)
+        }
     }
 }

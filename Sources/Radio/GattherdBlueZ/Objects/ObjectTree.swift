@@ -13,7 +13,7 @@ struct ObjectTree {
         /// An adapter is ready for advertisement monitors.
         case monitorable
         /// An adapter is not used, as another one has its address.
-        case adapterIgnored(Adapter)
+        case adapterIgnored(AdapterObject)
         /// A watched peripheral has sent an advertisement.
         case advertised(HeardAdvertisement)
         /// A peripheral has gained attributes.
@@ -25,24 +25,20 @@ struct ObjectTree {
         case notifyingEnded(path: String)
     }
 
-    private(set) var adapters: [String: Adapter] = [:]
-    private(set) var devices: [String: Device] = [:]
-    /// The paths of the devices with an address: one for each adapter that knows it.
-    private var paths: [BluetoothAddress: Set<String>] = [:]
-    var attributes = AttributeTables()
+    private(set) var adapters = AdapterObjects()
+    private(set) var devices = DeviceObjects()
+    private(set) var attributes = AttributeTables()
     /// The addresses whose advertisements are watched.
     var watchedAddresses: Set<BluetoothAddress> = []
-    /// The number of links so far.
-    private var linkCount: UInt64 = 0
 
     // MARK: - Queries
 
     func adapterPath(_ address: BluetoothAddress) -> String? {
-        adapters.first { $0.value.address == address && !$0.value.hasDuplicateAddress }?.key
+        adapters.path(of: address)
     }
 
     func devicePath(_ id: PeripheralID) -> String? {
-        paths[id.address]?.first { path in devices[path].flatMap { self.id(of: $0) } == id }
+        devices.paths(of: id.address).first { path in devices[path].flatMap { self.id(of: $0) } == id }
     }
 
     func status(_ id: PeripheralID) -> PeripheralStatus? {
@@ -51,21 +47,18 @@ struct ObjectTree {
 
     /// The events of all objects; adapters last, so that their peripherals are known and need no scan.
     func announcements() -> [CentralEvent] {
-        let adapters = adapters.sorted { $0.key < $1.key }.compactMap {
+        let adapters = adapters.all.sorted { $0.key < $1.key }.compactMap {
             $0.value.status.map(CentralEvent.adapterChanged)
         }
-        return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
+        return devices.all.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
-
-    /// The adapters that are not used, as others have their addresses.
-    var duplicates: [Adapter] { adapters.values.filter(\.hasDuplicateAddress) }
 
     private func status(path: String) -> PeripheralStatus? {
         guard let device = devices[path], let id = id(of: device) else { return nil }
         return device.status(id)
     }
 
-    func id(of device: Device) -> PeripheralID? {
+    func id(of device: DeviceObject) -> PeripheralID? {
         guard let adapter = adapters[device.adapterPath], !adapter.hasDuplicateAddress, let owner = adapter.address,
             let address = device.address
         else { return nil }
@@ -78,9 +71,9 @@ struct ObjectTree {
 extension ObjectTree {
     /// Removes all objects; keeps the number of links and the watched addresses.
     mutating func clear() {
-        let (linkCount, watchedAddresses) = (linkCount, watchedAddresses)
-        self = ObjectTree()
-        (self.linkCount, self.watchedAddresses) = (linkCount, watchedAddresses)
+        adapters.removeAll()
+        devices.removeAll()
+        attributes = AttributeTables()
     }
 
     /// Replaces the tree by the reply of `GetManagedObjects`.
@@ -116,19 +109,18 @@ extension ObjectTree {
 
     /// Records that monitors were registered with an adapter, or removed.
     mutating func setMonitored(_ isMonitored: Bool, _ path: String) {
-        adapters[path]?.isMonitored = isMonitored
+        adapters.setMonitored(isMonitored, path)
     }
 
     /// Records that an adapter started or stopped to use the monitors.
     mutating func setMonitoring(_ isMonitoring: Bool, _ path: String) -> [Change] {
-        guard adapters[path]?.isMonitoring == !isMonitoring else { return [] }
-        adapters[path]?.isMonitoring = isMonitoring
+        guard adapters.setMonitoring(isMonitoring, path) else { return [] }
         return adapters[path]?.status.map { [.event(.adapterChanged($0))] } ?? []
     }
 
     /// Records the reason of a link's end, which may follow.
     mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
-        devices[path]?.endReason = reason
+        devices.recordEndReason(path, reason)
     }
 
     /// The reason of a link's end, as far as known.
@@ -180,77 +172,49 @@ extension ObjectTree {
 extension ObjectTree {
     private mutating func updateAdapter(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let before = adapters[path]?.status
-        adapters[path, default: Adapter(path: path)].apply(changes)
+        adapters.apply(changes, to: path)
         if before == nil, let ignored = ignoreDuplicate(path) { return ignored }
         guard let after = adapters[path]?.status, after != before else { return [] }
         guard before != nil else { return arrival(of: path, after) }
         let change = Change.event(.adapterChanged(after))
-        guard after.isPowered else { return [change] + children(of: path).flatMap { dropLink($0) } }
+        guard after.isPowered else { return [change] + devices.paths(ofAdapter: path).flatMap { endLink($0) } }
         return [change]
     }
 
     /// Ignores the adapter if another one has its address; returns `nil` if none has.
     private mutating func ignoreDuplicate(_ path: String) -> [Change]? {
-        guard let adapter = adapters[path], let address = adapter.address else { return nil }
-        let others = adapters.filter { $0.key != path && !$0.value.hasDuplicateAddress }
-        guard others.values.contains(where: { $0.address == address }) else { return nil }
-        adapters[path]?.hasDuplicateAddress = true
+        guard let adapter = adapters[path], adapters.markDuplicate(path) else { return nil }
         return adapter.hasDuplicateAddress ? [] : [.adapterIgnored(adapter)]
     }
 
     private func arrival(of path: String, _ status: AdapterStatus) -> [Change] {
-        let devices = children(of: path).compactMap(announcement)
-        return [.event(.adapterChanged(status))] + devices + (isMonitorable(path) ? [.monitorable] : [])
+        let devices = devices.paths(ofAdapter: path).compactMap(announcement)
+        return [.event(.adapterChanged(status))] + devices + (adapters.isMonitorable(path) ? [.monitorable] : [])
     }
 
     /// Adds the monitor manager, which BlueZ may signal before or after the adapter.
     private mutating func addMonitorManager(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let canMonitor = changes["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
-        adapters[path, default: Adapter(path: path)].canMonitor = canMonitor
-        return canMonitor && isMonitorable(path) ? [.monitorable] : []
-    }
-
-    func isMonitorable(_ path: String) -> Bool {
-        adapters[path].map { $0.canMonitor && !$0.isMonitored && $0.status != nil } ?? false
+        adapters.setCanMonitor(canMonitor, path)
+        return canMonitor && adapters.isMonitorable(path) ? [.monitorable] : []
     }
 
     private func announcement(_ device: String) -> Change? {
         status(path: device).map { .event(.peripheralChanged($0)) }
     }
 
-    private func children(of adapter: String) -> [String] {
-        devices.filter { $0.value.adapterPath == adapter }.keys.sorted()
-    }
-
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
-    private mutating func dropLink(_ path: String) -> [Change] {
+    private mutating func endLink(_ path: String) -> [Change] {
         let before = status(path: path)
-        devices[path]?.isConnected = false
+        devices.endLink(path)
         return difference(before, status(path: path))
     }
 
     private mutating func updateDevice(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let before = status(path: path)
-        let wasConnected = devices[path]?.isConnected ?? false
-        let address = devices[path]?.address
-        let frames = devices[path, default: Device(path: path)].apply(changes)
-        updatePaths(of: path, before: address)
-        if !wasConnected, devices[path]?.isConnected == true {
-            linkCount += 1
-            devices[path]?.link = linkCount
-        }
+        let frames = devices.apply(changes, to: path)
         let advertised = frames.flatMap { advertisement(path, $0) }.map { [Change.advertised($0)] } ?? []
         return advertised + difference(before, status(path: path))
-    }
-
-    private mutating func updatePaths(of path: String, before: BluetoothAddress?) {
-        let address = devices[path]?.address
-        guard address != before else { return }
-        if let before {
-            paths[before]?.remove(path)
-            if paths[before]?.isEmpty == true { paths[before] = nil }
-        }
-        if let address { paths[address, default: []].insert(path) }
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
@@ -274,20 +238,85 @@ extension ObjectTree {
     }
 
     private mutating func removeAdapter(_ path: String) -> [Change] {
-        let removed = children(of: path).flatMap { removeDevice($0) }
-        guard let status = adapters.removeValue(forKey: path)?.status else { return removed }
+        let removed = devices.paths(ofAdapter: path).flatMap { removeDevice($0) }
+        guard let status = adapters.remove(path)?.status else { return removed }
         let gone = removed + [.event(.adapterRemoved(status.address))]
-        let duplicates = adapters.filter { $0.value.hasDuplicateAddress && $0.value.address == status.address }
-        guard let heir = duplicates.keys.min() else { return gone }
-        adapters[heir]?.hasDuplicateAddress = false
+        guard let heir = adapters.useDuplicate(of: status.address) else { return gone }
         return gone + (adapters[heir]?.status.map { arrival(of: heir, $0) } ?? [])
     }
 
     private mutating func removeDevice(_ path: String) -> [Change] {
         let before = status(path: path)
         for service in attributes.children(of: path) { _ = removeService(service) }
-        let address = devices.removeValue(forKey: path)?.address
-        updatePaths(of: path, before: address)
+        devices.remove(path)
         return before.map(removal) ?? []
+    }
+}
+
+// MARK: - Attributes
+
+extension ObjectTree {
+    /// The characteristics of a peripheral, by the paths of services and characteristics.
+    func table(of id: PeripheralID) -> [RemoteCharacteristic] {
+        devicePath(id).map { attributes.characteristics(ofDevice: $0, id) } ?? []
+    }
+
+    /// The whole table of a peripheral, by path.
+    func services(of id: PeripheralID) -> [RemoteService] {
+        devicePath(id).map { attributes.services(ofDevice: $0, id) } ?? []
+    }
+
+    /// The ATT MTU of a peripheral's link, if one of its characteristics states it.
+    func mtu(of id: PeripheralID) -> Int? {
+        devicePath(id).flatMap { attributes.mtu(of: $0) }
+    }
+
+    /// The number of GATT objects of a peripheral that were ignored because there were too many.
+    func ignoredAttributes(of id: PeripheralID) -> Int {
+        devicePath(id).map { attributes.ignored(of: $0) } ?? 0
+    }
+
+    private func peripheral(ofService path: String) -> PeripheralID? {
+        devices[attributes.device(ofService: path)].flatMap { id(of: $0) }
+    }
+
+    private mutating func addService(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        guard attributes.add(ServiceObject(path: path, changes), at: path) else { return [] }
+        return peripheral(ofService: path).map { [.tableGrew($0)] } ?? []
+    }
+
+    private mutating func addCharacteristic(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        let characteristic = CharacteristicObject(path: path, changes)
+        guard attributes.add(characteristic, at: path) else { return [] }
+        return peripheral(ofService: characteristic.servicePath).map { [.tableGrew($0)] } ?? []
+    }
+
+    /// Adds a descriptor, which does not change the table of characteristics.
+    private mutating func addDescriptor(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        attributes.add(DescriptorObject(path: path, changes), at: path)
+        return []
+    }
+
+    private mutating func updateCharacteristic(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        attributes.update(path) { $0.apply(changes) }
+        return changes["Notifying"]?.bool == false ? [.notifyingEnded(path: path)] : []
+    }
+
+    private mutating func removeService(_ path: String) -> [Change] {
+        let changes = peripheral(ofService: path).map { [Change.tableShrank($0)] } ?? []
+        let removed = attributes.children(of: path).flatMap { removeCharacteristic($0) }
+        attributes.removeService(path)
+        return changes + removed
+    }
+
+    private mutating func removeCharacteristic(_ path: String) -> [Change] {
+        guard let characteristic = attributes.removeCharacteristic(path) else { return [] }
+        let id = peripheral(ofService: characteristic.servicePath)
+        return [.characteristicRemoved(path: path)] + (id.map { [.tableShrank($0)] } ?? [])
+    }
+
+    private mutating func removeDescriptor(_ path: String) -> [Change] {
+        attributes.removeDescriptor(path)
+        return []
     }
 }

@@ -34,8 +34,8 @@ struct CallTable {
         queue.append(id)
     }
 
-    /// The next call to send, if there is room.
-    mutating func next() -> (UInt64, OutgoingMessage)? {
+    /// Dequeues the next call to send, if there is room.
+    mutating func dequeue() -> (UInt64, OutgoingMessage)? {
         while bySerial.count < Self.openLimit, let id = queue.first {
             queue.removeFirst()
             if let call = calls[id] { return (id, call.message) }
@@ -43,32 +43,34 @@ struct CallTable {
         return nil
     }
 
-    mutating func opened(_ id: UInt64, serial: UInt32) {
+    /// Records the serial number of a call that was sent.
+    mutating func markSent(_ id: UInt64, serial: UInt32) {
         calls[id]?.serial = serial
         bySerial[serial] = id
     }
 
-    mutating func take(_ id: UInt64, on loop: EventLoop) -> Call? {
+    mutating func remove(_ id: UInt64, on loop: EventLoop) -> Call? {
         guard let call = calls.removeValue(forKey: id) else { return nil }
         if let serial = call.serial { bySerial[serial] = nil }
         loop.cancel(call.timer)
         return call
     }
 
-    mutating func take(serial: UInt32, on loop: EventLoop) -> Call? {
+    /// Removes the call of a reply.
+    mutating func remove(serial: UInt32, on loop: EventLoop) -> Call? {
         abandoned.remove(serial)
-        return bySerial[serial].flatMap { take($0, on: loop) }
+        return bySerial[serial].flatMap { remove($0, on: loop) }
     }
 
     /// Removes a call whose answer is no longer wanted.
     mutating func abandon(_ id: UInt64, on loop: EventLoop) -> Call? {
-        let call = take(id, on: loop)
+        let call = remove(id, on: loop)
         if let serial = call?.serial { abandoned.insert(serial) }
         return call
     }
 
     mutating func failAll(_ error: DBusError, on loop: EventLoop) {
-        for id in calls.keys.sorted() { take(id, on: loop)?.completion(.failure(error)) }
+        for id in calls.keys.sorted() { remove(id, on: loop)?.completion(.failure(error)) }
         queue.removeAll()
     }
 }

@@ -4,29 +4,22 @@ import GattherdSync
 ///
 /// The loop holds it as long as the bus does; ``shutDown()`` ends both.
 final class ConnectionCore {
-    let loop: EventLoop
-    /// The name that the bus gave us, for example `:1.42`.
-    var uniqueName = ""
-    var calls = CallTable()
-    var exports: [String: ExportedPath] = [:]
-    var signalHandlers: [SignalHandler] = []
-    /// Called after each message that is no signal, with its serial number and its sender.
-    var messageHandlers: [(UInt32, String) -> Void] = []
-    var disconnectHandlers: [() -> Void] = []
-    var nextHandlerID: UInt64 = 0
+    let handlers = MessageHandlers()
+    private let loop: EventLoop
     private var socket: BusSocket?
     private var inbox = ReceiveBuffer()
     private var outbox = SendQueue()
+    private var calls = CallTable()
     private var lastSerial: UInt32 = 0
     /// The events that the loop watches the socket for; `nil` if it does not.
     private var interest: DescriptorEvents?
     private var pacing: ReadPacing
-    /// The number of messages of this turn whose handlers called them patient.
-    var patientMessages = 0
+    /// The number of messages of this turn that may wait for others.
+    private var patientMessages = 0
     /// The end of the pause in which nothing is read.
     private var pauseEnd: LoopTimer?
     /// The time of the last call.
-    var lastCall = SuspendingClock.now
+    private var lastCall = SuspendingClock.now
 
     /// The age at which a call no longer needs a prompt answer, and the pause that it may then wait for.
     ///
@@ -46,12 +39,16 @@ final class ConnectionCore {
     /// True while messages are left in the socket, to be read together.
     var isPausing: Bool { pauseEnd != nil }
 
+    /// The number of abandoned calls without an answer.
+    var owedAnswers: Int { calls.abandoned.count }
+
     /// Starts to drive the connection; on the loop's thread.
     func attach() {
         updateInterest()
     }
 
-    /// Sends a message and gives its serial number.
+    /// Sends a message; returns its serial number.
+    @discardableResult
     func send(_ message: OutgoingMessage) throws(DBusError) -> UInt32 {
         guard let socket else { throw .disconnected }
         guard message.descriptors.isEmpty || socket.passesDescriptors else {
@@ -65,20 +62,77 @@ final class ConnectionCore {
         return lastSerial
     }
 
+    /// Marks the current message as one that may wait to be read with others.
+    func markPatient() {
+        patientMessages += 1
+    }
+
     /// Ends the connection and fails everything that waits; the second call has no effect.
+    ///
+    /// The handlers run before the bus sees the end: what must end at another client before that, they can close.
     func shutDown() {
         guard let socket = socket.take() else { return }
-        endPause()
-        if interest != nil { loop.unwatch(socket.descriptor) }
-        interest = nil
-        outbox = SendQueue()
-        calls.failAll(.disconnected, on: loop)
-        let handlers = disconnectHandlers
-        disconnectHandlers.removeAll()
-        signalHandlers.removeAll()
-        messageHandlers.removeAll()
-        exports.removeAll()
-        for handler in handlers { handler() }
+        withExtendedLifetime(socket) {
+            endPause()
+            if interest != nil { loop.unwatch(socket.descriptor) }
+            interest = nil
+            outbox = SendQueue()
+            calls.failAll(.disconnected, on: loop)
+            for handler in handlers.removeAll() { handler() }
+        }
+    }
+}
+
+// MARK: - Calls
+
+extension ConnectionCore {
+    func makeCallID() -> UInt64 { calls.makeID() }
+
+    /// Sends a call, or queues it while too many are open; `completion` is called exactly once.
+    ///
+    /// The answer to a call that is not urgent may wait to be read with other messages.
+    func start(
+        _ id: UInt64,
+        _ message: OutgoingMessage,
+        _ timeout: Duration,
+        _ label: String,
+        isUrgent: Bool = true,
+        _ completion: @escaping (CallTable.Outcome) -> Void
+    ) {
+        guard isConnected else { return completion(.failure(.disconnected)) }
+        if isUrgent {
+            endPause()
+            lastCall = .now
+        }
+        let timer = loop.schedule(after: timeout) { [weak self] in
+            self?.abandon(id, .timeout(label, after: timeout))
+        }
+        calls.add(id, CallTable.Call(message: message, timer: timer, completion: completion))
+        sendWaitingCalls()
+    }
+
+    /// Ends a call that still waits; its late answer will be ignored.
+    func abandon(_ id: UInt64, _ error: DBusError) {
+        calls.abandon(id, on: loop)?.completion(.failure(error))
+        sendWaitingCalls()
+    }
+
+    private func sendWaitingCalls() {
+        while let (id, message) = calls.dequeue() {
+            do throws(DBusError) {
+                calls.markSent(id, serial: try send(message))
+            } catch {
+                calls.remove(id, on: loop)?.completion(.failure(error))
+            }
+        }
+    }
+
+    /// Completes the call of a reply; a reply after its deadline is ignored.
+    private func receiveReply(_ message: MessageView) {
+        guard let call = calls.remove(serial: message.header.replySerial, on: loop) else { return }
+        let isError = message.header.kind == .error
+        call.completion(isError ? .failure(message.error) : Result { () throws(DBusError) in try message.arguments() })
+        sendWaitingCalls()
     }
 }
 
@@ -132,6 +186,16 @@ extension ConnectionCore {
         pauseIfBusy(after: count, isAll: true)
     }
 
+    private func receive(_ message: MessageView) {
+        switch message.header.kind {
+        case .signal: return handlers.receiveSignal(message)
+        case .reply, .error: receiveReply(message)
+        case .call: handlers.receiveCall(DBusMethodCall(message, on: self))
+        case nil: break
+        }
+        handlers.receivedOther(message)
+    }
+
     private func continueLater(after count: Int) {
         pauseIfBusy(after: count, isAll: false)
         loop.schedule(after: .zero) { [self] in handle([]) }
@@ -154,7 +218,7 @@ extension ConnectionCore {
     }
 
     /// Ends the pause: messages are read as soon as they come.
-    func endPause() {
+    private func endPause() {
         guard let timer = pauseEnd.take() else { return }
         loop.cancel(timer)
         updateInterest()

@@ -6,7 +6,9 @@ public import GattherdSync
 /// loop", without waiting. The connection lasts until ``close()`` or until the bus goes away, see ``onDisconnect(_:)``.
 public actor DBusConnection {
     public nonisolated let loop: EventLoop
-    nonisolated let core: LoopConfined<ConnectionCore>
+    private nonisolated let core: LoopConfined<ConnectionCore>
+    /// The name that the bus gave us, for example `:1.42`.
+    public private(set) var uniqueName = ""
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -15,7 +17,7 @@ public actor DBusConnection {
         core = LoopConfined(ConnectionCore(socket, on: loop, patience: patience), to: loop)
     }
 
-    /// Connects and says hello.
+    /// Connects and registers with the bus.
     ///
     /// - Parameters:
     ///   - address: The bus.
@@ -30,7 +32,7 @@ public actor DBusConnection {
         timeout: Duration = .seconds(10),
         patience: Duration = .milliseconds(40)
     ) async throws(DBusError) -> DBusConnection {
-        let socket = try await BusSocket.open(address, within: timeout, on: loop)
+        let socket = try await address.connect(within: timeout, on: loop)
         let connection = DBusConnection(socket, on: loop, patience: patience)
         do throws(DBusError) {
             try await connection.sayHello(timeout)
@@ -45,16 +47,13 @@ public actor DBusConnection {
         core.value.attach()
         let reply = try await callBus("Hello", timeout: timeout)
         guard let name = reply.first?.string else { throw .invalid("the bus gave us no name") }
-        core.value.uniqueName = name
+        uniqueName = name
     }
-
-    /// The name that the bus gave us, for example `:1.42`.
-    public var uniqueName: String { core.value.uniqueName }
 
     public var isConnected: Bool { core.value.isConnected }
 
     /// The number of abandoned calls without an answer; the bus refuses calls at 128 without an answer.
-    public var owedAnswers: Int { core.value.calls.abandoned.count }
+    public var owedAnswers: Int { core.value.owedAnswers }
 
     /// Closes; calls that wait end with an error.
     ///
@@ -80,34 +79,16 @@ public actor DBusConnection {
         timeout: Duration,
         onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
     ) async throws(DBusError) -> [DBusValue] {
-        let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
-        let id = core.value.calls.makeID()
-        let label = interface + "." + member
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
-                let complete: (CallTable.Outcome) -> Void = { outcome in
-                    onReply?(outcome)
-                    waiter.resume(returning: outcome)
-                }
-                // The handler below may have come before there was anything to abandon.
-                guard !Task.isCancelled else { return complete(.failure(.cancelled)) }
-                core.value.start(id, message, timeout, label, complete)
-            }
-        } onCancel: { [loop, core] in
-            loop.execute { core.value.abandon(id, .cancelled) }
-        }
-        return try result.get()
+        try await callOnLoop(destination, path, interface, member, arguments, timeout: timeout, onReply: onReply)
     }
 
     private func callBus(
         _ member: String,
         _ arguments: [DBusValue] = [],
-        timeout: Duration = .seconds(25),
-        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+        timeout: Duration = .seconds(25)
     ) async throws(DBusError) -> [DBusValue] {
         let bus = "org.freedesktop.DBus"
-        let path = "/org/freedesktop/DBus"
-        return try await call(bus, path, bus, member, arguments, timeout: timeout, onReply: onReply)
+        return try await call(bus, "/org/freedesktop/DBus", bus, member, arguments, timeout: timeout)
     }
 }
 
@@ -135,14 +116,9 @@ extension DBusConnection {
     }
 
     /// Returns the unique name of the owner of `name`; `nil` if there is none.
-    ///
-    /// `onReply` is called as that of ``call(_:_:_:_:_:timeout:onReply:)``.
-    public func nameOwner(
-        _ name: String,
-        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
-    ) async throws(DBusError) -> String? {
+    public func nameOwner(_ name: String) async throws(DBusError) -> String? {
         do throws(DBusError) {
-            return try await callBus("GetNameOwner", [.string(name)], onReply: onReply).first?.string
+            return try await callBus("GetNameOwner", [.string(name)]).first?.string
         } catch {
             guard error.name == "org.freedesktop.DBus.Error.NameHasNoOwner" else { throw error }
             return nil
@@ -161,13 +137,13 @@ extension DBusConnection {
             continuation.finish()
             return stream
         }
-        let id = addHandler { signal in
+        let id = core.value.handlers.onSignal { signal in
             guard filter.admits(signal), let message = try? DBusSignalMessage(signal) else { return }
             continuation.yield(message)
         }
         onDisconnect { continuation.finish() }
         continuation.onTermination = { [loop, core] _ in
-            loop.execute { core.value.signalHandlers.removeAll { $0.id == id } }
+            loop.execute { core.value.handlers.removeSignalHandler(id) }
         }
         return stream
     }
@@ -178,23 +154,53 @@ extension DBusConnection {
 extension DBusConnection {
     /// Calls `handler` for each signal, in the order of arrival; on the loop.
     public nonisolated func onSignal(_ handler: @escaping (borrowing DBusSignal) -> Void) {
-        addHandler(handler)
+        core.value.handlers.onSignal(handler)
     }
 
     /// Marks the current signal, in its handler, as one that may arrive a little later.
     ///
     /// Many such signals, and nothing else, are read in groups, which costs far less; on the loop.
     public nonisolated func canWait() {
-        core.value.patientMessages += 1
+        core.value.markPatient()
     }
 
     /// Calls `handler` after each message that is no signal, with its serial number and its sender; on the loop.
     public nonisolated func onOtherMessage(_ handler: @escaping (UInt32, String) -> Void) {
-        core.value.messageHandlers.append(handler)
+        core.value.handlers.onOtherMessage(handler)
     }
 
     /// True while messages are left in the socket, to be read together; on the loop.
     public nonisolated var isPausing: Bool { core.value.isPausing }
+
+    /// Calls a method as ``call(_:_:_:_:_:timeout:onReply:)`` does; on the loop.
+    @discardableResult
+    public nonisolated func callOnLoop(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration,
+        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> [DBusValue] {
+        let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
+        let id = core.value.makeCallID()
+        let label = interface + "." + member
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let complete: (CallTable.Outcome) -> Void = { outcome in
+                    onReply?(outcome)
+                    waiter.resume(returning: outcome)
+                }
+                // The handler below may have come before there was anything to abandon.
+                guard !Task.isCancelled else { return complete(.failure(.cancelled)) }
+                core.value.start(id, message, timeout, label, complete)
+            }
+        } onCancel: { [loop, core] in
+            loop.execute { core.value.abandon(id, .cancelled) }
+        }
+        return try result.get()
+    }
 
     /// Calls a method in the order of the calls before and after; on the loop.
     ///
@@ -215,15 +221,17 @@ extension DBusConnection {
             return onReply(.failure(error))
         }
         let core = core.value
-        core.start(core.calls.makeID(), message, timeout, interface + "." + member, isUrgent: false) { outcome in
-            core.patientMessages += 1
+        core.start(core.makeCallID(), message, timeout, interface + "." + member, isUrgent: false) { outcome in
+            core.markPatient()
             onReply(outcome)
         }
     }
 
     /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
+    ///
+    /// The bus sees the end after the handler has returned, unless the bus itself ended the connection.
     public nonisolated func onDisconnect(_ handler: @escaping () -> Void) {
-        core.value.disconnectHandlers.append(handler)
+        core.value.handlers.onDisconnect(handler)
     }
 
     /// Exports `path`, and everything below it if `subtree`: `handler` answers all calls, on the loop.
@@ -232,17 +240,17 @@ extension DBusConnection {
         subtree: Bool = false,
         handler: @escaping (DBusMethodCall) -> Void
     ) {
-        core.value.exports[path] = ExportedPath(isSubtree: subtree, handler: handler)
+        core.value.handlers.export(path, isSubtree: subtree, handler)
     }
 
     /// Removes an export; on the loop.
     public nonisolated func unexport(_ path: String) {
-        core.value.exports[path] = nil
+        core.value.handlers.unexport(path)
     }
 
     /// Sends a signal, to everybody or to one; on the loop.
     ///
-    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
     public nonisolated func emit(
         _ path: String,
         _ interface: String,
@@ -250,12 +258,12 @@ extension DBusConnection {
         _ arguments: [DBusValue] = [],
         to destination: String? = nil
     ) throws(DBusError) {
-        _ = try core.value.send(try OutgoingMessage.signal(path, interface, member, to: destination, arguments))
+        try core.value.send(try OutgoingMessage.signal(path, interface, member, to: destination, arguments))
     }
 
     /// Calls a method and wants no answer; on the loop.
     ///
-    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
     public nonisolated func post(
         _ destination: String,
         _ path: String,
@@ -265,15 +273,7 @@ extension DBusConnection {
     ) throws(DBusError) {
         let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
         message.declineReply()
-        _ = try core.value.send(message)
-    }
-
-    @discardableResult
-    private nonisolated func addHandler(_ handler: @escaping (borrowing DBusSignal) -> Void) -> UInt64 {
-        let id = core.value.nextHandlerID
-        core.value.nextHandlerID += 1
-        core.value.signalHandlers.append(SignalHandler(id: id, body: handler))
-        return id
+        try core.value.send(message)
     }
 }
 

@@ -22,7 +22,7 @@ extension DBusError {
     public static let disconnectedName = "org.freedesktop.DBus.Error.Disconnected"
     /// The task that waited was cancelled; never on the wire.
     public static let cancelledName = "org.freedesktop.DBus.Local.Cancelled"
-    /// A name, path, string or value cannot be said in D-Bus.
+    /// A name, path, string or value that is not valid in D-Bus.
     public static let invalidArgumentsName = "org.freedesktop.DBus.Error.InvalidArgs"
     public static let failedName = "org.freedesktop.DBus.Error.Failed"
 

@@ -77,6 +77,6 @@ public final class DBusMethodCall {
         guard !isAnswered else { return }
         isAnswered = true
         guard expectsReply, let core, core.isConnected else { return }
-        _ = try core.send(reply)
+        try core.send(reply)
     }
 }

@@ -1,3 +1,6 @@
+import Glibc
+import Synchronization
+
 /// One D-Bus value of any type.
 public indirect enum DBusValue: Hashable, Sendable {
     case byte(UInt8)
@@ -130,5 +133,36 @@ extension DBusValue {
     /// The value of a text key, out of its variant.
     public subscript(key: String) -> DBusValue? {
         entries?.first { $0.key.string == key }?.value.unwrapped
+    }
+}
+
+/// A file descriptor that is passed through the bus; closed with its last reference.
+public final class DBusDescriptor: Sendable {
+    private let descriptor: Atomic<Int32>
+
+    /// Takes ownership of `descriptor`.
+    public init(owning descriptor: Int32) {
+        self.descriptor = Atomic(descriptor)
+    }
+
+    deinit {
+        let descriptor = release()
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// The number, still owned here; -1 after ``release()``.
+    public var rawValue: Int32 { descriptor.load(ordering: .relaxed) }
+
+    /// Transfers ownership to the caller, which must close it; returns -1 the second time.
+    public func release() -> Int32 {
+        descriptor.exchange(-1, ordering: .relaxed)
+    }
+}
+
+extension DBusDescriptor: Hashable {
+    public static func == (left: DBusDescriptor, right: DBusDescriptor) -> Bool { left === right }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
     }
 }

@@ -38,7 +38,7 @@
 
     mutating func number<Number: FixedWidthInteger & BitwiseCopyable>() throws(DBusError) -> Number {
         try align(to: MemoryLayout<Number>.size)
-        let place = try take(MemoryLayout<Number>.size)
+        let place = try advance(by: MemoryLayout<Number>.size)
         let number = unsafe octets.loadUnaligned(fromByteOffset: Int(place.start), as: Number.self)
         return isSwapped ? number.byteSwapped : number
     }
@@ -46,12 +46,12 @@
     /// A string's, or an object path's.
     mutating func text() throws(DBusError) -> Place {
         let count: UInt32 = try number()
-        return try takeTerminated(Int(count))
+        return try readTerminated(Int(count))
     }
 
     mutating func signature() throws(DBusError) -> Place {
         let count: UInt8 = try number()
-        return try takeTerminated(Int(count))
+        return try readTerminated(Int(count))
     }
 
     /// An array's, without the padding before its first element.
@@ -65,15 +65,15 @@
     /// The octets of an `ay`.
     mutating func octetArray() throws(DBusError) -> Place {
         let place = try array(alignedTo: 1)
-        return try take(Int(place.count))
+        return try advance(by: Int(place.count))
     }
 
-    private mutating func takeTerminated(_ count: Int) throws(DBusError) -> Place {
-        let place = try take(count + 1)
+    private mutating func readTerminated(_ count: Int) throws(DBusError) -> Place {
+        let place = try advance(by: count + 1)
         return Place(start: place.start, count: place.count - 1)
     }
 
-    private mutating func take(_ count: Int) throws(DBusError) -> Place {
+    private mutating func advance(by count: Int) throws(DBusError) -> Place {
         guard end - position >= count else { throw .truncated }
         defer { position += count }
         return Place(start: Int32(position), count: Int32(count))

@@ -11,7 +11,7 @@ import CDBus
     /// The file descriptors among the values, in order.
     let descriptors: [DBusDescriptor]
 
-    /// - Throws: ``DBusError`` when one of `values` cannot be said in D-Bus: a NUL in a text, an element that is
+    /// - Throws: ``DBusError`` when one of `values` is not valid in D-Bus: a NUL in a text, an element that is
     ///   not of its array's type, too much nesting, too many octets.
     init(checking values: [DBusValue]) throws(DBusError) {
         var check = ValueCheck()
@@ -116,4 +116,28 @@ import CDBus
     private static func need(_ success: dbus_bool_t) {
         precondition(success != 0, "no memory for a D-Bus message")
     }
+}
+
+/// D-Bus's type codes, which libdbus has as macros that Swift cannot import.
+enum TypeCode {
+    static let invalid: Int32 = 0
+    static let byte = code("y")
+    static let boolean = code("b")
+    static let int16 = code("n")
+    static let uint16 = code("q")
+    static let int32 = code("i")
+    static let uint32 = code("u")
+    static let int64 = code("x")
+    static let uint64 = code("t")
+    static let double = code("d")
+    static let string = code("s")
+    static let objectPath = code("o")
+    static let signature = code("g")
+    static let fileDescriptor = code("h")
+    static let array = code("a")
+    static let variant = code("v")
+    static let structure = code("r")
+    static let dictEntry = code("e")
+
+    private static func code(_ letter: Unicode.Scalar) -> Int32 { Int32(UInt8(ascii: letter)) }
 }

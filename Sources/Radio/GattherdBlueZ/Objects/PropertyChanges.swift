@@ -2,7 +2,25 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
 
-extension PropertyChanges {
+/// The new values of some properties, and the properties that were invalidated.
+struct PropertyChanges {
+    let changed: DBusValue
+    let invalidated: [String]
+    /// True for a signal, false for the answer to a call.
+    var isSignalled = true
+
+    /// The new value of a property.
+    subscript(name: String) -> DBusValue? { changed[name] }
+
+    /// Sets `property` to its new value, or to `nil` if it was invalidated.
+    func update<Value>(_ property: inout Value?, _ name: String, _ read: (DBusValue) -> Value?) {
+        if let value = self[name].flatMap(read) {
+            property = value
+        } else if invalidated.contains(name) {
+            property = nil
+        }
+    }
+
     /// True for the changes of an advertisement: they have a signal strength or payload data.
     var isAdvertisement: Bool {
         isSignalled

@@ -27,35 +27,24 @@ final class SignalSequencer {
     /// The longest wait of ended runs for others that show the number of copies.
     private static let decisionDelay = Duration.seconds(2)
 
+    private let client: BluetoothdClient
     private let loop: EventLoop
-    private let timeout: Duration
     private var order = MessageOrder()
     /// The channel with the open run.
     private var openChannel: NotificationChannel?
     /// True while the next message of bluetoothd is being requested, or soon will be.
     private var isProbing = false
-    private var bluetoothd: (bus: DBusConnection, owner: String)?
 
-    /// - Parameters:
-    ///   - loop: The thread of everything here.
-    ///   - timeout: The longest wait for the answer to a `Ping`.
-    init(on loop: EventLoop, timeout: Duration) {
-        self.loop = loop
-        self.timeout = timeout
+    init(_ client: BluetoothdClient, on loop: EventLoop) {
+        (self.client, self.loop) = (client, loop)
     }
 
     /// The number of messages to other clients, at least.
     var gaps: UInt64 { order.gaps }
 
-    /// Starts with the messages of the bluetoothd that is `owner` on `bus`.
-    func start(on bus: DBusConnection, from owner: String) {
-        reset()
-        bluetoothd = (bus, owner)
-    }
-
-    /// Forgets the messages of a bluetoothd that has left the bus.
+    /// Starts again with another bluetoothd.
     func reset() {
-        (order, openChannel, isProbing, bluetoothd) = (MessageOrder(), nil, false, nil)
+        (order, openChannel, isProbing) = (MessageOrder(), nil, false)
     }
 
     // MARK: - Messages
@@ -108,11 +97,11 @@ final class SignalSequencer {
 
     private func probe() {
         isProbing = false
-        guard openChannel?.hasOpenRun == true, let (bus, owner) = bluetoothd else { return }
+        guard openChannel?.hasOpenRun == true, let bus = client.bus else { return }
         // More messages are about to be read in any case.
         guard !bus.isPausing else { return probe(after: Self.probeDelay) }
         isProbing = true
-        bus.ask(owner, "/", "org.freedesktop.DBus.Peer", "Ping", timeout: timeout) { [weak self] outcome in
+        client.ask("/", "org.freedesktop.DBus.Peer", "Ping") { [weak self] outcome in
             self?.probed(outcome)
         }
     }

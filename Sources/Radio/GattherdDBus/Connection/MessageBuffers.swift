@@ -32,7 +32,7 @@
         let octets = unsafe UnsafeRawBufferPointer(rebasing: storage[filled.lowerBound..<filled.lowerBound + length])
         filled = filled.lowerBound + length..<filled.upperBound
         let header = unsafe try MessageHeader(octets)
-        return unsafe MessageView(octets, header, try takeDescriptors(Int(header.descriptorCount)))
+        return unsafe MessageView(octets, header, try dequeueDescriptors(Int(header.descriptorCount)))
     }
 
     private func nextLength() throws(DBusError) -> Int? {
@@ -40,7 +40,7 @@
         return unsafe try MessageHeader.messageLength(UnsafeRawBufferPointer(rebasing: storage[filled]))
     }
 
-    private mutating func takeDescriptors(_ count: Int) throws(DBusError) -> [DBusDescriptor] {
+    private mutating func dequeueDescriptors(_ count: Int) throws(DBusError) -> [DBusDescriptor] {
         guard count > 0 else { return [] }
         guard count <= descriptors.count else { throw .invalid("a message without its file descriptors") }
         defer { descriptors.removeFirst(count) }
@@ -60,5 +60,37 @@
             unsafe storage = moved
         }
         filled = 0..<filled.count
+    }
+}
+
+/// The messages that do not fit into the socket yet.
+struct SendQueue {
+    private struct Item {
+        var octets: ArraySlice<UInt8>
+        var descriptors: [DBusDescriptor]
+    }
+
+    private var items: [Item] = []
+
+    var isEmpty: Bool { items.isEmpty }
+
+    mutating func append(_ octets: [UInt8], _ descriptors: [DBusDescriptor]) {
+        items.append(Item(octets: octets[...], descriptors: descriptors))
+    }
+
+    /// Writes as much as the socket has room for; on a connection that has ended all messages are dropped.
+    mutating func flush(to socket: BusSocket) {
+        var done = 0
+        sending: while done < items.count {
+            switch socket.send(items[done].octets, items[done].descriptors) {
+            case .some(let count):
+                items[done].octets.removeFirst(count)
+                items[done].descriptors = []
+                if items[done].octets.isEmpty { done += 1 }
+            case .blocked: break sending
+            case .ended: done = items.count
+            }
+        }
+        items.removeFirst(done)
     }
 }

@@ -49,7 +49,7 @@ final class WriteSocket {
         guard isOpen else { return }
         isOpen = false
         loop.unwatch(owner.rawValue)
-        Glibc.close(owner.take())
+        Glibc.close(owner.release())
     }
 
     private func wake(_ ready: DescriptorEvents) {

@@ -41,27 +41,16 @@ extension DBusConnection {
     /// The path of our agents, each on its own connection.
     static let agentPath = "/gattherd/agent"
 
-    /// Exports an agent whose calls by bluetoothd, and no other client, are answered by `respond`; on the loop.
+    /// Exports an agent whose calls by bluetoothd are answered by `respond`; on the loop.
     nonisolated func exportAgent(for owner: String, _ respond: @escaping (AgentCall) -> PairingResponse) {
-        export(Self.agentPath) { call in
-            // Without an answer bluetoothd gives up after a minute.
-            try? Self.answer(call, for: owner, respond)
+        export(Self.agentPath, for: owner) { (call) throws(DBusError) in
+            if ["Release", "Cancel"].contains(call.member) { return try call.reply() }
+            guard let request = AgentCall(call.member, try call.arguments()) else {
+                return try call.failUnknownMethod()
+            }
+            let values: [DBusValue]
+            do throws(DBusError) { values = try request.reply(respond(request)) } catch { return try call.fail(error) }
+            try call.reply(values)
         }
-    }
-
-    private static func answer(
-        _ call: DBusMethodCall,
-        for owner: String,
-        _ respond: (AgentCall) -> PairingResponse
-    ) throws(DBusError) {
-        guard call.sender == owner else {
-            let name = "org.freedesktop.DBus.Error.AccessDenied"
-            return try call.fail(DBusError(name: name, message: "only bluetoothd may call this"))
-        }
-        if ["Release", "Cancel"].contains(call.member) { return try call.reply() }
-        guard let request = AgentCall(call.member, try call.arguments()) else { return try call.failUnknownMethod() }
-        let values: [DBusValue]
-        do throws(DBusError) { values = try request.reply(respond(request)) } catch { return try call.fail(error) }
-        try call.reply(values)
     }
 }

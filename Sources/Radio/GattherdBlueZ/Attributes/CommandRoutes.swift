@@ -1,12 +1,17 @@
 import GattherdBluetooth
 
 /// The routes of write commands, by the path of the characteristic.
-struct CommandWriters {
+struct CommandRoutes {
     enum Route {
         /// A socket of `AcquireWrite`.
         case socket(WriteSocket)
         /// Calls of `WriteValue`, where BlueZ has no socket.
         case calls
+
+        /// The socket; `nil` for calls.
+        var socket: WriteSocket? {
+            if case .socket(let socket) = self { socket } else { nil }
+        }
     }
 
     private var routes: [String: (peripheral: PeripheralID, route: Route)] = [:]
@@ -16,11 +21,9 @@ struct CommandWriters {
     /// The known route of commands to `path`, unless its socket was closed.
     mutating func route(to path: String) -> Route? {
         guard let entry = routes[path] else { return nil }
-        if case .socket(let socket) = entry.route, !socket.isOpen {
-            routes[path] = nil
-            return nil
-        }
-        return entry.route
+        guard entry.route.socket?.isOpen == false else { return entry.route }
+        routes[path] = nil
+        return nil
     }
 
     mutating func add(_ route: Route, to path: String, of id: PeripheralID) {
@@ -29,13 +32,12 @@ struct CommandWriters {
 
     /// Removes a characteristic that is gone, and closes its socket.
     mutating func remove(_ path: String) {
-        guard case .socket(let socket)? = routes.removeValue(forKey: path)?.route else { return }
-        socket.close()
+        routes.removeValue(forKey: path)?.route.socket?.close()
     }
 
     /// Closes the socket of a characteristic; returns false if there was none.
     mutating func closeSocket(to path: String) -> Bool {
-        guard case .socket? = routes[path]?.route else { return false }
+        guard routes[path]?.route.socket != nil else { return false }
         remove(path)
         return true
     }
@@ -45,10 +47,8 @@ struct CommandWriters {
         for path in routes.filter({ $0.value.peripheral == id }).keys { remove(path) }
     }
 
-    /// Closes all sockets; returns true if there were any.
-    mutating func closeAll() -> Bool {
-        let hadSockets = routes.values.contains { if case .socket = $0.route { true } else { false } }
+    /// Closes all sockets.
+    mutating func closeAll() {
         for path in Array(routes.keys) { remove(path) }
-        return hadSockets
     }
 }

@@ -1,0 +1,120 @@
+import GattherdBluetooth
+import GattherdDBus
+
+/// Reads of GATT tables, values and link parameters; on the loop.
+final class AttributeReader {
+    /// The longest wait for the objects of a GATT table that is reported as resolved.
+    private static let tablePatience = Duration.seconds(2)
+
+    private let client: BluetoothdClient
+    private let objects: BlueZObjects
+    private let waiters: ChangeWaiters
+    private let tableChanges: TableChanges
+    private let notifications: NotificationClient
+    private let operationLimit: Duration
+
+    init(
+        _ client: BluetoothdClient,
+        _ objects: BlueZObjects,
+        _ waiters: ChangeWaiters,
+        _ tableChanges: TableChanges,
+        _ notifications: NotificationClient,
+        operationLimit: Duration
+    ) {
+        (self.client, self.objects, self.waiters) = (client, objects, waiters)
+        (self.tableChanges, self.notifications) = (tableChanges, notifications)
+        self.operationLimit = operationLimit
+    }
+
+    // MARK: - The table
+
+    /// Waits for the table of a peripheral; calls `resolved` once BlueZ reports the table as resolved.
+    func characteristics(
+        of peripheral: PeripheralID,
+        timeout: Duration,
+        resolved: () -> Void
+    ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        let path = try objects.devicePath(peripheral)
+        _ = try? await objects.refresh(path, within: timeout)
+        try await waiters.wait(for: peripheral, until: deadline, "resolving its services") {
+            () throws(BluetoothError) in
+            let isResolved = try objects.connectedStatus(peripheral).isServicesResolved
+            return isResolved && !tableChanges.isChanging(peripheral) ? () : nil
+        }
+        resolved()
+        // BlueZ 5.66 may signal "resolved" before the last objects: a round trip brings those on their way.
+        _ = try? await objects.refresh(path, within: operationLimit)
+        let table = try await table(of: peripheral, until: deadline)
+        tableChanges.track(peripheral)
+        return table
+    }
+
+    /// The table; if it is still empty, its objects get a little time.
+    private func table(
+        of peripheral: PeripheralID,
+        until deadline: SuspendingClock.Instant
+    ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+        let patience = min(deadline, SuspendingClock.now.advanced(by: Self.tablePatience))
+        do throws(BluetoothError) {
+            return try await waiters.wait(for: peripheral, until: patience, "its GATT table") {
+                () throws(BluetoothError) in
+                try objects.connectedStatus(peripheral)
+                let table = objects.tree.table(of: peripheral)
+                return table.isEmpty ? nil : table
+            }
+        } catch  where error.kind == .timedOut {
+            return []
+        }
+    }
+
+    // MARK: - Values
+
+    func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
+        let path = try objects.path(of: characteristic)
+        notifications.beginRead(path)
+        return try await readValue(path, BlueZ.characteristic) { [notifications] outcome in
+            notifications.endRead(path, try? outcome.get().first?.octets)
+        }
+    }
+
+    func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8] {
+        try await readValue(try objects.path(of: descriptor), BlueZ.descriptor)
+    }
+
+    private func readValue(
+        _ path: String,
+        _ interface: String,
+        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(BluetoothError) -> [UInt8] {
+        do throws(DBusError) {
+            let reply = try await client.call(path, interface, "ReadValue", [.properties([:])], onReply: onReply)
+            return reply.first?.octets ?? []
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+    }
+
+    // MARK: - Link parameters
+
+    func mtu(of peripheral: PeripheralID) throws(BluetoothError) -> Int? {
+        try objects.connectedStatus(peripheral)
+        return objects.tree.mtu(of: peripheral)
+    }
+
+    func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int {
+        let path = try objects.devicePath(peripheral)
+        do throws(DBusError) {
+            try await objects.refresh(path, within: operationLimit)
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+        guard let rssi = try objects.status(peripheral).rssi else {
+            throw BluetoothError(
+                .notSupported,
+                "BlueZ knows the signal strength only while a scan receives the peripheral"
+            )
+        }
+        return rssi
+    }
+}

@@ -1,0 +1,137 @@
+import GattherdBluetooth
+import GattherdDBus
+
+/// Links to peripherals: made, confirmed and ended; on the loop.
+final class Links {
+    private let client: BluetoothdClient
+    private let objects: BlueZObjects
+    private let waiters: ChangeWaiters
+    private let operationLimit: Duration
+    /// The peripherals that we connect or serve: only they may pair.
+    private var active: Set<PeripheralID> = []
+
+    init(_ client: BluetoothdClient, _ objects: BlueZObjects, _ waiters: ChangeWaiters, operationLimit: Duration) {
+        (self.client, self.objects, self.waiters) = (client, objects, waiters)
+        self.operationLimit = operationLimit
+    }
+
+    /// The number of active peripherals.
+    var count: Int { active.count }
+
+    /// True for a peripheral that we connect or serve.
+    func isActive(_ id: PeripheralID) -> Bool { active.contains(id) }
+
+    /// Records that a peripheral is served, until its link ends.
+    func markActive(_ id: PeripheralID) {
+        active.insert(id)
+    }
+
+    /// Records that the link of a peripheral ended.
+    func recordEnd(of id: PeripheralID) {
+        active.remove(id)
+    }
+
+    func removeAll() {
+        active = []
+    }
+
+    // MARK: - Connecting
+
+    func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
+        let path = try objects.devicePath(peripheral)
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        active.insert(peripheral)
+        do throws(BluetoothError) {
+            try await request(path, within: timeout)
+            try await confirm(peripheral, path, until: deadline)
+        } catch {
+            active.remove(peripheral)
+            await giveUp(path, after: error)
+            throw isSwitchedOff(peripheral) ? BluetoothError(.adapterUnavailable, "the adapter is off") : error
+        }
+    }
+
+    private func request(_ path: String, within timeout: Duration) async throws(BluetoothError) {
+        do throws(DBusError) {
+            try await client.call(path, BlueZ.device, "Connect", within: timeout)
+        } catch  where error.name == "org.bluez.Error.AlreadyConnected" {
+            return
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+    }
+
+    /// Waits for the link: BlueZ 5.66 may answer "ok" while it tries again, and may connect without a signal.
+    private func confirm(
+        _ peripheral: PeripheralID,
+        _ path: String,
+        until deadline: SuspendingClock.Instant
+    ) async throws(BluetoothError) {
+        do throws(DBusError) {
+            try await objects.refresh(path, within: max(.zero, deadline - SuspendingClock.now))
+        } catch  where Self.meansNoProperties(error) {
+            objects.update { $0.change(path, BlueZ.device, .properties(["Connected": .boolean(true)]), []) }
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+        try await waiters.wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
+            () throws(BluetoothError) in
+            if try objects.status(peripheral).isConnected { return () }
+            // The link was up, and has ended.
+            guard active.contains(peripheral) else {
+                throw BluetoothError(.notConnected, "the link dropped at once")
+            }
+            return nil
+        }
+        active.insert(peripheral)
+    }
+
+    /// True for another org.bluez without readable properties: its answer to `Connect` has to do.
+    private static func meansNoProperties(_ error: DBusError) -> Bool {
+        ["UnknownMethod", "UnknownInterface", "NotSupported"].contains { error.name.hasSuffix(".Error." + $0) }
+    }
+
+    /// Cancels an attempt in bluetoothd, which would otherwise succeed later without a client.
+    private func giveUp(_ path: String, after error: BluetoothError) async {
+        switch error.kind {
+        case .timedOut: _ = try? await client.call(path, BlueZ.device, "Disconnect")
+        case .cancelled where Task.isCancelled:
+            // A cancelled task cannot wait for an answer.
+            client.post(path, BlueZ.device, "Disconnect")
+        default: break
+        }
+    }
+
+    private func isSwitchedOff(_ id: PeripheralID) -> Bool {
+        guard let path = objects.tree.adapterPath(id.adapter) else { return false }
+        return objects.tree.adapters[path]?.status?.isPowered == false
+    }
+
+    // MARK: - Disconnecting
+
+    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        try objects.requireLoaded()
+        guard let path = objects.tree.devicePath(peripheral) else { return }
+        do throws(DBusError) {
+            try await client.call(path, BlueZ.device, "Disconnect")
+            guard objects.tree.status(peripheral)?.isConnected == true else { return }
+            try await objects.refresh(path, within: operationLimit)
+        } catch {
+            let fault = BluetoothError(error, missing: .unknownPeripheral)
+            guard fault.kind == .notConnected || fault.kind == .unknownPeripheral else { throw fault }
+        }
+    }
+
+    /// Removes a peripheral from BlueZ.
+    func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        let adapter = try objects.adapterPath(peripheral.adapter)
+        guard let path = objects.tree.devicePath(peripheral) else { return }
+        do throws(DBusError) {
+            try await client.call(adapter, BlueZ.adapter, "RemoveDevice", [.objectPath(path)])
+        } catch {
+            let fault = BluetoothError(error, missing: .adapterUnavailable)
+            guard fault.kind != .unknownPeripheral else { return }
+            throw fault
+        }
+    }
+}

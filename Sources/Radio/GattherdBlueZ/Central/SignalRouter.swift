@@ -1,0 +1,140 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+import GattherdSync
+
+/// The effects of bluetoothd's signals on everything that depends on them; on the loop.
+final class SignalRouter {
+    /// The time after a link's end in which its reason, or the end of the adapter, comes.
+    private static let endReasonDelay = Duration.milliseconds(50)
+
+    private let parts: CentralParts
+    private let loop: EventLoop
+    private let log: Log
+    /// Called when an adapter is ready for advertisement monitors.
+    private let onMonitorable: () -> Void
+
+    init(_ parts: CentralParts, on loop: EventLoop, log: Log, onMonitorable: @escaping () -> Void) {
+        (self.parts, self.loop, self.log, self.onMonitorable) = (parts, loop, log, onMonitorable)
+    }
+
+    // MARK: - Signals
+
+    /// Handles a signal of bluetoothd.
+    func receive(_ signal: borrowing DBusSignal) {
+        parts.liveness.recordMessage()
+        let follows = parts.sequencer.record(signal.serial)
+        guard parts.objects.isLoaded else { return }
+        if parts.notifications.receive(signal, follows: follows) {
+            parts.client.bus?.canWait()
+        } else if let arguments = try? signal.arguments() {
+            recordEndReason(signal, arguments)
+            updateObjects(signal, arguments)
+        }
+    }
+
+    private func updateObjects(_ signal: borrowing DBusSignal, _ arguments: [DBusValue]) {
+        let objects = parts.objects
+        switch signal.signature {
+        case "oa{sa{sv}}" where signal.isSignal(BlueZ.objectManager, "InterfacesAdded"):
+            objects.update { $0.add(arguments[0].string ?? "", arguments[1]) }
+        case "oas" where signal.isSignal(BlueZ.objectManager, "InterfacesRemoved"):
+            objects.update { $0.remove(arguments[0].string ?? "", arguments[1].strings ?? []) }
+        case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
+            let path = signal.path
+            objects.update { $0.change(path, arguments[0].string ?? "", arguments[1], arguments[2].strings ?? []) }
+        default: break
+        }
+    }
+
+    /// Records the reason of a link's end, which BlueZ signals from 5.83 on, right before the end.
+    private func recordEndReason(_ signal: borrowing DBusSignal, _ arguments: [DBusValue]) {
+        guard signal.isSignal(BlueZ.device, "Disconnected"), let name = arguments.first?.string else { return }
+        let path = signal.path
+        parts.objects.edit { $0.recordEndReason(path, DisconnectReason(blueZ: name)) }
+    }
+
+    // MARK: - Changes
+
+    /// Publishes the changes of the object tree, and wakes the tasks that wait for them.
+    func apply(_ changes: [ObjectTree.Change]) {
+        for change in changes {
+            switch change {
+            case .event(let event): apply(event)
+            case .monitorable: onMonitorable()
+            case .adapterIgnored(let adapter): warn(ofDuplicate: adapter)
+            case .advertised(let advertisement): parts.monitors.watch?.sink.receive(advertisement, at: .now)
+            case .tableGrew(let id): tableChanged(id, hasGrown: true)
+            case .tableShrank(let id): tableChanged(id, hasGrown: false)
+            case .characteristicRemoved(let path):
+                parts.notifications.remove(path)
+                parts.writer.remove(path)
+            case .notifyingEnded(let path): parts.notifications.sessionEnded(path)
+            }
+        }
+    }
+
+    private func apply(_ event: CentralEvent) {
+        switch event {
+        case .disconnected(let id):
+            linkEnded(id)
+            parts.events.push(event)
+            publishEndReason(id)
+        case .peripheralRemoved(let id):
+            parts.events.push(event)
+            parts.waiters.wake(id)
+        case .peripheralChanged(let status):
+            parts.events.push(event)
+            parts.waiters.wake(status.id)
+        default: parts.events.push(event)
+        }
+    }
+
+    /// Logs that an adapter is not used.
+    func warn(ofDuplicate adapter: AdapterObject) {
+        log(
+            .warning,
+            "another adapter has the same address: this one is not used; unplug one of them",
+            [.init("adapter", adapter.name), .init("address", adapter.address?.description ?? "")]
+        )
+    }
+
+    // MARK: - GATT tables
+
+    /// Handles an attribute of a peripheral that was added or removed.
+    private func tableChanged(_ id: PeripheralID, hasGrown: Bool) {
+        let isTracked = parts.tableChanges.record(id, hasGrown: hasGrown) { [weak self] deadline in
+            self?.tablePassed(deadline, of: id)
+        }
+        if !isTracked { parts.waiters.wake(id) }
+    }
+
+    private func tablePassed(_ deadline: TableChanges.Deadline, of id: PeripheralID) {
+        switch deadline {
+        case .quiet:
+            parts.events.push(.servicesChanged(id))
+            parts.waiters.wake(id)
+        case .hold: parts.notifications.endHeldSessions(of: id)
+        }
+    }
+
+    // MARK: - Ends of links
+
+    /// Publishes the reason of a link's end, a moment later: the reason, or the adapter's end, may still be on its way.
+    private func publishEndReason(_ id: PeripheralID) {
+        let owner = parts.client.owner
+        loop.schedule(after: Self.endReasonDelay) { [weak self] in
+            guard let parts = self?.parts, parts.client.owner == owner else { return }
+            parts.events.push(.linkEnded(id, parts.objects.tree.endReason(id)))
+        }
+    }
+
+    /// Ends everything that lives as long as the link.
+    private func linkEnded(_ id: PeripheralID) {
+        parts.links.recordEnd(of: id)
+        parts.writer.closeSockets(of: id)
+        parts.notifications.linkEnded(id)
+        parts.acquirer.removeAll(of: id)
+        parts.waiters.wake(id)
+    }
+}

@@ -1,0 +1,100 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+import GattherdModel
+
+/// Passive scans: bluetoothd reports advertisements that match a pattern, without a scan of ours; on the loop.
+final class AdvertisementMonitors {
+    private static let rootPath = "/gattherd/monitor"
+
+    private let client: BluetoothdClient
+    private let objects: BlueZObjects
+    private let log: Log
+    /// The current advertisement subscription, if any.
+    private(set) var watch: AdvertisementWatch?
+
+    init(_ client: BluetoothdClient, _ objects: BlueZObjects, log: Log) {
+        (self.client, self.objects, self.log) = (client, objects, log)
+    }
+
+    /// Replaces the watched advertisements; the monitors must be registered again.
+    func setWatch(_ advertisements: AdvertisementWatch) {
+        watch = advertisements.addresses.isEmpty ? nil : advertisements
+        objects.edit { $0.watchedAddresses = advertisements.addresses }
+    }
+
+    /// Registers monitors with each adapter that supports them; `Activate` reports that an adapter uses them.
+    func register() async {
+        guard let watch, watch.hasChangingPayloads, let owner = client.owner else { return }
+        let adapters = objects.tree.adapters
+        for path in adapters.all.keys.filter(adapters.isMonitorable).sorted() {
+            objects.edit { $0.setMonitored(true, path) }
+            export(Self.monitors(of: watch, Self.root(of: path)), of: path, for: owner)
+            do throws(DBusError) {
+                let root = DBusValue.objectPath(Self.root(of: path))
+                try await client.call(path, BlueZ.monitorManager, "RegisterMonitor", [root])
+            } catch {
+                log(.info, "bluetoothd does not scan passively", [.init("adapter", path), .init("error", error)])
+            }
+        }
+    }
+
+    /// Unregisters all monitors.
+    func unregister() async {
+        for path in objects.tree.adapters.all.filter({ $0.value.isMonitored }).keys.sorted() {
+            objects.edit { $0.setMonitored(false, path) }
+            let root = DBusValue.objectPath(Self.root(of: path))
+            _ = try? await client.call(path, BlueZ.monitorManager, "UnregisterMonitor", [root])
+            objects.update { $0.setMonitoring(false, path) }
+        }
+    }
+
+    private static func root(of adapter: String) -> String {
+        rootPath + "/" + BlueZ.name(of: adapter)
+    }
+
+    // MARK: - Exported objects
+
+    /// Exports the monitors of an adapter.
+    private func export(_ monitors: DBusValue, of adapter: String, for owner: String) {
+        client.bus?.export(Self.root(of: adapter), subtree: true, for: owner) {
+            [weak self] (call) throws(DBusError) in
+            switch (call.interface, call.member) {
+            case (BlueZ.objectManager, "GetManagedObjects"): return try call.reply(monitors)
+            case (BlueZ.monitor, "Activate"): self?.objects.update { $0.setMonitoring(true, adapter) }
+            case (BlueZ.monitor, "Release"): self?.objects.update { $0.setMonitoring(false, adapter) }
+            case (BlueZ.monitor, "DeviceFound"), (BlueZ.monitor, "DeviceLost"): break
+            default: return try call.failUnknownMethod()
+            }
+            try call.reply()
+        }
+    }
+
+    /// One monitor, with a pattern for each source of the watch.
+    private static func monitors(of watch: AdvertisementWatch, _ root: String) -> DBusValue {
+        let patterns = watch.sources.compactMap(\.pattern).map { type, octets in
+            DBusValue.structure([.byte(0), .byte(type), .bytes(octets)])
+        }
+        let properties = DBusValue.properties([
+            "Type": .string("or_patterns"), "RSSISamplingPeriod": .uint16(0),
+            "Patterns": .array(element: "(yyay)", patterns),
+        ])
+        let interfaces = DBusValue.dictionary(
+            key: "s",
+            value: "a{sv}",
+            [DBusEntry(.string(BlueZ.monitor), properties)]
+        )
+        return .dictionary(key: "o", value: "a{sa{sv}}", [DBusEntry(.objectPath(root + "/0"), interfaces)])
+    }
+}
+
+extension AdvertisementSource {
+    /// The AD type and its first bytes; `nil` for a UUID that has no pattern.
+    fileprivate var pattern: (type: UInt8, octets: [UInt8])? {
+        switch self {
+        case .manufacturer(let company): (0xFF, [UInt8(truncatingIfNeeded: company), UInt8(company >> 8)])
+        case .serviceData(let uuid):
+            uuid.assigned16.map { (0x16, [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)]) }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+import GattherdLog
+
+/// Scans by bluetoothd; on the loop.
+final class Discovery {
+    private let client: BluetoothdClient
+    private let objects: BlueZObjects
+    private let log: Log
+    /// True once this bluetoothd has refused a discovery filter.
+    private var isFilterRefused = false
+
+    init(_ client: BluetoothdClient, _ objects: BlueZObjects, log: Log) {
+        (self.client, self.objects, self.log) = (client, objects, log)
+    }
+
+    /// Starts again with another bluetoothd.
+    func reset() {
+        isFilterRefused = false
+    }
+
+    func start(on adapter: BluetoothAddress, _ filter: DiscoveryFilter) async throws(BluetoothError) {
+        let path = try objects.adapterPath(adapter)
+        await setFilter(path, filter)
+        do throws(DBusError) {
+            try await client.call(path, BlueZ.adapter, "StartDiscovery")
+        } catch {
+            // The same error stands for any refusal of the kernel's, for example in the 10 s for which it continues the
+            // scan of a bluetoothd that was killed.
+            let isRunning = error.name == "org.bluez.Error.InProgress" && isDiscovering(path)
+            guard isRunning else { throw BluetoothError(error, missing: .adapterUnavailable) }
+        }
+    }
+
+    private func isDiscovering(_ path: String) -> Bool {
+        objects.tree.adapters[path]?.status?.isDiscovering == true
+    }
+
+    /// Changes the filter of all running scans.
+    func setFilterOfRunning(_ filter: DiscoveryFilter) async {
+        for path in objects.tree.adapters.all.keys.filter(isDiscovering).sorted() { await setFilter(path, filter) }
+    }
+
+    /// Sets the discovery filter: without any, BlueZ scans for classic devices too, and hides beacons.
+    ///
+    /// A refusal is only logged: an implementation without filters can still scan.
+    private func setFilter(_ adapter: String, _ filter: DiscoveryFilter) async {
+        do throws(DBusError) {
+            try await client.call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [Self.properties(of: filter)])
+        } catch {
+            // A warning once for each bluetoothd: a scan may be started often.
+            log(
+                isFilterRefused ? .debug : .warning,
+                "discovery filter refused",
+                [.init("adapter", adapter), .init("error", error)]
+            )
+            isFilterRefused = true
+        }
+    }
+
+    private static func properties(of filter: DiscoveryFilter) -> DBusValue {
+        var entries: [DBusEntry] = [
+            DBusEntry(.string("Transport"), .variant(.string("le"))),
+            DBusEntry(.string("DuplicateData"), .variant(.boolean(filter.reportsDuplicates))),
+        ]
+        if !filter.services.isEmpty {
+            let uuids = DBusValue.strings(filter.services.map(\.canonical).sorted())
+            entries.append(DBusEntry(.string("UUIDs"), .variant(uuids)))
+        }
+        return .dictionary(key: "s", value: "v", entries)
+    }
+
+    func stop(on adapter: BluetoothAddress) async throws(BluetoothError) {
+        let path = try objects.adapterPath(adapter)
+        do throws(DBusError) {
+            try await client.call(path, BlueZ.adapter, "StopDiscovery")
+        } catch {
+            let fault = BluetoothError(error, missing: .adapterUnavailable)
+            let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .adapterUnavailable
+            guard isStopped else { throw fault }
+        }
+    }
+
+    /// Switches an adapter on or off.
+    func setPowered(_ isPowered: Bool, _ adapter: BluetoothAddress) async throws(BluetoothError) {
+        let path = try objects.adapterPath(adapter)
+        let arguments: [DBusValue] = [.string(BlueZ.adapter), .string("Powered"), .variant(.boolean(isPowered))]
+        do throws(DBusError) {
+            try await client.call(path, BlueZ.properties, "Set", arguments)
+        } catch {
+            throw BluetoothError(error, missing: .adapterUnavailable)
+        }
+    }
+}

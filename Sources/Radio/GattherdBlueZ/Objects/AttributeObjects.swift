@@ -1,0 +1,67 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+/// One `org.bluez.GattService1` object.
+struct ServiceObject: Hashable {
+    let uuid: BluetoothUUID?
+    let devicePath: String
+    let isPrimary: Bool
+    let includes: [String]
+
+    init(path: String, _ changes: PropertyChanges) {
+        uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+        devicePath = changes["Device"]?.string ?? BlueZ.parent(of: path)
+        isPrimary = changes["Primary"]?.bool ?? true
+        includes = changes["Includes"]?.strings ?? []
+    }
+}
+
+/// One `org.bluez.GattCharacteristic1` object.
+struct CharacteristicObject: Hashable {
+    let uuid: BluetoothUUID?
+    let servicePath: String
+    /// The properties; empty if the stack does not report them.
+    let properties: CharacteristicProperties
+    /// The ATT MTU of the link in octets.
+    private(set) var mtu: Int?
+
+    init(path: String, _ changes: PropertyChanges) {
+        uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+        servicePath = changes["Service"]?.string ?? BlueZ.parent(of: path)
+        properties = CharacteristicProperties(flags: changes["Flags"]?.strings ?? [])
+        apply(changes)
+    }
+
+    mutating func apply(_ changes: PropertyChanges) {
+        changes.update(&mtu, "MTU", \.int)
+    }
+}
+
+/// One `org.bluez.GattDescriptor1` object.
+struct DescriptorObject: Hashable {
+    let uuid: BluetoothUUID?
+    let characteristicPath: String
+
+    init(path: String, _ changes: PropertyChanges) {
+        uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+        characteristicPath = changes["Characteristic"]?.string ?? BlueZ.parent(of: path)
+    }
+}
+
+extension CharacteristicProperties {
+    /// Reads BlueZ's `Flags`; names without a bit of their own are ignored.
+    init(flags: [String]) {
+        self = flags.reduce(into: []) { properties, flag in
+            switch flag {
+            case "broadcast": properties.insert(.broadcast)
+            case "read": properties.insert(.read)
+            case "write-without-response": properties.insert(.writeWithoutResponse)
+            case "write": properties.insert(.write)
+            case "notify": properties.insert(.notify)
+            case "indicate": properties.insert(.indicate)
+            default: break
+            }
+        }
+    }
+}

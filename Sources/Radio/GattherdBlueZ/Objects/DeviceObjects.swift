@@ -1,0 +1,69 @@
+import GattherdBluetooth
+import GattherdGATT
+
+/// The device objects by path, found by their addresses as well.
+struct DeviceObjects {
+    private var objects: [String: DeviceObject] = [:]
+    /// The paths of the devices with an address: one for each adapter that knows it.
+    private var paths: [BluetoothAddress: Set<String>] = [:]
+    /// The number of links so far.
+    private var linkCount: UInt64 = 0
+
+    subscript(path: String) -> DeviceObject? { objects[path] }
+
+    /// All devices, with their paths.
+    var all: [String: DeviceObject] { objects }
+
+    /// The paths of the devices with an address.
+    func paths(of address: BluetoothAddress) -> Set<String> { paths[address] ?? [] }
+
+    /// The paths of the devices of an adapter, in order.
+    func paths(ofAdapter adapter: String) -> [String] {
+        objects.filter { $0.value.adapterPath == adapter }.keys.sorted()
+    }
+
+    // MARK: - Changes
+
+    /// Adds or changes a device; returns the frames of an advertisement, or `nil` for other changes.
+    mutating func apply(_ changes: PropertyChanges, to path: String) -> [HeardAdvertisement.Frame]? {
+        let wasConnected = objects[path]?.isConnected ?? false
+        let address = objects[path]?.address
+        let frames = objects[path, default: DeviceObject(path: path)].apply(changes)
+        updatePaths(of: path, before: address)
+        if !wasConnected, objects[path]?.isConnected == true {
+            linkCount += 1
+            objects[path]?.link = linkCount
+        }
+        return frames
+    }
+
+    /// Ends the link of a device whose adapter was switched off, also without a signal for each.
+    mutating func endLink(_ path: String) {
+        objects[path]?.isConnected = false
+    }
+
+    /// Records the reason of a link's end, which may follow.
+    mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
+        objects[path]?.endReason = reason
+    }
+
+    mutating func remove(_ path: String) {
+        let address = objects.removeValue(forKey: path)?.address
+        updatePaths(of: path, before: address)
+    }
+
+    /// Removes all devices; keeps the number of links.
+    mutating func removeAll() {
+        (objects, paths) = ([:], [:])
+    }
+
+    private mutating func updatePaths(of path: String, before: BluetoothAddress?) {
+        let address = objects[path]?.address
+        guard address != before else { return }
+        if let before {
+            paths[before]?.remove(path)
+            if paths[before]?.isEmpty == true { paths[before] = nil }
+        }
+        if let address { paths[address, default: []].insert(path) }
+    }
+}

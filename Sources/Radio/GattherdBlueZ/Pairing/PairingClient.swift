@@ -1,0 +1,179 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+import GattherdSync
+
+/// Our pairing agent, and the pairings that we request; on the loop.
+final class PairingClient {
+    private let client: BluetoothdClient
+    private let objects: BlueZObjects
+    private let links: Links
+    private let address: DBusAddress
+    private let loop: EventLoop
+    private let operationLimit: Duration
+    private let log: Log
+    private var responder = PairingResponder()
+    /// The unique name of the bluetoothd that knows our agent.
+    private var agentOwner: String?
+
+    init(
+        _ client: BluetoothdClient,
+        _ objects: BlueZObjects,
+        _ links: Links,
+        bus address: DBusAddress,
+        on loop: EventLoop,
+        operationLimit: Duration,
+        log: Log
+    ) {
+        (self.client, self.objects, self.links) = (client, objects, links)
+        (self.address, self.loop, self.operationLimit, self.log) = (address, loop, operationLimit, log)
+    }
+
+    /// The number of pairings that have not ended.
+    var count: Int { responder.count }
+
+    /// Starts again with another bluetoothd.
+    func reset() {
+        agentOwner = nil
+    }
+
+    /// The peripherals with their pairings, by address.
+    func bonds() throws(BluetoothError) -> [Bond] {
+        try objects.requireLoaded()
+        let tree = objects.tree
+        return tree.devices.all.values.compactMap { device in tree.id(of: device).map { device.bond($0) } }
+            .sorted { ($0.peripheral.address, $0.peripheral.adapter) < ($1.peripheral.address, $1.peripheral.adapter) }
+    }
+
+    // MARK: - The agent
+
+    func setDelegate(_ delegate: any PairingDelegate) {
+        responder.delegate = delegate
+    }
+
+    /// Registers our agent with bluetoothd unless it is registered already; returns false if bluetoothd is too busy.
+    ///
+    /// Our agent becomes the default agent. bluetoothd calls it when a request of ours makes a peripheral pair.
+    /// Without an agent that knows our devices, bluetoothd never answers the request.
+    func registerAgent() async -> Bool {
+        guard responder.delegate != nil, let bus = client.bus, let owner = client.owner, agentOwner != owner else {
+            return true
+        }
+        agentOwner = owner
+        bus.exportAgent(for: owner) { [weak self] call in self?.respond(to: call) ?? .rejected("it is closed") }
+        let path = DBusValue.objectPath(DBusConnection.agentPath)
+        do throws(DBusError) {
+            try await callManager("RegisterAgent", [path, .string("NoInputNoOutput")])
+            try await callManager("RequestDefaultAgent", [path])
+            return true
+        } catch {
+            log(
+                .warning,
+                "bluetoothd refused the pairing agent: characteristics that need encryption will not answer",
+                [.init("error", error)]
+            )
+            if agentOwner == owner { agentOwner = nil }
+            return error.name != DBusError.timeoutName
+        }
+    }
+
+    /// Calls the agent manager; being registered already is success.
+    private func callManager(_ member: String, _ arguments: [DBusValue]) async throws(DBusError) {
+        do throws(DBusError) {
+            try await client.call("/org/bluez", BlueZ.agentManager, member, arguments)
+        } catch  where error.name == "org.bluez.Error.AlreadyExists" {
+            return
+        }
+    }
+
+    /// Answers a request of bluetoothd's.
+    private func respond(to call: AgentCall) -> PairingResponse {
+        guard let id = objects.tree.devices[call.path].flatMap({ objects.tree.id(of: $0) }) else {
+            return .rejected("the peripheral is unknown")
+        }
+        let response = responder.respond(to: call.request, from: id, isActive: links.isActive(id))
+        log(
+            .debug,
+            "pairing request answered",
+            [
+                .init("peripheral", id.address), .init("request", call.request.rawValue),
+                .init("response", "\(response)"),
+            ]
+        )
+        return response
+    }
+
+    // MARK: - Pairings that we request
+
+    /// Pairs with a peripheral; returns false if it paired without having requested its passkey.
+    func pair(
+        _ peripheral: PeripheralID,
+        by method: PairingMethod,
+        timeout: Duration
+    ) async throws(BluetoothError) -> Bool {
+        let path = try objects.devicePath(peripheral)
+        // BlueZ 5.66 never answers a second `Pair`.
+        guard try !objects.status(peripheral).isPaired else { return true }
+        guard responder.begin(peripheral, by: method) else { throw BluetoothError(.busy, "a pairing is under way") }
+        defer { responder.end(peripheral) }
+        do throws(DBusError) {
+            try await request(peripheral, path, by: method, within: timeout)
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+        _ = try? await objects.refresh(path, within: operationLimit)
+        return !responder.hasSkippedPasskey(peripheral)
+    }
+
+    /// Requests the pairing on a connection of its own, whose agent has the capability of the method.
+    private func request(
+        _ peripheral: PeripheralID,
+        _ path: String,
+        by method: PairingMethod,
+        within timeout: Duration
+    ) async throws(DBusError) {
+        guard let owner = client.owner else { throw .noBluetoothd }
+        let connection = try await DBusConnection.open(address, on: loop)
+        responder.setConnection(connection, of: peripheral)
+        connection.exportAgent(for: owner) { [weak self] call in
+            self?.respond(to: call) ?? .rejected("it is closed")
+        }
+        let result = await Self.pair(on: connection, owner, path, method, operationLimit, timeout)
+        // bluetoothd cancels a pairing whose client leaves.
+        await connection.close()
+        try result.get()
+    }
+
+    private static func pair(
+        on connection: DBusConnection,
+        _ owner: String,
+        _ path: String,
+        _ method: PairingMethod,
+        _ operationLimit: Duration,
+        _ timeout: Duration
+    ) async -> Result<Void, DBusError> {
+        let arguments = [DBusValue.objectPath(DBusConnection.agentPath), .string(method.capability)]
+        let manager = BlueZ.agentManager
+        do throws(DBusError) {
+            try await connection.callOnLoop(
+                owner,
+                "/org/bluez",
+                manager,
+                "RegisterAgent",
+                arguments,
+                timeout: operationLimit
+            )
+            try await connection.callOnLoop(owner, path, BlueZ.device, "Pair", timeout: timeout)
+            return .success(())
+        } catch  where error.name == "org.bluez.Error.AlreadyExists" {
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Cancels the pairings that we requested.
+    func cancelAll() async {
+        for connection in responder.connections { await connection.close() }
+    }
+}
