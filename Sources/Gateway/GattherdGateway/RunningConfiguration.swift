@@ -71,7 +71,7 @@ struct GatewayUpdater: Sendable {
     func updateDelivery() {
         let configuration = running.configuration
         guard let delivery, let mqtt = configuration.mqtt else { return }
-        delivery.adopt(
+        delivery.apply(
             PublishingRules(mqtt, configuration.devices),
             ControlPermissions(mqtt, configuration.devices)
         )

@@ -1,57 +1,66 @@
 import GattherdModel
+import GattherdSync
 
-/// The changes from other threads since the actor's last ``take()``; only the newest of each device.
-struct DeliveryInbox: Sendable {
-    struct Change: Sendable {
+/// The changes from other threads that the delivery has not applied yet; only the newest of each device.
+struct DeliveryChanges: Sendable {
+    struct Device: Sendable {
         /// True if the device was removed in between.
         var isRemoved = false
         var status: LinkStatus?
     }
 
-    private(set) var devices: [String: Change] = [:]
+    private(set) var devices: [String: Device] = [:]
     private(set) var descriptions: [String: DeviceDescription] = [:]
     /// The addresses of all devices, by name.
-    private(set) var enrolled: [String: String]?
-    private(set) var info: [UInt8]?
+    var enrolled: [String: String]?
+    /// The payload of `bridge/info`.
+    var info: [UInt8]?
     private(set) var events: [LifecycleEvent] = []
-    private var isAnnounced = false
 
-    /// True for the first writer after a ``take()``, which has to wake the actor.
-    mutating func takeTurn() -> Bool {
-        defer { isAnnounced = true }
-        return !isAnnounced
+    mutating func update(_ status: LinkStatus) {
+        devices[status.device, default: Device()].status = status
     }
 
-    mutating func note(_ status: LinkStatus) {
-        devices[status.device, default: Change()].status = status
-    }
-
-    mutating func note(removed device: String) {
-        devices[device] = Change(isRemoved: true)
+    mutating func remove(_ device: String) {
+        devices[device] = Device(isRemoved: true)
         descriptions[device] = nil
     }
 
-    mutating func note(_ description: DeviceDescription) {
+    mutating func describe(_ description: DeviceDescription) {
         descriptions[description.device] = description
     }
 
-    mutating func note(enrolled: [String: String]) {
-        self.enrolled = enrolled
-    }
-
-    mutating func note(info: [UInt8]) {
-        self.info = info
-    }
-
-    /// Records an event; returns false if there is no room.
-    mutating func note(_ event: LifecycleEvent) -> Bool {
+    /// Appends an event; returns false if there is no room.
+    mutating func append(_ event: LifecycleEvent) -> Bool {
         guard events.count < PublishQueue.maximumEvents else { return false }
         events.append(event)
         return true
     }
+}
 
-    mutating func take() -> DeliveryInbox {
-        defer { self = DeliveryInbox() }
-        return self
+/// Collects changes on any thread, and wakes the delivery once for all that arrive before it reads them.
+final class DeliveryInbox: Sendable {
+    private struct State: Sendable {
+        var changes = DeliveryChanges()
+        var isAnnounced = false
+    }
+
+    private let state = Locked(State())
+
+    /// Applies a change; returns true for the first one since ``drain()``, whose writer has to wake the delivery.
+    func write(_ change: (inout DeliveryChanges) -> Void) -> Bool {
+        state.withLock { state in
+            change(&state.changes)
+            defer { state.isAnnounced = true }
+            return !state.isAnnounced
+        }
+    }
+
+    /// Removes and returns all changes.
+    func drain() -> DeliveryChanges {
+        state.withLock { state in
+            defer { state = State() }
+            return state.changes
+        }
     }
 }

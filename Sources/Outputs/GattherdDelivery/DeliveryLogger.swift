@@ -2,72 +2,69 @@ import GattherdLog
 import GattherdMQTT
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
-/// Limits repeated log messages and remembers the last fault.
-struct DeliveryLogger {
-    enum Subject: Hashable {
-        case log
+/// Logs and records the events of delivery, limits repeated messages, and remembers the last fault.
+final class DeliveryLogger: Sendable {
+    private enum Subject: Hashable {
+        case journal
         case skipped
         case busy
         case retainedRequest
         case misnamedRequest
-        case refusedState
+        case refusedMessage
         case unpublished
-        case answers
+        case droppedResponses
         case faultyBroker
         case refusedSubscription(String)
     }
 
+    private struct State: Sendable {
+        var lastFault: BrokerFault?
+        var loggedAt: [Subject: SuspendingClock.Instant] = [:]
+    }
+
+    /// The shortest time between two messages about one subject.
     private static let pause = Duration.seconds(60)
 
+    private let log: Log
+    private let record: MQTTDelivery.EventHandler
+    private let topics: Topics
+    private let host: String
+    private let port: UInt16
+    private let state = Locked(State())
+
+    init(_ settings: DeliverySettings, _ log: Log, _ record: @escaping MQTTDelivery.EventHandler) {
+        self.log = log
+        self.record = record
+        topics = Topics(gateway: settings.gateway)
+        host = settings.host
+        port = settings.port
+    }
+
     /// The current fault of the broker connection.
-    private(set) var lastFault: BrokerFault?
-    private var loggedAt: [Subject: Duration] = [:]
+    var lastFault: BrokerFault? { state.withLock { $0.lastFault } }
 
     /// True at most once a minute for each subject.
-    mutating func mayLog(of subject: Subject, at now: Duration) -> Bool {
-        loggedAt = loggedAt.filter { now < $0.value + Self.pause }
-        guard loggedAt[subject] == nil else { return false }
-        loggedAt[subject] = now
-        return true
-    }
-
-    /// True if the fault differs from the last one.
-    mutating func isNew(_ fault: BrokerFault) -> Bool {
-        defer { lastFault = fault }
-        return lastFault != fault
-    }
-
-    mutating func connected() {
-        lastFault = nil
+    private func mayLog(_ subject: Subject) -> Bool {
+        let now = SuspendingClock.now
+        return state.withLock { state in
+            state.loggedAt = state.loggedAt.filter { now < $0.value + Self.pause }
+            guard state.loggedAt[subject] == nil else { return false }
+            state.loggedAt[subject] = now
+            return true
+        }
     }
 }
 
-extension MQTTDelivery {
-    func logReport(_ report: DeliveryMachine.Report) {
+/// The session and readings.
+extension DeliveryLogger {
+    func log(_ report: DeliveryMachine.Report) {
         switch report {
-        case .connected:
-            deliveryLogger.connected()
-            record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
-            log(
-                .notice,
-                "connected to the broker",
-                [.init("mqtt.host", settings.host), .init("mqtt.port", settings.port)]
-            )
-        case .disconnected(let fault, let delay): logReport(fault, retryAfter: delay)
-        case .skipped(let reading, let detail):
-            counters.refused.add()
-            let topic = topics.reading(reading.device, reading.stream)
-            guard refusals[topic] == nil, deliveryLogger.mayLog(of: .skipped, at: now) else { return }
-            record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
-            log(
-                .error,
-                "the broker refuses readings, which are skipped",
-                [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
-            )
-        case .unacknowledged(let reading): omitted(reading)
+        case .connected: connected()
+        case .disconnected(let fault, let delay): disconnected(fault, retryAfter: delay)
         case .busy(let detail):
-            guard deliveryLogger.mayLog(of: .busy, at: now) else { return }
+            guard mayLog(.busy) else { return }
             record(["state": .text("busy"), "error": .text(detail)])
             log(.warning, "the broker does not accept readings for now", [.init("mqtt.reason", detail)])
         case .awaitingSubscribers(let reading):
@@ -77,12 +74,86 @@ extension MQTTDelivery {
         case .goingOnWithoutSubscribers:
             record(["state": .text("going_on_without_subscribers")])
             log(.notice, "continuing without the missing subscribers")
+        case .skipped, .unacknowledged: break
         }
     }
 
+    func skipped(_ topic: String, _ detail: String) {
+        guard mayLog(.skipped) else { return }
+        record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
+        log(
+            .error,
+            "the broker refuses readings, which are skipped",
+            [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+        )
+    }
+
+    func journalFailed(_ operation: DeliveryMachine.JournalOperation, _ fault: StoreFault) {
+        guard mayLog(.journal) else { return }
+        log(
+            .warning,
+            "delivery cannot use the journal",
+            [.init("log.operation", operation.rawValue), .init("log.error", fault.detail)]
+        )
+    }
+
+    private func connected() {
+        state.withLock { $0.lastFault = nil }
+        record(["state": .text("connected"), "at": .text("\(host):\(port)")])
+        log(.notice, "connected to the broker", [.init("mqtt.host", host), .init("mqtt.port", port)])
+    }
+
+    private func disconnected(_ fault: BrokerFault, retryAfter delay: Duration) {
+        let isNew = state.withLock { state in
+            defer { state.lastFault = fault }
+            return state.lastFault != fault
+        }
+        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
+        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
+    }
+}
+
+/// Refused topics.
+extension DeliveryLogger {
+    func topicSetAside(_ refusal: TopicRefusals.Refusal, device: String?, at now: Duration) {
+        record([
+            "state": .text("topic_set_aside"), "topic": .text(refusal.topic), "error": .text(refusal.reason),
+            "device": device.map { .text($0) },
+        ])
+        log(
+            .error,
+            "the broker refuses a topic, which is set aside; allow the MQTT user to use it in the broker's access list",
+            [
+                .init("mqtt.topic", refusal.topic), .init("mqtt.reason", refusal.reason),
+                .init("retry.after", refusal.retryAt - now),
+            ]
+        )
+    }
+
+    func topicAccepted(_ topic: String, device: String?) {
+        record(["state": .text("topic_accepted"), "topic": .text(topic), "device": device.map { .text($0) }])
+        log(.notice, "the broker accepts a topic again", [.init("mqtt.topic", topic)])
+    }
+
+    func responseTopicRefused(_ reason: String) {
+        record(["state": .text("response_topics_refused"), "error": .text(reason)])
+        log(
+            .warning,
+            "the broker refuses a response topic; responses are published on the gateway's topics for an hour",
+            [.init("mqtt.reason", reason)]
+        )
+    }
+
+    func brokerAcceptsNothing(_ reason: String) {
+        guard mayLog(.faultyBroker) else { return }
+        record(["state": .text("accepts_nothing"), "error": .text(reason)])
+        log(.error, "the broker accepts no message; check the broker", [.init("mqtt.reason", reason)])
+    }
+
     /// Logs that the broker refused a state, a response or an event.
-    func narrateRefusal(_ reason: MQTTReason) {
-        guard deliveryLogger.mayLog(of: .refusedState, at: now) else { return }
+    func refusedMessage(_ reason: MQTTReason) {
+        guard mayLog(.refusedMessage) else { return }
         log(
             .error,
             "the broker refuses messages other than readings; allow the MQTT user all of the gateway's topics",
@@ -90,9 +161,8 @@ extension MQTTDelivery {
         )
     }
 
-    /// Logs that the broker refused a subscription.
-    func logRefusedSubscription(_ filter: String) {
-        guard deliveryLogger.mayLog(of: .refusedSubscription(filter), at: now) else { return }
+    func refusedSubscription(_ filter: String) {
+        guard mayLog(.refusedSubscription(filter)) else { return }
         if filter == topics.sets || filter == topics.requests {
             log(
                 .error,
@@ -107,11 +177,38 @@ extension MQTTDelivery {
             )
         }
     }
+}
 
-    private func logReport(_ fault: BrokerFault, retryAfter delay: Duration) {
-        let isNew = deliveryLogger.isNew(fault)
-        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
-        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
-        log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
+/// Requests, responses and other messages.
+extension DeliveryLogger {
+    func misnamedRequest(_ topic: String, _ advice: String) {
+        guard mayLog(.misnamedRequest) else { return }
+        log(.warning, "a request is refused for its topic", [.init("mqtt.topic", topic), .init("advice", advice)])
+    }
+
+    func retainedRequest(_ topic: String) {
+        guard mayLog(.retainedRequest) else { return }
+        log(.warning, "a retained request is ignored; publish it without retain", [.init("mqtt.topic", topic)])
+    }
+
+    func setNotAllowed(_ control: String, of device: String) {
+        record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
+    }
+
+    func droppedResponse(_ topic: String, count: UInt64) {
+        guard mayLog(.droppedResponses) else { return }
+        record(["state": .text("answers_dropped"), "topic": .text(topic)])
+        log(
+            .error,
+            "responses to requests are dropped: the broker refuses them, or too many wait to be published",
+            [.init("mqtt.topic", topic), .init("answers.dropped", count)]
+        )
+    }
+
+    /// Logs a message that could not be written; the next session repairs it unless it is refused for good.
+    func unpublished(_ name: String, _ error: MQTTRefusal) {
+        let isForGood = if case .refused = error.verdict { true } else { false }
+        let level: LogLevel = isForGood && mayLog(.unpublished) ? .warning : .debug
+        log(level, "a message could not be published", [.init("mqtt.message", name), .init("mqtt.error", error)])
     }
 }

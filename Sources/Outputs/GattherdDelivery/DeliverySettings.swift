@@ -57,3 +57,87 @@ public struct DeliverySettings: Sendable {
         clientID = "gattherd-\(gateway)"
     }
 }
+
+/// The controls that may be set by MQTT.
+public struct ControlPermissions: Hashable, Sendable {
+    /// True if all controls of devices missing in ``devices`` may be set.
+    public var isEverythingAllowed = true
+    /// The controls of a device that may be set, by the device's name.
+    public var devices: [String: Set<String>] = [:]
+
+    public init() {}
+
+    func allows(_ control: String, of device: String) -> Bool {
+        guard let allowed = devices[device] else { return isEverythingAllowed }
+        return allowed.contains(control)
+    }
+}
+
+/// A password or another secret, which always prints as `***`.
+public struct Secret: Hashable, Sendable {
+    let text: String
+
+    public init(_ text: String) {
+        self.text = text
+    }
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { "***" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The publishing rules of a stream.
+public struct StreamPublishing: Hashable, Sendable {
+    /// The policy that selects readings.
+    public var policy = DeliveryPolicy()
+    /// True for QoS 1.
+    ///
+    /// With QoS 0 the cursor passes a reading once it is written; a broker that stops then loses it.
+    public var isAcknowledged = true
+    /// True if the broker keeps the newest reading for later subscribers.
+    public var isRetained = true
+    /// True if each metric also has a topic of its own, as a bare value with QoS 0.
+    public var hasScalars = false
+    /// MQTT 5: the time for which a broker keeps a reading for an absent subscriber.
+    public var expiry: Duration?
+
+    public init() {}
+
+    /// The expiry in whole seconds, as MQTT encodes it.
+    var expirySeconds: UInt32? { expiry.map { UInt32(clamping: max(1, $0.components.seconds)) } }
+}
+
+/// The publishing rules of all streams.
+public struct PublishingRules: Hashable, Sendable {
+    /// The rules for a device.
+    public struct Device: Hashable, Sendable {
+        public var all: StreamPublishing
+        public var streams: [String: StreamPublishing]
+
+        public init(all: StreamPublishing, streams: [String: StreamPublishing] = [:]) {
+            self.all = all
+            self.streams = streams
+        }
+    }
+
+    /// The rules for devices without rules of their own.
+    public var all = StreamPublishing()
+    public var devices: [String: Device] = [:]
+
+    public init() {}
+
+    subscript(device: String, stream: String) -> StreamPublishing {
+        guard !devices.isEmpty, let rules = devices[device] else { return all }
+        return rules.streams[stream] ?? rules.all
+    }
+
+    /// True if every reading of every stream is published.
+    var isEverything: Bool {
+        all.policy.isEverything
+            && devices.values.allSatisfy { device in
+                device.all.policy.isEverything && device.streams.values.allSatisfy { $0.policy.isEverything }
+            }
+    }
+}

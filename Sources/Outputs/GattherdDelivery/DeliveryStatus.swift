@@ -1,5 +1,6 @@
 public import GattherdLog
 public import GattherdMachines
+import GattherdSync
 
 /// The state of delivery, for people.
 public struct DeliveryStatus: Hashable, Sendable {
@@ -16,6 +17,37 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var refusals: [TopicRefusals.Refusal] = []
     /// Readings without a PUBACK.
     public var inFlight = 0
+}
+
+/// The newest state of a delivery, readable on any thread.
+final class DeliveryBoard: Sendable {
+    /// The state of the session, to be watched.
+    let session = LatestValue(DeliveryMachine.Session.idle)
+    private let current = Locked(DeliveryStatus())
+
+    var status: DeliveryStatus { current.withLock { $0 } }
+
+    /// Shows the machine's state and the last fault.
+    func show(_ machine: borrowing DeliveryMachine, _ fault: BrokerFault?, at now: Duration) {
+        var status = DeliveryStatus()
+        status.session = machine.state
+        status.lastError = fault?.detail
+        status.cursor = machine.cursor
+        status.backlog = machine.backlog
+        status.inFlight = machine.inFlight
+        status.pause = machine.pause(at: now)
+        let isNew = current.withLock { [status] current in
+            let (last, refusals) = (current.session, current.refusals)
+            current = status
+            current.refusals = refusals
+            return last != status.session
+        }
+        if isNew { session.set(status.session) }
+    }
+
+    func show(_ refusals: [TopicRefusals.Refusal]) {
+        current.withLock { $0.refusals = refusals }
+    }
 }
 
 /// The counters of delivery.

@@ -9,8 +9,8 @@ public import GattherdSync
 /// commit. They are published in its order with QoS 1; see ``DeliveryMachine`` for the guarantees. A new session is a
 /// new connection: nothing is resent below this layer.
 ///
-/// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so that
-/// subscribers of the same broker return first. With MQTT 5 the broker reports readings without a receiver. If no
+/// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/reconnectPause``, so
+/// that subscribers of the same broker return first. With MQTT 5 the broker reports readings without a receiver. If no
 /// subscriber of the session before has returned, readings wait up to ``DeliveryMachine/Options/subscriberPatience``. A
 /// later subscriber without a session of its own at the broker misses the readings published meanwhile.
 public actor MQTTDelivery {
@@ -19,72 +19,14 @@ public actor MQTTDelivery {
     public typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
     public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<BridgeReply, BridgeFailure>
 
-    /// The state of the session, to be watched.
-    public nonisolated let session = LatestValue(DeliveryMachine.Session.idle)
     public nonisolated let counters = DeliveryCounters()
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe context.loop.asUnownedSerialExecutor() }
 
-    nonisolated let loop = EventLoop(name: "mqtt")
-    nonisolated let settings: DeliverySettings
-    nonisolated let topics: Topics
-    nonisolated let home: HomeAssistant
-    nonisolated let readings: any ReadingJournal
-    nonisolated let permissions: Locked<ControlPermissions>
-    nonisolated let log: Log
-    nonisolated let setControl: ControlHandler
-    nonisolated let askBridge: BridgeHandler
-    nonisolated let record: EventHandler
-    nonisolated let inbox = Locked(DeliveryInbox())
-    private var reportedState: DeliveryMachine.Session?
-    private nonisolated let lastStatus = Locked(DeliveryStatus())
-    /// Requests on their way to their handlers; never full, as ``load`` is bounded as well.
-    nonisolated let requests = AsyncStream.makeStream(
-        of: Request.self,
-        bufferingPolicy: .bufferingOldest(RequestLoad.maximumCount)
-    )
-    private nonisolated let origin = SuspendingClock.now
-
-    var publishing: PublishingRules {
-        didSet { isSelective = !publishing.isEverything }
-    }
-    /// True if a stream's policy suppresses readings.
-    private(set) var isSelective: Bool
-    var machine: DeliveryMachine
-    var link: BrokerLink?
-    var outbox = PublishQueue()
-    var devices: [String: LinkStatus] = [:]
-    /// The devices removed lately, the newest last; at most ``maximumRemoved``.
-    var removed: [String] = []
-    /// Devices with a removed device's name, whose old messages could not be cleared for lack of a session.
-    var successors: Set<String> = []
-    var descriptions: [String: DeviceDescription] = [:]
-    /// The addresses of all devices, by name; `nil` until they are known.
-    var enrolled: [String: String]?
-    var info: [UInt8]?
-    var load = RequestLoad()
-    var filter = DeliveryFilter()
-    var busyTopics: BusyTopics
-    var refusals: TopicRefusals
-    /// States and subscriptions whose topics are set aside, by topic; at most as many as there are refusals.
-    var heldStates: [String: PublishQueue.State] = [:]
-    /// The timer of the next attempt at one of ``heldStates``.
-    var retryTimer: (timer: LoopTimer, deadline: Duration)?
-    /// The time until which responses use the gateway's own topics only.
-    var chosenTopicsRefusedUntil: Duration?
-    /// Dialling attempts whose thread has not ended.
-    var dials = 0
-    /// True if the broker refused the session because of its retained will.
-    var isRetainedWillRefused = false
-    /// The index of the broker's address to try next.
-    var nextAddress = 0
-    var deliveryLogger = DeliveryLogger()
-    private var events: [DeliveryMachine.Event] = []
-    private var isStepping = false
-    private var timer: (timer: LoopTimer, deadline: Duration)?
-    private var jobs: [Job] = []
-    private var jobWaiter: CheckedContinuation<Void, Never>?
-    /// True after the last session; nothing is published any more.
-    private(set) var isFinished = false
+    private nonisolated let context: DeliveryContext
+    private nonisolated let board = DeliveryBoard()
+    private nonisolated let inbox = DeliveryInbox()
+    private nonisolated let requests: RequestService
+    private let runner: DeliveryRunner
 
     /// Creates the delivery without a connection; see ``run()``.
     ///
@@ -103,41 +45,26 @@ public actor MQTTDelivery {
         askBridge: @escaping BridgeHandler,
         record: @escaping EventHandler
     ) {
-        self.settings = settings
-        self.readings = readings
-        self.log = log
-        self.setControl = setControl
-        self.askBridge = askBridge
-        self.record = record
-        publishing = settings.publishing
-        isSelective = !settings.publishing.isEverything
-        permissions = Locked(settings.permissions)
-        topics = Topics(gateway: settings.gateway)
-        home = HomeAssistant(
-            topics: topics,
-            prefix: settings.homeAssistant.prefix,
-            version: settings.homeAssistant.version
-        )
-        machine = DeliveryMachine(options: settings.options, seed: .random(in: .min ... .max))
-        refusals = TopicRefusals(settings.options.topics)
-        busyTopics = BusyTopics(patience: settings.options.busyPatience)
+        context = DeliveryContext(settings, counters, DeliveryLogger(settings, log, record))
+        requests = RequestService(context, setControl: setControl, askBridge: askBridge)
+        runner = DeliveryRunner(context, board, requests, readings)
     }
 
     deinit {
-        loop.stop()
+        context.loop.stop()
     }
 
     /// Delivers until ``stop(within:)`` or until its task is cancelled; once only.
     ///
     /// A cancelled task publishes no backlog, but disconnects cleanly within a bound.
     public func run() async {
-        let executor = LoopTaskExecutor(loop)
+        let executor = LoopTaskExecutor(context.loop)
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
-                step(.start)
+                runner.step(.start)
                 group.addTask(executorPreference: executor) { await self.followHead() }
-                group.addTask { await self.serve() }
-                while let job = await nextJob() {
+                group.addTask { await self.requests.serve { await self.post($0) } }
+                while let job = await runner.nextJob() {
                     group.addTask(executorPreference: executor) { await self.run(job) }
                 }
                 group.cancelAll()
@@ -157,115 +84,72 @@ public actor MQTTDelivery {
 
     public func roundTrip() {}
 
+    /// The state of the session, to be watched.
+    public nonisolated var session: LatestValue<DeliveryMachine.Session> { board.session }
+
     /// The current state of delivery; callable from any thread.
-    public nonisolated var status: DeliveryStatus { lastStatus.withLock { $0 } }
+    public nonisolated var status: DeliveryStatus { board.status }
 
     private nonisolated func requestStop(drain: Duration) {
-        loop.execute { self.assumeIsolated { $0.step(.stop(drain: drain)) } }
+        context.loop.execute { self.assumeIsolated { $0.runner.step(.stop(drain: drain)) } }
     }
 
-    var now: Duration { SuspendingClock.now - origin }
-
-    /// Passes an event to the machine and performs its effects; events caused by them follow.
-    func step(_ event: DeliveryMachine.Event) {
-        events.append(event)
-        guard !isStepping else { return }
-        isStepping = true
-        while !events.isEmpty {
-            for effect in machine.handle(events.removeFirst(), at: now) { perform(effect) }
-        }
-        isStepping = false
-        watchLink()
-        armTimer()
-        report()
+    private func followHead() async {
+        await runner.followHead()
     }
 
-    private func perform(_ effect: DeliveryMachine.Effect) {
-        switch effect {
-        case .loadCursor: enqueue(.load)
-        case .fetch(let after, let limit): fetchNow(after: after, limit: limit)
-        case .save(let seq): enqueue(.save(seq))
-        case .connect(let session): enqueue(.dial(session: session))
-        case .open: open()
-        case .publish(let session, let readings, let again): publish(readings, again: again, session: session)
-        case .publishOffline: publishOffline()
-        case .close(let session): close(session)
-        case .report(let report): logReport(report)
-        case .finish:
-            isFinished = true
-            counters.answersDropped.add(UInt64(outbox.responses.messageCount))
-            wakeJobs()
-        }
+    private func run(_ job: DeliveryRunner.Job) async {
+        await runner.run(job)
     }
 
-    private func armTimer() {
-        let deadline = machine.deadline
-        guard deadline != timer?.deadline else { return }
-        if let timer { loop.cancel(timer.timer) }
-        timer = deadline.map { deadline in
-            let timer = loop.schedule(after: deadline - now) { [weak self] in
-                self?.assumeIsolated { $0.timerFired() }
-            }
-            return (timer, deadline)
-        }
-    }
-
-    private func timerFired() {
-        timer = nil
-        step(.tick)
-    }
-
-    /// Publishes the current state in ``status`` and ``session``.
-    func report() {
-        var status = DeliveryStatus()
-        status.session = machine.state
-        status.lastError = deliveryLogger.lastFault?.detail
-        status.cursor = machine.cursor
-        status.backlog = machine.backlog
-        status.inFlight = machine.inFlight
-        status.pause = machine.pause(at: now)
-        status.refusals = refusals.all
-        lastStatus.withLock { [status] in $0 = status }
-        guard machine.state != reportedState else { return }
-        reportedState = machine.state
-        session.set(machine.state)
+    private func post(_ response: MQTTResponse) {
+        runner.post(response)
     }
 }
 
-/// Asynchronous jobs, which leave the loop free meanwhile.
-extension MQTTDelivery {
-    enum Job: Sendable {
-        case dial(session: Int)
-        case load
-        case fetch(after: Int64, limit: Int)
-        case save(Int64)
+/// The entry points for the rest of the daemon, callable from any thread.
+extension MQTTDelivery: Deliverer {
+    public nonisolated func update(_ status: LinkStatus) {
+        write { $0.update(status) }
     }
 
-    func enqueue(_ job: Job) {
-        jobs.append(job)
-        wakeJobs()
+    public nonisolated func remove(device: String) {
+        write { $0.remove(device) }
     }
 
-    private func wakeJobs() {
-        jobWaiter?.resume()
-        jobWaiter = nil
+    public nonisolated func describe(_ device: DeviceDescription) {
+        write { $0.describe(device) }
     }
 
-    /// Dequeues the next job; ignores cancellation, as disconnecting needs jobs as well.
-    private func nextJob() async -> Job? {
-        while jobs.isEmpty {
-            guard !isFinished else { return nil }
-            await withCheckedContinuation { jobWaiter = $0 }
+    public nonisolated func announce(_ event: LifecycleEvent) {
+        write { if !$0.append(event) { counters.eventsDropped.add() } }
+    }
+
+    /// Sets the devices of the gateway and clears retained messages of all others.
+    ///
+    /// - Parameter addresses: The peripherals' addresses by the devices' names.
+    public nonisolated func enrol(_ addresses: [String: String]) {
+        write { $0.enrolled = addresses }
+    }
+
+    /// Sets the payload of `bridge/info`, a JSON object.
+    public nonisolated func setInfo(_ json: [UInt8]) {
+        write { $0.info = json }
+    }
+
+    /// Applies new publishing rules and permissions; readings and sets in progress may still follow the old ones.
+    public nonisolated func apply(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
+        let arePermissionsNew = context.permissions.withLock { current in
+            defer { current = permissions }
+            return current != permissions
         }
-        return jobs.removeFirst()
+        context.loop.execute {
+            self.assumeIsolated { $0.runner.apply(publishing, arePermissionsNew: arePermissionsNew) }
+        }
     }
 
-    private func run(_ job: Job) async {
-        switch job {
-        case .dial(let session): await dial(session)
-        case .load: await load()
-        case .fetch(let after, let limit): await fetch(after: after, limit: limit)
-        case .save(let seq): await save(seq)
-        }
+    private nonisolated func write(_ change: (inout DeliveryChanges) -> Void) {
+        guard inbox.write(change) else { return }
+        context.loop.execute { self.assumeIsolated { $0.runner.apply($0.inbox.drain()) } }
     }
 }

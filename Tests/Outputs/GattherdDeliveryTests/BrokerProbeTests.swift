@@ -14,7 +14,7 @@ import Testing
 
     private func fault(_ settings: DeliverySettings, within limit: Duration = .seconds(60)) async -> BrokerFault? {
         do throws(BrokerFault) {
-            try await BrokerProbe.pay(to: settings, within: limit)
+            try await BrokerProbe.connect(with: settings, within: limit)
             return nil
         } catch {
             return error

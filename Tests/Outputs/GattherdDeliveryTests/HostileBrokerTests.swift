@@ -90,7 +90,7 @@ struct HostileBrokerTests {
         var settings = DeliverySettings(gateway: "lab", host: "localhost", port: UInt16(broker.port))
         if wire == .tls { settings.tls = self.settings }
         let fault = await #expect(throws: BrokerFault.self) {
-            try await BrokerProbe.pay(to: settings, within: .seconds(20))
+            try await BrokerProbe.connect(with: settings, within: .seconds(20))
         }
         #expect(fault?.kind == .unreachable)
         #expect(fault?.detail.contains("does not speak MQTT") == true, "\(fault?.detail ?? "")")

@@ -22,6 +22,13 @@ import Testing
         )
     }
 
+    /// A queue during a session.
+    private static var openQueue: PublishQueue {
+        var queue = PublishQueue()
+        queue.startSession()
+        return queue
+    }
+
     private static func next(_ queue: inout PublishQueue) -> PublishQueue.Item? {
         queue.next(isCleanUpAllowed: true) { _ in false }
     }
@@ -37,8 +44,8 @@ import Testing
     }
 
     @Test func `clean-up is bounded, and is repeated when the rest is done`() {
-        var queue = PublishQueue()
-        for number in 0..<100_000 { queue.append(.cleared(topic: "\(number)")) }
+        var queue = Self.openQueue
+        for number in 0..<100_000 { queue.append(.clear(topic: "\(number)")) }
         let isDoneEarly = queue.takeIncompleteCleanUp()
         #expect(!queue.hasCleanUpRoom && !isDoneEarly)
         var count = 0
@@ -49,7 +56,7 @@ import Testing
     }
 
     @Test func `a state that is queued again is published last`() {
-        var queue = PublishQueue()
+        var queue = Self.openQueue
         for state in [.availability(device: "a"), .info, .availability(device: "a")] as [PublishQueue.State] {
             queue.append(state)
         }
@@ -59,11 +66,11 @@ import Testing
     }
 
     @Test func `responses are published before clean-up, and before the last state`() {
-        var queue = PublishQueue()
-        for state in [.cleared(topic: "a"), .offline, .info] as [PublishQueue.State] { queue.append(state) }
+        var queue = Self.openQueue
+        for state in [.clear(topic: "a"), .offline, .info] as [PublishQueue.State] { queue.append(state) }
         _ = queue.responses.append(Self.response())
         guard case .state(.info) = Self.next(&queue), case .response = Self.next(&queue),
-            case .state(.offline) = Self.next(&queue), case .state(.cleared("a")) = Self.next(&queue)
+            case .state(.offline) = Self.next(&queue), case .state(.clear("a")) = Self.next(&queue)
         else {
             Issue.record("another order")
             return
@@ -74,10 +81,22 @@ import Testing
         var queue = PublishQueue()
         for topic in ["a", "b", "c"] { _ = queue.responses.append(Self.response(topic)) }
         let sent = [queue.responses.next(), queue.responses.next()].compactMap(\.self)
-        queue.sessionEnded(unanswered: sent)
+        queue.endSession(unanswered: sent)
         var topics: [String] = []
         while let response = queue.responses.next() { topics.append(response.topic) }
         #expect(topics == ["a", "b", "c"])
+    }
+
+    @Test func `states are queued during a session only`() {
+        var queue = PublishQueue()
+        queue.append(.info)
+        queue.append(.clear(topic: "a"))
+        #expect(Self.next(&queue).map { _ in true } == nil)
+        queue.startSession()
+        queue.append(.info)
+        queue.endSession(unanswered: [])
+        queue.startSession()
+        #expect(Self.next(&queue).map { _ in true } == nil, "the next session starts with all states")
     }
 
     @Test func `a busy broker gets a response three times`() throws {

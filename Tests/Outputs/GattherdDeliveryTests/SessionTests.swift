@@ -280,21 +280,6 @@ struct SessionTests {
         }
     }
 
-    @Test func `a device removed and added again counts as removed in between`() {
-        var inbox = DeliveryInbox()
-        inbox.note(removed: "a")
-        inbox.note(DeliveryFixture.status("a", .ready))
-        #expect(inbox.devices["a"]?.isRemoved == true)
-        #expect(inbox.devices["a"]?.status?.state == .ready)
-    }
-
-    @Test func `the number of remembered removed devices is bounded`() async throws {
-        let delivery = DeliveryFixture(try Broker()).delivery()
-        for number in 0..<2 * MQTTDelivery.maximumRemoved { delivery.remove(device: "device-\(number)") }
-        await delivery.roundTrip()
-        #expect(await delivery.removed.count == MQTTDelivery.maximumRemoved)
-    }
-
     @Test func `lifecycle events are published, and those beyond the bound are counted`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

@@ -109,7 +109,7 @@ struct Doctor {
             return []
         }
         do throws(BrokerFault) {
-            try await BrokerProbe.pay(to: settings, within: .seconds(8))
+            try await BrokerProbe.connect(with: settings, within: .seconds(8))
             let way = mqtt.broker.usesTLS ? ", and its certificate is good" : ""
             return [.good("broker", "the broker at \(mqtt.broker) takes us\(way)")]
         } catch {

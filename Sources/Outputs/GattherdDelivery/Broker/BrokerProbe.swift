@@ -8,16 +8,16 @@ public enum BrokerProbe {
     /// Connects with the settings under another client id, so that a running daemon stays connected.
     ///
     /// - Throws: ``BrokerFault`` if the broker refuses the session or does not answer within `limit`.
-    public static func pay(to settings: DeliverySettings, within limit: Duration) async throws(BrokerFault) {
+    public static func connect(with settings: DeliverySettings, within limit: Duration) async throws(BrokerFault) {
         var settings = settings
-        settings.clientID += "-visit-\(getpid())"
+        settings.clientID += "-probe-\(getpid())"
         let (answers, answer) = AsyncStream.makeStream(
             of: Result<Void, BrokerFault>.self,
             bufferingPolicy: .bufferingOldest(1)
         )
         let deadline = ContinuousClock.now + limit
-        _ = NamedThread(name: "mqtt-visit") { [settings] in
-            answer.yield(Result { () throws(BrokerFault) in try visit(settings, until: deadline) })
+        _ = NamedThread(name: "mqtt-probe") { [settings] in
+            answer.yield(Result { () throws(BrokerFault) in try probe(settings, until: deadline) })
         }
         // Resolving the host name may take longer than `limit`.
         async let _ = giveUp(settings, at: deadline, answer)
@@ -33,7 +33,7 @@ public enum BrokerProbe {
         answer.yield(.failure(.unreachable(settings, "no answer in time")))
     }
 
-    private static func visit(
+    private static func probe(
         _ settings: DeliverySettings,
         until deadline: ContinuousClock.Instant
     ) throws(BrokerFault) {

@@ -1,33 +1,34 @@
-/// The queue of messages besides readings: state, responses, events and the removal of retained messages.
+import GattherdModel
+
+/// The queue of messages besides readings: states, responses, events and the removal of retained messages.
 ///
 /// A queued state is only a name. Its value is written when its turn comes, so the newest one is published and nothing
-/// accumulates. Everything that clients or the broker can cause is bounded. The excess is dropped and counted, and
-/// clean-up is repeated.
+/// accumulates. States are queued during a session only, as each session starts with all of them. Everything that
+/// clients or the broker can cause is bounded. The excess is dropped and counted, and clean-up is repeated.
 struct PublishQueue {
     enum State: Hashable {
         case info
         case connection(device: String)
         case availability(device: String)
         /// The device's description for Home Assistant.
-        case discovery(device: String)
-        /// The subscriptions to requests.
-        case subscribe
+        case description(device: String)
+        case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
-        case awaitBirth
+        case subscribeToBirth
         /// The subscription that finds retained messages of former devices.
-        case sweep
-        /// An empty retained message, which clears the topic.
-        case cleared(topic: String)
+        case subscribeToRetained
         /// The subscription that finds retained messages of a removed device.
-        case seek(device: String)
-        case stopSeeking(device: String)
+        case subscribeToRemoved(device: String)
+        case unsubscribeFromRemoved(device: String)
+        /// An empty retained message, which clears the topic.
+        case clear(topic: String)
         case online
         case offline
 
         /// True if the state serves the removal of retained messages, whose number only the broker bounds.
         fileprivate var isCleanUp: Bool {
             switch self {
-            case .cleared, .seek, .stopSeeking: true
+            case .clear, .subscribeToRemoved, .unsubscribeFromRemoved: true
             default: false
             }
         }
@@ -49,17 +50,23 @@ struct PublishQueue {
     var responses = ResponseQueue()
     private var events: [[UInt8]] = []
     /// True if clean-up states were dropped because the broker retains too many messages.
-    private(set) var isCleanUpIncomplete = false
+    private var isCleanUpIncomplete = false
+    /// True during a session.
+    private(set) var isOpen = false
 
     /// True if the states for the removal of one more device fit.
     var hasCleanUpRoom: Bool { cleanUps.count + 4 <= Self.maximumCleanUps }
-    /// True if no clean-up waits.
-    var isCleanUpEmpty: Bool { cleanUps.count == 0 }
 
-    /// Appends a state.
+    /// Accepts states from now on.
+    mutating func startSession() {
+        isOpen = true
+    }
+
+    /// Appends a state during a session.
     ///
     /// A waiting state moves to the end, as its topic may have been cleared meanwhile.
     mutating func append(_ state: State) {
+        guard isOpen else { return }
         guard state.isCleanUp else { return states.append(state) }
         guard cleanUps.count < Self.maximumCleanUps else { return dropCleanUp() }
         cleanUps.append(state)
@@ -78,8 +85,8 @@ struct PublishQueue {
     }
 
     /// Appends an event; returns false if the oldest event was dropped for it.
-    mutating func append(event: [UInt8]) -> Bool {
-        events.append(event)
+    mutating func append(_ event: LifecycleEvent) -> Bool {
+        events.append(event.json)
         guard events.count > Self.maximumEvents else { return true }
         events.removeFirst()
         return false
@@ -105,7 +112,8 @@ struct PublishQueue {
     /// Removes all states, as the next session publishes them again; responses and events stay.
     ///
     /// - Parameter unanswered: The responses that the broker has not acknowledged; they are published again.
-    mutating func sessionEnded(unanswered: [MQTTResponse]) {
+    mutating func endSession(unanswered: [MQTTResponse]) {
+        isOpen = false
         states = StateQueue()
         cleanUps = StateQueue()
         isCleanUpIncomplete = false
@@ -149,5 +157,66 @@ private struct StateQueue {
         states = states.dropFirst(first).filter { $0 != nil }
         first = 0
         for case (let place, let state?) in states.enumerated() { places[state] = place }
+    }
+}
+
+/// States whose topics are set aside, until the next attempts at them; at most as many as refused topics.
+///
+/// On the loop's thread only.
+final class HeldStates {
+    private let context: DeliveryContext
+    private let admission: TopicAdmission
+    private let timer: DeadlineTimer
+    private var states: [String: PublishQueue.State] = [:]
+
+    init(_ context: DeliveryContext, _ admission: TopicAdmission) {
+        self.context = context
+        self.admission = admission
+        timer = DeadlineTimer(context)
+    }
+
+    /// Keeps a state; `retry` receives the states that may be tried again.
+    func add(_ state: PublishQueue.State, on topic: String, retry: @escaping ([PublishQueue.State]) -> Void) {
+        states = states.filter { admission.isSetAside($0.key) }
+        states[topic] = state
+        schedule(retry)
+    }
+
+    func removeAll() {
+        states = [:]
+        timer.set(nil)
+    }
+
+    private func schedule(_ retry: @escaping ([PublishQueue.State]) -> Void) {
+        timer.set(states.keys.compactMap { admission.retryTime(of: $0) }.min()) { [weak self] in
+            guard let self else { return }
+            retry(removeDue())
+            schedule(retry)
+        }
+    }
+
+    private func removeDue() -> [PublishQueue.State] {
+        let now = context.now
+        let due = states.filter { admission.retryTime(of: $0.key).map { $0 <= now } ?? true }
+        for topic in due.keys { states[topic] = nil }
+        return Array(due.values)
+    }
+}
+
+extension LifecycleEvent {
+    /// The JSON object for the `event` topic.
+    fileprivate var json: [UInt8] {
+        JSONWriter.bytes { writer in
+            writer.beginObject()
+            writer.key("ts")
+            writer.timestamp(time)
+            writer.key("device")
+            writer.optional(device) { $0.string($1) }
+            writer.key("kind")
+            writer.string(kind)
+            writer.key("detail")
+            writer.raw(detail.utf8)
+            writer.endObject()
+        }
     }
 }

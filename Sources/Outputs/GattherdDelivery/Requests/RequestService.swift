@@ -3,74 +3,88 @@ import GattherdMQTT
 import GattherdModel
 import GattherdSync
 
-/// Requests from MQTT clients.
-extension MQTTDelivery {
-    struct Request: Sendable {
+/// Answers requests from MQTT clients.
+final class RequestService: Sendable {
+    private struct Request: Sendable {
         let message: BrokerMessage
         let topic: Topics.Request
     }
 
-    func receive(_ message: BrokerMessage) {
-        guard topics.isReasonable(message.topic) else { return counters.messagesRefused.add() }
-        if message.topic == home.status { return welcome(message) }
-        guard let request = topics.request(message.topic) else { return inspect(message) }
-        guard !message.isRetained else { return ignore(message) }
+    private let context: DeliveryContext
+    private let setControl: MQTTDelivery.ControlHandler
+    private let askBridge: MQTTDelivery.BridgeHandler
+    private let load = Locked(RequestLoad())
+    /// Requests on their way to their handlers; never full, as ``load`` is bounded as well.
+    private let requests = AsyncStream.makeStream(
+        of: Request.self,
+        bufferingPolicy: .bufferingOldest(RequestLoad.maximumCount)
+    )
+
+    init(
+        _ context: DeliveryContext,
+        setControl: @escaping MQTTDelivery.ControlHandler,
+        askBridge: @escaping MQTTDelivery.BridgeHandler
+    ) {
+        self.context = context
+        self.setControl = setControl
+        self.askBridge = askBridge
+    }
+
+    /// Accepts a request, whose response ``serve(_:)`` posts, or returns the response to a refused one.
+    func receive(_ message: BrokerMessage, _ request: Topics.Request) -> MQTTResponse? {
+        guard !message.isRetained else {
+            ignore(message)
+            return nil
+        }
         guard request.hasValidNames else { return refuse(message, request) }
-        accept(message, request)
+        context.counters.requests.add()
+        if message.length > BrokerMessage.maximum { context.counters.messagesRefused.add() }
+        guard load.withLock({ $0.add(message) }) else {
+            let error = JSONError(description: "too many requests at once; try again", reason: "busy")
+            return response(to: message, request, .failure(error), RequestPayload(message).transaction)
+        }
+        requests.continuation.yield(Request(message: message, topic: request))
+        return nil
+    }
+
+    /// Ignores a retained set: its sender may be gone, and each reconnect would repeat it.
+    private func ignore(_ message: BrokerMessage) {
+        context.counters.retainedRequestsIgnored.add()
+        context.logger.retainedRequest(message.topic)
     }
 
     /// Refuses a request with an invalid name in its topic, without a handler and without a record.
     ///
     /// A short topic is taken for a mistake and answered.
-    private func refuse(_ message: BrokerMessage, _ request: Topics.Request) {
-        counters.misnamedRequests.add()
+    private func refuse(_ message: BrokerMessage, _ request: Topics.Request) -> MQTTResponse? {
+        context.counters.misnamedRequests.add()
         let topic = message.topic.cut(toBytes: 200)
-        if deliveryLogger.mayLog(of: .misnamedRequest, at: now) {
-            let advice = "names are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'"
-            log(.warning, "a request is refused for its topic", [.init("mqtt.topic", topic), .init("advice", advice)])
-        }
-        guard topic == message.topic else { return }
+        context.logger.misnamedRequest(topic, "names are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
+        guard topic == message.topic else { return nil }
         let error = JSONError(description: "names in topics are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
-        post(answer(to: message, request, .failure(error), RequestPayload(message).transaction))
+        return response(to: message, request, .failure(error), RequestPayload(message).transaction)
     }
 
-    /// Ignores a retained set: its sender may be gone, and each reconnect would repeat it.
-    private func ignore(_ message: BrokerMessage) {
-        counters.retainedRequestsIgnored.add()
-        if deliveryLogger.mayLog(of: .retainedRequest, at: now) {
-            log(
-                .warning,
-                "a retained request is ignored; publish it without retain",
-                [.init("mqtt.topic", message.topic)]
-            )
-        }
-    }
-
-    private func accept(_ message: BrokerMessage, _ request: Topics.Request) {
-        counters.requests.add()
-        if message.length > BrokerMessage.maximum { counters.messagesRefused.add() }
-        guard load.add(message) else {
-            let transaction = RequestPayload(message).transaction
-            let error = JSONError(description: "too many requests at once; try again", reason: "busy")
-            return post(answer(to: message, request, .failure(error), transaction))
-        }
-        requests.continuation.yield(Request(message: message, topic: request))
-    }
-
-    /// Fulfils requests concurrently, started in the order of arrival.
+    /// Fulfils requests concurrently, started in the order of arrival, until the task is cancelled.
     ///
     /// An immediate task runs here up to the handler's first suspension. A task that starts on the actor would have to
     /// leave it first, and others could overtake it.
+    ///
+    /// - Parameter post: Publishes a response.
     @concurrent
-    nonisolated func serve() async {
+    func serve(_ post: @escaping @Sendable (MQTTResponse) async -> Void) async {
         await withDiscardingTaskGroup { group in
             for await request in requests.stream {
-                group.addImmediateTask { await self.answer(request.message, request.topic) }
+                group.addImmediateTask {
+                    let response = await self.answer(request.message, request.topic)
+                    self.load.withLock { $0.remove(request.message) }
+                    await post(response)
+                }
             }
         }
     }
 
-    private nonisolated func answer(_ message: BrokerMessage, _ request: Topics.Request) async {
+    private func answer(_ message: BrokerMessage, _ request: Topics.Request) async -> MQTTResponse {
         let payload = RequestPayload(message)
         let outcome: Result<[[UInt8]], JSONError>
         do throws(JSONError) {
@@ -78,19 +92,11 @@ extension MQTTDelivery {
         } catch {
             outcome = .failure(error)
         }
-        await finish(message, answer(to: message, request, outcome, payload.transaction))
-    }
-
-    private func finish(_ message: BrokerMessage, _ answer: MQTTResponse) {
-        load.remove(message)
-        post(answer)
+        return response(to: message, request, outcome, payload.transaction)
     }
 
     /// Returns the JSON of the response, or of each of its messages.
-    private nonisolated func fulfil(
-        _ request: Topics.Request,
-        _ payload: RequestPayload
-    ) async throws(JSONError) -> [[UInt8]] {
+    private func fulfil(_ request: Topics.Request, _ payload: RequestPayload) async throws(JSONError) -> [[UInt8]] {
         switch request {
         case .set(let device, let control):
             try checkPermission(control, of: device)
@@ -110,13 +116,13 @@ extension MQTTDelivery {
     }
 
     /// Throws if the control may not be set; records the refusal as an event, like every other set.
-    private nonisolated func checkPermission(_ control: String, of device: String) throws(JSONError) {
-        guard !permissions.withLock({ $0.allows(control, of: device) }) else { return }
-        record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
+    private func checkPermission(_ control: String, of device: String) throws(JSONError) {
+        guard !context.permissions.withLock({ $0.allows(control, of: device) }) else { return }
+        context.logger.setNotAllowed(control, of: device)
         throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT", reason: "not_allowed")
     }
 
-    private nonisolated func answer(
+    private func response(
         to message: BrokerMessage,
         _ request: Topics.Request,
         _ outcome: Result<[[UInt8]], JSONError>,
@@ -124,8 +130,8 @@ extension MQTTDelivery {
     ) -> MQTTResponse {
         let (topic, key) =
             switch request {
-            case .set(let device, let control): (topics.result(device, control), "value")
-            case .bridge(let verb): (topics.response(verb), "data")
+            case .set(let device, let control): (context.topics.result(device, control), "value")
+            case .bridge(let verb): (context.topics.response(verb), "data")
             }
         return MQTTResponse(
             to: message,
@@ -138,12 +144,12 @@ extension MQTTDelivery {
     }
 
     /// True if the response goes to the request's response topic; otherwise it goes to the gateway's own.
-    private nonisolated func isAnswerable(_ message: BrokerMessage) -> Bool {
+    private func isAnswerable(_ message: BrokerMessage) -> Bool {
         guard let topic = message.responseTopic else { return false }
         let isAllowed =
-            topics.isAnswerable(topic, homePrefix: home.prefix)
+            context.topics.isAnswerable(topic, homePrefix: context.home.prefix)
             && message.correlation?.count ?? 0 <= MQTTResponse.longestCorrelation
-        if !isAllowed { counters.messagesRefused.add() }
+        if !isAllowed { context.counters.messagesRefused.add() }
         return isAllowed
     }
 }

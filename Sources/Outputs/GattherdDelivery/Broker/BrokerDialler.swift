@@ -2,6 +2,53 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 
+/// Connects to the broker on threads, one address after the other.
+final class BrokerDialler {
+    /// The maximum number of dialling threads; a name lookup or reading the TLS files may hang.
+    private static let mostDials = 8
+
+    private let context: DeliveryContext
+    /// Dialling attempts whose thread has not ended.
+    private var dials = 0
+    /// The index of the broker's address to try first.
+    private var nextAddress = 0
+    /// True unless the broker refuses a retained will.
+    var isWillRetained = true
+
+    init(_ context: DeliveryContext) {
+        self.context = context
+    }
+
+    /// Resolves the host and connects on a thread of its own, as both block; `nil` if the task was cancelled.
+    ///
+    /// - Throws: ``BrokerFault`` if no address can be connected to, or if too many earlier attempts hang.
+    func dial() async throws(BrokerFault) -> DialledConnection? {
+        guard dials < Self.mostDials else {
+            throw .unreachable(context.settings, "earlier attempts are still running")
+        }
+        dials += 1
+        defer { dials -= 1 }
+        let (settings, first) = (context.settings, nextAddress)
+        let result = await NamedThread.result(name: "mqtt-dial") {
+            Result { () throws(BrokerFault) in try DialledConnection.dial(settings, first: first) }
+        }
+        return try result?.get()
+    }
+
+    /// Starts a connection on the socket, with `offline` as the will.
+    ///
+    /// - Throws: ``BrokerFault`` if CONNECT cannot be written or TLS cannot start.
+    func connection(_ dialled: DialledConnection) throws(BrokerFault) -> MQTTConnection {
+        let will = BrokerWill(topic: context.topics.state, payload: "offline", isRetained: isWillRetained)
+        return try dialled.connection(context.settings, will: will, at: context.now)
+    }
+
+    /// Starts the next attempt at the broker's next address.
+    func useNextAddress() {
+        nextAddress += 1
+    }
+}
+
 /// A connected socket and its TLS context, passed from the dialling thread to the session.
 struct DialledConnection: Sendable {
     /// The longest wait for one of several addresses.

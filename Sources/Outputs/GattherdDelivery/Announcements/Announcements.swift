@@ -1,0 +1,177 @@
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+
+/// The retained messages and subscriptions of the gateway: which are due, and their packets.
+///
+/// A change queues the states that it concerns. The packets of a state are made when its turn comes.
+struct Announcements {
+    /// A packet of a state.
+    enum Packet {
+        case retained(topic: String, payload: [UInt8], isJSON: Bool)
+        case subscription(filter: String, SubscriptionOptions)
+        case unsubscription(filter: String)
+
+        /// The topic or filter, which the broker may refuse; `nil` if it cannot.
+        var topic: String? {
+            switch self {
+            case .retained(let topic, _, _), .subscription(let topic, _): topic
+            case .unsubscription: nil
+            }
+        }
+    }
+
+    private let topics: Topics
+    private let home: HomeAssistant
+    private let isDiscoverable: Bool
+    private var info: [UInt8]?
+    private var current: CurrentDevices
+    private var former: FormerDevices
+    /// True from the final `offline` of a session on.
+    private(set) var isLeaving = false
+
+    init(_ context: DeliveryContext) {
+        topics = context.topics
+        home = context.home
+        isDiscoverable = context.settings.homeAssistant.isDiscoverable
+        current = CurrentDevices(context)
+        former = FormerDevices(topics, home, isDiscoverable: isDiscoverable)
+    }
+
+    /// Applies changes and queues the states that they concern.
+    ///
+    /// - Returns: The removed devices.
+    mutating func apply(_ changes: DeliveryChanges, _ queue: inout PublishQueue) -> [String] {
+        if let json = changes.info {
+            info = json
+            queue.append(.info)
+        }
+        if let addresses = changes.enrolled { former.enrol(addresses, &queue) }
+        for (device, change) in changes.devices {
+            if change.isRemoved { remove(device, &queue) }
+            if let status = change.status {
+                former.recordStatus(of: device, &queue)
+                current.update(status, &queue)
+            }
+        }
+        for description in changes.descriptions.values { current.describe(description, &queue) }
+        return changes.devices.filter(\.value.isRemoved).map(\.key)
+    }
+
+    /// Queues all retained states, then the subscriptions, then `online`.
+    mutating func startSession(_ queue: inout PublishQueue) {
+        isLeaving = false
+        queue.append(.info)
+        current.startSession(&queue)
+        former.startSession(&queue)
+        if isDiscoverable { queue.append(.subscribeToBirth) }
+        queue.append(.subscribeToRequests)
+        queue.append(.online)
+    }
+
+    /// Queues `offline` for all devices and for the gateway.
+    mutating func goOffline(_ queue: inout PublishQueue) {
+        isLeaving = true
+        current.queueAvailabilities(&queue)
+        queue.append(.offline)
+    }
+
+    func queueDescriptions(_ queue: inout PublishQueue) {
+        current.queueDescriptions(&queue)
+    }
+
+    /// Handles a message other than a request: Home Assistant's birth, or a retained message.
+    ///
+    /// - Returns: A device that was removed, because it is not enrolled.
+    mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
+        if message.topic == home.status {
+            let isBirth = !message.isRetained && message.payload == Array("online".utf8)
+            if isBirth { current.queueDescriptions(&queue) }
+            return nil
+        }
+        guard let device = former.receive(message, &queue) else { return nil }
+        remove(device, &queue)
+        return device
+    }
+
+    private mutating func remove(_ device: String, _ queue: inout PublishQueue) {
+        current.remove(device, &queue)
+        former.remove(device, &queue)
+    }
+
+    /// Queues a state again that the broker refused for now.
+    mutating func repeatState(_ state: PublishQueue.State, _ queue: inout PublishQueue) {
+        switch state {
+        case .availability(let device): current.availabilityRefused(of: device)
+        case .clear(let topic): if let device = topics.device(topic), current.contains(device) { return }
+        default: break
+        }
+        queue.append(state)
+    }
+}
+
+/// The packets of states.
+extension Announcements {
+    /// The topics and filters of a state's packets.
+    func topics(of state: PublishQueue.State) -> [String] {
+        switch state {
+        case .info: [topics.info]
+        case .connection(let device): [topics.connection(device)]
+        case .availability(let device): [topics.availability(device)]
+        case .description(let device): current.descriptionTopic(of: device).map { [$0] } ?? []
+        case .subscribeToRequests: [topics.sets, topics.requests]
+        case .subscribeToBirth: [home.status]
+        case .subscribeToRetained: [topics.availabilities, home.all]
+        case .subscribeToRemoved(let device): [topics.all(of: device)]
+        case .unsubscribeFromRemoved: []
+        case .clear(let topic): [topic]
+        case .online, .offline: [topics.state]
+        }
+    }
+
+    /// Returns the packets of a state: its newest value, or none if it has no value any more.
+    mutating func packets(of state: PublishQueue.State) -> [Packet] {
+        switch state {
+        case .info, .connection, .availability, .description, .online, .offline, .clear:
+            return retained(state).map { [$0] } ?? []
+        case .subscribeToRequests: return subscriptions(state, .requests)
+        case .subscribeToBirth: return subscriptions(state, .newMessages)
+        case .subscribeToRetained, .subscribeToRemoved: return subscriptions(state, .retainedMessages)
+        case .unsubscribeFromRemoved(let device): return [.unsubscription(filter: topics.all(of: device))]
+        }
+    }
+
+    private mutating func retained(_ state: PublishQueue.State) -> Packet? {
+        guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
+        switch state {
+        case .info, .connection, .description: return .retained(topic: topic, payload: payload, isJSON: true)
+        default: return .retained(topic: topic, payload: payload, isJSON: false)
+        }
+    }
+
+    private mutating func payload(of state: PublishQueue.State) -> [UInt8]? {
+        switch state {
+        case .info: info
+        case .connection(let device): current.connection(of: device)
+        case .availability(let device): current.availability(of: device, isLeaving: isLeaving)
+        case .description(let device): current.description(of: device)
+        case .online: Array("online".utf8)
+        case .offline: Array("offline".utf8)
+        case .clear(let topic): current.uses(topic) ? nil : []
+        default: nil
+        }
+    }
+
+    private func subscriptions(_ state: PublishQueue.State, _ options: SubscriptionOptions) -> [Packet] {
+        topics(of: state).map { .subscription(filter: $0, options) }
+    }
+}
+
+extension SubscriptionOptions {
+    /// Requests: messages keep the retain flag they were published with.
+    fileprivate static let requests = SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
+    /// New messages only: the broker sends no retained ones.
+    fileprivate static let newMessages = SubscriptionOptions(excludesRetained: true)
+    /// Retained messages of earlier runs, with QoS 0: with QoS 1 a broker queues few messages and drops the rest.
+    fileprivate static let retainedMessages = SubscriptionOptions(qos: 0, excludesOwn: true)
+}

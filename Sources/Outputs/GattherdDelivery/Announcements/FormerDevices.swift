@@ -1,0 +1,119 @@
+import GattherdMQTT
+import GattherdModel
+
+/// The removal of retained messages of devices that the gateway no longer has.
+///
+/// The broker alone knows which messages it retains. A subscription finds the availability of every device, and one for
+/// each removed device finds the rest.
+struct FormerDevices {
+    /// The number of removed devices whose late messages are cleared as well.
+    static let maximum = 500
+
+    private let topics: Topics
+    private let home: HomeAssistant
+    private let isDiscoverable: Bool
+    /// The devices removed lately, the newest last; at most ``maximum``.
+    private(set) var removed: [String] = []
+    /// Devices with a removed device's name, whose old messages could not be cleared for lack of a session.
+    private var successors: Set<String> = []
+    /// Successors in this session; readings that the broker still retains belong to the removed device.
+    private var sessionSuccessors: Set<String> = []
+    /// The addresses of all devices, by name; `nil` until they are known.
+    private var enrolled: [String: String]?
+
+    init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool) {
+        self.topics = topics
+        self.home = home
+        self.isDiscoverable = isDiscoverable
+    }
+
+    /// Queues the subscriptions and removals at the start of a session.
+    mutating func startSession(_ queue: inout PublishQueue) {
+        for device in removed { clear(device, &queue) }
+        for device in successors {
+            queue.append(.subscribeToRemoved(device: device))
+            queue.append(.unsubscribeFromRemoved(device: device))
+        }
+        sessionSuccessors = successors
+        successors = []
+        if enrolled != nil { queue.append(.subscribeToRetained) }
+    }
+
+    mutating func enrol(_ addresses: [String: String], _ queue: inout PublishQueue) {
+        // If devices were only added, the broker retains nothing out of date.
+        let isDue = enrolled.map { $0.contains { addresses[$0.key] != $0.value } } ?? true
+        enrolled = addresses
+        if isDue { queue.append(.subscribeToRetained) }
+    }
+
+    /// Records that a device exists; with a removed device's name, the broker may still send messages of the old one.
+    mutating func recordStatus(of device: String, _ queue: inout PublishQueue) {
+        guard removed.contains(device) else { return }
+        endRemoval(of: device, &queue)
+        if queue.isOpen { sessionSuccessors.insert(device) } else { successors.insert(device) }
+    }
+
+    mutating func remove(_ device: String, _ queue: inout PublishQueue) {
+        removed.removeAll { $0 == device }
+        removed.append(device)
+        if removed.count > Self.maximum { endRemoval(of: removed[0], &queue) }
+        successors.remove(device)
+        sessionSuccessors.remove(device)
+        clear(device, &queue)
+    }
+
+    private mutating func endRemoval(of device: String, _ queue: inout PublishQueue) {
+        guard let index = removed.firstIndex(of: device) else { return }
+        removed.remove(at: index)
+        queue.append(.unsubscribeFromRemoved(device: device))
+    }
+
+    /// Clears the retained messages of a removed device.
+    ///
+    /// Further messages are cleared as the broker sends them. The availability goes last: another run finds the device
+    /// by it.
+    private mutating func clear(_ device: String, _ queue: inout PublishQueue) {
+        guard queue.isOpen else { return }
+        // The next search finds the device again.
+        guard queue.hasCleanUpRoom else {
+            queue.dropCleanUp()
+            return removed.removeAll { $0 == device }
+        }
+        queue.append(.subscribeToRemoved(device: device))
+        queue.append(.clear(topic: topics.connection(device)))
+        queue.append(.clear(topic: topics.availability(device)))
+    }
+
+    /// Clears a received retained message of a former device.
+    ///
+    /// - Returns: A device that must be removed, because it is not enrolled.
+    mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
+        guard message.isRetained, message.length > 0 else { return nil }
+        if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
+            if !isCurrent(message.topic, of: device) { queue.append(.clear(topic: message.topic)) }
+        } else if let device = topics.device(message.topic) {
+            if removed.contains(device) || isReadingOfPredecessor(message.topic, device) {
+                queue.append(.clear(topic: message.topic))
+            } else if let enrolled, enrolled[device] == nil, Slug.isValid(device) {
+                // A broker may retain any number of them; the next search finds the rest.
+                guard queue.hasCleanUpRoom else {
+                    queue.dropCleanUp()
+                    return nil
+                }
+                return device
+            }
+        }
+        return nil
+    }
+
+    private func isReadingOfPredecessor(_ topic: String, _ device: String) -> Bool {
+        guard sessionSuccessors.contains(device) else { return false }
+        return ![topics.connection(device), topics.availability(device)].contains(topic)
+    }
+
+    /// True if the device is enrolled with the address of its description.
+    private func isCurrent(_ topic: String, of device: String) -> Bool {
+        guard isDiscoverable, let address = enrolled?[device] else { return false }
+        return topic == home.topic(of: address)
+    }
+}

@@ -1,0 +1,216 @@
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+
+/// An MQTT session on a new connection, with the packets that the broker has not answered.
+///
+/// On the loop's thread only. Nothing of a session outlives it.
+final class BrokerSession {
+    enum Event {
+        /// A CONNACK that accepts the session.
+        case connected(BrokerLimits)
+        /// A CONNACK that refuses the session, with the broker's text.
+        case refused(MQTTReason, String?)
+        /// Outcomes of published readings.
+        case answered([PublishOutcome])
+        /// The retained states are sent, and readings may follow.
+        case opened
+        /// The broker has the final `offline`, or cannot have it.
+        case offlinePublished
+        /// Packets need no longer be sent one at a time.
+        case cautionEnded
+        /// The broker refused a packet other than a reading.
+        case refusedMessage(PacketsInFlight.Content, MQTTReason)
+        case message(BrokerMessage)
+        /// More messages may be sent now.
+        case ready
+        case failed(BrokerFault)
+    }
+
+    let number: Int
+    private let context: DeliveryContext
+    private let admission: TopicAdmission
+    private let connection: BrokerConnection
+    private let report: (Event) -> Void
+    /// The packets to the broker.
+    let sender: PacketSender
+    /// The time at which CONNACK arrived.
+    private var connectedAt: Duration?
+    /// The packet identifier of the final `offline`.
+    private var offline: UInt16?
+    /// The number of QoS 1 messages that the broker accepts unacknowledged.
+    private(set) var receiveMaximum = 1
+
+    /// Creates the session on a connection; `report` receives all events from ``start()`` to ``close()``.
+    init(
+        _ number: Int,
+        _ mqtt: MQTTConnection,
+        _ context: DeliveryContext,
+        _ admission: TopicAdmission,
+        report: @escaping (Event) -> Void
+    ) {
+        self.number = number
+        self.context = context
+        self.admission = admission
+        self.report = report
+        connection = BrokerConnection(mqtt, context)
+        sender = PacketSender(mqtt, context, admission) { report(.failed($0)) }
+    }
+
+    var isConnected: Bool { connectedAt != nil }
+    /// True if the broker has answered every packet.
+    var isIdle: Bool { sender.messagesInFlight == 0 && sender.readingsInFlight == 0 }
+
+    /// Sends CONNECT.
+    func start() {
+        connection.start { [weak self] in self?.socketIsReady($0) }
+        flush()
+        watch()
+    }
+
+    /// Watches the socket for the readiness that the connection needs now.
+    func watch() {
+        do throws(WatchError) {
+            try connection.watch()
+        } catch {
+            report(.failed(BrokerFault(.lost, error.description)))
+        }
+    }
+
+    /// Sends the waiting bytes.
+    func flush() {
+        guard !connection.isClosed else { return }
+        do throws(MQTTConnectionError) {
+            try connection.mqtt.flush(at: context.now)
+            let outcomes = sender.sentReadings()
+            if !outcomes.isEmpty { report(.answered(outcomes)) }
+        } catch {
+            report(.failed(fault(error)))
+        }
+    }
+
+    /// Delays reading while the acknowledgements of several readings arrive.
+    func gatherAcknowledgements(isCatchingUp: Bool) {
+        connection.gatherAcknowledgements(of: sender.readingsInFlight, isCatchingUp: isCatchingUp)
+    }
+
+    /// Marks the retained states as sent.
+    func open() {
+        report(.opened)
+    }
+
+    /// Waits for the answer to the final `offline`; `nil` if it could not be published.
+    func awaitOffline(_ identifier: UInt16?) {
+        offline = identifier
+        if identifier == nil { report(.offlinePublished) }
+    }
+
+    /// Ends the session: with DISCONNECT if the broker has the final `offline`, else the broker publishes the will.
+    ///
+    /// - Returns: The responses that the broker has not acknowledged.
+    func close() -> [MQTTResponse] {
+        connection.close(isClean: offline.map { !sender.isUnanswered($0) } ?? false)
+        sender.close()
+        return sender.unansweredResponses
+    }
+}
+
+/// Receiving.
+extension BrokerSession {
+    private func socketIsReady(_ ready: DescriptorEvents) {
+        // Read first: the broker's last packet may explain why writing fails.
+        if !ready.isDisjoint(with: [.hangUp, .error]) { connection.mqtt.endSending() }
+        if ready != .writable { receive() }
+        flush()
+        report(.ready)
+        watch()
+    }
+
+    private func receive() {
+        var failure: MQTTConnectionError?
+        var outcomes: [PublishOutcome] = []
+        do throws(MQTTConnectionError) {
+            try connection.mqtt.receive(at: context.now)
+            handlePackets(&outcomes)
+            // The rest of a window often waits in the broker's kernel until its first part is acknowledged.
+            if !outcomes.isEmpty, sender.readingsInFlight > 0 { try connection.mqtt.receiveFurther(at: context.now) }
+        } catch {
+            failure = error
+        }
+        handlePackets(&outcomes)
+        if !outcomes.isEmpty { report(.answered(outcomes)) }
+        guard let failure, !connection.isClosed else { return }
+        if failure.isEndOfConnection { blameTopic("it ends the session without a reason") }
+        report(.failed(fault(failure)))
+    }
+
+    /// Handles the broker's packets and collects the outcomes of readings.
+    private func handlePackets(_ outcomes: inout [PublishOutcome]) {
+        for event in connection.mqtt.takeEvents() {
+            guard !connection.isClosed else { return }
+            switch event {
+            case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)
+            case .connected(let reason, let text, let limits): connected(reason, text, limits)
+            case .disconnected(let reason, let text):
+                report(.answered(outcomes))
+                if reason.mayConcernTopic { blameTopic(reason.words) }
+                report(.failed(reason.loss(text) ?? fault(.ended)))
+            case .subscribed(let identifier, let reason):
+                let packet = sender.removeMessage(identifier)
+                if admission.answered(identifier) { report(.cautionEnded) }
+                if let filter = packet?.topic, reason.isFailure { context.logger.refusedSubscription(filter) }
+            case .unsubscribed(let identifier): _ = sender.removeMessage(identifier)
+            case .message(let message): report(.message(message))
+            }
+        }
+    }
+
+    private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
+        if let (seq, topic) = sender.removeReading(identifier) {
+            let (verdict, hasCautionEnded) = admission.verdict(reason, on: topic, identifier)
+            if hasCautionEnded { report(.cautionEnded) }
+            return outcomes.append(PublishOutcome(seq: seq, verdict))
+        }
+        if admission.answered(identifier, reason) { report(.cautionEnded) }
+        guard let packet = sender.removeMessage(identifier) else { return }
+        if let topic = packet.topic, !reason.isFailure { admission.recordAcceptance(of: topic) }
+        if reason.isFailure { report(.refusedMessage(packet.content, reason)) }
+        if offline == identifier { report(.offlinePublished) }
+    }
+
+    private func connected(_ reason: MQTTReason, _ text: String?, _ limits: BrokerLimits) {
+        guard reason == .success else { return report(.refused(reason, text)) }
+        guard limits.takesQoS1 else { return report(.failed(.withoutQoS1)) }
+        connectedAt = context.now
+        sender.apply(limits)
+        receiveMaximum = limits.receiveMaximum
+        connection.keepAlive { [weak self] error in self?.ticked(error) }
+        report(.connected(limits))
+    }
+
+    /// Continues after a keepalive, or ends the session of a silent broker.
+    private func ticked(_ error: MQTTConnectionError?) {
+        guard let error else { return watch() }
+        report(.failed(fault(error)))
+    }
+
+    /// Records that the broker ended the session, possibly because of a topic.
+    private func blameTopic(_ reason: String) {
+        if isConnected { admission.endSession(reason) }
+    }
+
+    private func fault(_ error: MQTTConnectionError) -> BrokerFault {
+        let complaint = connection.mqtt.tls?.complaint
+        guard isConnected else { return .unanswered(context.settings, error, complaint) }
+        return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
+    }
+
+    /// The words for a lost connection.
+    ///
+    /// Two clients with one id end each other's session, and mosquitto gives no reason.
+    private func loss(_ error: MQTTConnectionError) -> String {
+        let words = "the connection was lost: \(error)"
+        guard let start = connectedAt, context.now - start < .seconds(10) else { return words }
+        return words + "; if this repeats, look for another client with the same client_id: a gateway of the same name"
+    }
+}

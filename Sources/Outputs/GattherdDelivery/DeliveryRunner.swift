@@ -1,0 +1,251 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// Carries out the effects of a ``DeliveryMachine``: one journal, and one broker session at a time.
+///
+/// On the loop's thread only.
+final class DeliveryRunner {
+    /// Work that waits for the journal or the network and leaves the loop free meanwhile.
+    enum Job: Sendable {
+        case dial(session: Int)
+        case load
+        case fetch(after: Int64, limit: Int)
+        case save(Int64)
+    }
+
+    /// The backlog from which the broker limits the rate.
+    private static let largeBacklog = 1000
+
+    private let context: DeliveryContext
+    private let board: DeliveryBoard
+    private let requests: RequestService
+    private let journal: JournalSource
+    private let dialler: BrokerDialler
+    private let admission: TopicAdmission
+    private let messages: MessagePublisher
+    private let readings: ReadingPublisher
+    private let jobs = JobQueue<Job>()
+    private let timer: DeadlineTimer
+    private var machine: DeliveryMachine
+    private var events: [DeliveryMachine.Event] = []
+    private var isStepping = false
+    private var session: BrokerSession?
+
+    init(
+        _ context: DeliveryContext,
+        _ board: DeliveryBoard,
+        _ requests: RequestService,
+        _ readings: any ReadingJournal
+    ) {
+        self.context = context
+        self.board = board
+        self.requests = requests
+        journal = JournalSource(readings, context)
+        dialler = BrokerDialler(context)
+        admission = TopicAdmission(context, board)
+        messages = MessagePublisher(context, admission)
+        self.readings = ReadingPublisher(context, admission)
+        timer = DeadlineTimer(context)
+        machine = DeliveryMachine(options: context.settings.options, seed: .random(in: .min ... .max))
+    }
+
+    /// Passes an event to the machine and performs its effects; events caused by them follow.
+    func step(_ event: DeliveryMachine.Event) {
+        events.append(event)
+        guard !isStepping else { return }
+        isStepping = true
+        while !events.isEmpty {
+            for effect in machine.handle(events.removeFirst(), at: context.now) { perform(effect) }
+        }
+        isStepping = false
+        session?.watch()
+        timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
+        board.show(machine, context.logger.lastFault, at: context.now)
+    }
+
+    private func perform(_ effect: DeliveryMachine.Effect) {
+        switch effect {
+        case .loadCursor: jobs.append(.load)
+        case .fetch(let after, let limit): fetch(after: after, limit: limit)
+        case .save(let seq): jobs.append(.save(seq))
+        case .connect(let session): jobs.append(.dial(session: session))
+        case .open: messages.publishAllStates()
+        case .publish(let number, let batch, let again): publish(batch, again: again, session: number)
+        case .publishOffline: messages.publishOffline()
+        case .close(let number): close(number)
+        case .report(let report): handle(report)
+        case .finish:
+            messages.finish()
+            jobs.finish()
+        }
+    }
+
+    private func publish(_ batch: [JournalReading], again: Int, session number: Int) {
+        guard let session, session.number == number else { return }
+        context.counters.published.add(UInt64(batch.count))
+        context.counters.republished.add(UInt64(again))
+        let failures = readings.publish(batch, to: session)
+        if !failures.isEmpty { step(.answered(session: number, failures)) }
+        session.flush()
+        gatherAcknowledgements(session)
+    }
+
+    private func gatherAcknowledgements(_ session: BrokerSession) {
+        session.gatherAcknowledgements(isCatchingUp: machine.backlog >= Self.largeBacklog)
+    }
+
+    private func handle(_ report: DeliveryMachine.Report) {
+        switch report {
+        case .unacknowledged(let reading): session?.sender.recordOmission(of: reading)
+        case .skipped(let reading, let detail):
+            context.counters.refused.add()
+            let topic = context.topics.reading(reading.device, reading.stream)
+            if !admission.isSetAside(topic) { context.logger.skipped(topic, detail) }
+        default: context.logger.log(report)
+        }
+    }
+}
+
+/// Inputs.
+extension DeliveryRunner {
+    /// Follows the journal's head.
+    ///
+    /// A closed journal has no head; the first head marks the backlog of earlier runs.
+    func followHead() async {
+        for await seq in journal.heads where seq >= 0 { step(.headMoved(seq)) }
+    }
+
+    /// Dequeues the next job; `nil` after the end of delivery.
+    func nextJob() async -> Job? {
+        await jobs.next()
+    }
+
+    func run(_ job: Job) async {
+        switch job {
+        case .dial(let session): await dial(session)
+        case .load: step(await journal.load())
+        case .fetch(let after, let limit): step(await journal.fetch(after: after, limit: limit))
+        case .save(let seq): step(await journal.save(seq))
+        }
+    }
+
+    /// Fetches from memory if possible; the file serves the backlog of earlier runs.
+    private func fetch(after seq: Int64, limit: Int) {
+        guard let event = journal.recent(after: seq, limit: limit) else {
+            return jobs.append(.fetch(after: seq, limit: limit))
+        }
+        step(event)
+    }
+
+    func apply(_ changes: DeliveryChanges) {
+        if let addresses = changes.enrolled { readings.enrolled = addresses }
+        messages.apply(changes).forEach(removed)
+        messages.publishQueued()
+    }
+
+    /// Applies new publishing rules and publishes all descriptions again, as they depend on the rules.
+    func apply(_ rules: PublishingRules, arePermissionsNew: Bool) {
+        guard arePermissionsNew || readings.rules != rules else { return }
+        readings.rules = rules
+        journal.rules = rules
+        messages.describeAll()
+    }
+
+    func post(_ response: MQTTResponse) {
+        messages.post(response)
+    }
+
+    private func removed(_ device: String) {
+        journal.remove(device)
+        step(.dismissed(device: device))
+    }
+}
+
+/// The session.
+extension DeliveryRunner {
+    private func dial(_ number: Int) async {
+        do throws(BrokerFault) {
+            let dialled = try await dialler.dial()
+            // After a cancellation a late socket closes itself.
+            guard let dialled, machine.isConnecting(number) else { return }
+            let connection = try dialler.connection(dialled)
+            let session = BrokerSession(number, connection, context, admission) { [weak self] event in
+                self?.handle(event, of: number)
+            }
+            self.session = session
+            session.start()
+        } catch {
+            step(.failed(session: number, error))
+        }
+    }
+
+    private func handle(_ event: BrokerSession.Event, of number: Int) {
+        guard let session, session.number == number else { return }
+        switch event {
+        case .connected(let limits): connected(session, limits)
+        case .refused(let reason, let text):
+            if reason.forbidsRetaining { dialler.isWillRetained = false }
+            step(.failed(session: number, reason.refusal(text)))
+        case .answered(let outcomes):
+            step(.answered(session: number, outcomes))
+            gatherAcknowledgements(session)
+        case .opened: step(.opened(session: number))
+        case .offlinePublished: step(.offlinePublished(session: number))
+        case .cautionEnded: endCaution(session)
+        case .refusedMessage(let content, let reason): messages.refused(content, reason)
+        case .message(let message): receive(message)
+        case .ready: messages.publishQueued()
+        case .failed(let fault): step(.failed(session: number, fault))
+        }
+    }
+
+    private func connected(_ session: BrokerSession, _ limits: BrokerLimits) {
+        context.counters.connects.add()
+        dialler.isWillRetained = limits.canRetain
+        admission.startSession()
+        messages.startSession(session)
+        armSearchTimers(session)
+        let maximum = admission.isCautious ? 1 : limits.receiveMaximum
+        step(.connected(session: session.number, receiveMaximum: maximum))
+    }
+
+    /// Bounds the time for which packets are sent one at a time, and schedules the deferred topics.
+    private func armSearchTimers(_ session: BrokerSession) {
+        if let end = admission.cautionEnd {
+            context.loop.schedule(after: end - context.now) { [weak self, weak session] in
+                guard let self, let session, session === self.session, admission.endCaution() else { return }
+                endCaution(session)
+            }
+        }
+        if let end = admission.deferralEnd {
+            context.loop.schedule(after: end - context.now) { [weak self, weak session] in
+                if let self, let session, session === self.session { messages.publishQueued() }
+            }
+        }
+    }
+
+    private func endCaution(_ session: BrokerSession) {
+        step(.windowChanged(session: session.number, receiveMaximum: session.receiveMaximum))
+        messages.publishQueued()
+    }
+
+    private func receive(_ message: BrokerMessage) {
+        guard context.topics.isReasonable(message.topic) else { return context.counters.messagesRefused.add() }
+        if let request = context.topics.request(message.topic) {
+            if let response = requests.receive(message, request) { messages.post(response) }
+        } else if let device = messages.receive(message) {
+            removed(device)
+        }
+    }
+
+    private func close(_ number: Int) {
+        guard let session, session.number == number else { return }
+        if !session.isConnected { dialler.useNextAddress() }
+        let unanswered = session.close()
+        self.session = nil
+        messages.endSession(unanswered: unanswered)
+    }
+}

@@ -1,0 +1,156 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdModel
+import Testing
+
+@testable import GattherdDelivery
+
+/// The states that changes queue, without a broker.
+@Suite struct AnnouncementsTests {
+    private static let addresses = ["strap": "C0:FF:EE:00:00:01", "lamp": "C0:FF:EE:00:00:02"]
+    private static let context = DeliveryContext(
+        DeliverySettings(gateway: "lab", host: "localhost"),
+        DeliveryCounters(),
+        DeliveryLogger(DeliverySettings(gateway: "lab", host: "localhost"), .silent) { _ in }
+    )
+
+    private var queue = PublishQueue()
+    private var announcements = Announcements(context)
+
+    private mutating func apply(_ change: (inout DeliveryChanges) -> Void) -> [String] {
+        var changes = DeliveryChanges()
+        change(&changes)
+        return announcements.apply(changes, &queue)
+    }
+
+    private mutating func startSession() {
+        queue.startSession()
+        announcements.startSession(&queue)
+    }
+
+    /// Dequeues all states.
+    private mutating func states() -> [PublishQueue.State] {
+        var states: [PublishQueue.State] = []
+        while case .state(let state) = queue.next(isCleanUpAllowed: true, isDeferred: { _ in false }) {
+            states.append(state)
+        }
+        return states
+    }
+
+    private mutating func payloads(_ state: PublishQueue.State) -> [String] {
+        announcements.packets(of: state).compactMap { packet in
+            guard case .retained(_, let payload, _) = packet else { return nil }
+            return String(decoding: payload, as: UTF8.self)
+        }
+    }
+
+    private mutating func receive(_ topic: String, isRetained: Bool = true) -> String? {
+        let message = BrokerMessage(topic: topic, payload: [0x31], length: 1, isRetained: isRetained)
+        return announcements.receive(message, &queue)
+    }
+
+    @Test mutating func `a session starts with all states, and online is the last`() {
+        _ = apply { changes in
+            changes.enrolled = Self.addresses
+            changes.info = Array("{}".utf8)
+            changes.update(DeliveryFixture.status("strap", .ready))
+            changes.describe(DeviceDescription(device: "strap", address: "C0:FF:EE:00:00:01", streams: []))
+        }
+        startSession()
+        #expect(
+            states() == [
+                .info, .connection(device: "strap"), .availability(device: "strap"), .description(device: "strap"),
+                .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .online,
+            ]
+        )
+    }
+
+    @Test mutating func `an availability is published when it changes, and is offline at the end`() {
+        startSession()
+        _ = states()
+        _ = apply { $0.update(DeliveryFixture.status("strap", .ready)) }
+        #expect(states() == [.connection(device: "strap"), .availability(device: "strap")])
+        #expect(payloads(.availability(device: "strap")) == ["online"])
+        _ = apply { $0.update(DeliveryFixture.status("strap", .ready)) }
+        #expect(states() == [.connection(device: "strap")])
+        announcements.goOffline(&queue)
+        #expect(states() == [.availability(device: "strap"), .offline])
+        #expect(payloads(.availability(device: "strap")) == ["offline"])
+    }
+
+    @Test mutating func `a removed device is cleared, its availability last`() {
+        _ = apply { $0.update(DeliveryFixture.status("strap", .ready)) }
+        startSession()
+        _ = states()
+        #expect(apply { $0.remove("strap") } == ["strap"])
+        #expect(
+            states() == [
+                .subscribeToRemoved(device: "strap"), .clear(topic: "gattherd/lab/strap/connection"),
+                .clear(topic: "gattherd/lab/strap/availability"),
+            ]
+        )
+        #expect(receive("gattherd/lab/strap/heart_rate") == nil)
+        #expect(states() == [.clear(topic: "gattherd/lab/strap/heart_rate")], "the broker sends the rest")
+    }
+
+    @Test mutating func `a topic is not cleared once a new device uses it`() {
+        startSession()
+        _ = apply { $0.remove("strap") }
+        _ = apply { $0.update(DeliveryFixture.status("strap", .ready)) }
+        #expect(payloads(.clear(topic: "gattherd/lab/strap/availability")) == [])
+        #expect(payloads(.clear(topic: "gattherd/lab/strap/heart_rate")) == [""])
+        _ = states()
+        #expect(receive("gattherd/lab/strap/heart_rate") == nil)
+        #expect(states() == [.clear(topic: "gattherd/lab/strap/heart_rate")], "it belongs to the removed device")
+        #expect(receive("gattherd/lab/strap/availability") == nil)
+        #expect(states() == [])
+    }
+
+    @Test mutating func `a retained message of an unknown device removes that device`() {
+        _ = apply { $0.enrolled = Self.addresses }
+        startSession()
+        _ = states()
+        #expect(receive("gattherd/lab/scale/availability") == "scale")
+        #expect(states().contains(.clear(topic: "gattherd/lab/scale/availability")))
+        #expect(receive("gattherd/lab/lamp/availability") == nil)
+        #expect(receive("gattherd/lab/other/availability", isRetained: false) == nil)
+        #expect(states() == [])
+    }
+
+    @Test mutating func `only removed or changed devices start a search for retained messages`() {
+        startSession()
+        _ = states()
+        _ = apply { $0.enrolled = ["strap": "A"] }
+        #expect(states() == [.subscribeToRetained], "the first time")
+        _ = apply { $0.enrolled = ["strap": "A", "lamp": "B"] }
+        #expect(states() == [])
+        _ = apply { $0.enrolled = ["strap": "C", "lamp": "B"] }
+        #expect(states() == [.subscribeToRetained])
+    }
+
+    @Test mutating func `the number of remembered removed devices is bounded`() {
+        var former = FormerDevices(Self.context.topics, Self.context.home, isDiscoverable: true)
+        for number in 0..<2 * FormerDevices.maximum { former.remove("device-\(number)", &queue) }
+        #expect(former.removed.count == FormerDevices.maximum)
+        #expect(former.removed.last == "device-\(2 * FormerDevices.maximum - 1)")
+    }
+
+    @Test func `a device removed and added again counts as removed in between`() {
+        var changes = DeliveryChanges()
+        changes.describe(DeviceDescription(device: "a", address: "A", streams: []))
+        changes.remove("a")
+        changes.update(DeliveryFixture.status("a", .ready))
+        #expect(changes.devices["a"]?.isRemoved == true)
+        #expect(changes.devices["a"]?.status?.state == .ready)
+        #expect(changes.descriptions.isEmpty)
+    }
+
+    @Test func `the first change since the inbox was drained wakes the delivery`() {
+        let inbox = DeliveryInbox()
+        let wakes = (0..<3).map { number in inbox.write { $0.remove("device-\(number)") } }
+        #expect(wakes == [true, false, false])
+        #expect(inbox.drain().devices.count == 3)
+        #expect(inbox.drain().devices.isEmpty)
+        #expect(inbox.write { $0.info = [] })
+    }
+}
