@@ -18,6 +18,75 @@ struct SampleFields {
     var value: SampleValue?
 }
 
+extension SampleFields {
+    /// Reads a line of JSON: an object whose members are not nested; unknown members are ignored.
+    ///
+    /// - Throws: ``ExchangeError`` with the fault and its remedy.
+    init(json line: ArraySlice<UInt8>) throws(ExchangeError) {
+        guard line.first(where: { $0 != 0x20 && $0 != 0x09 }) == UInt8(ascii: "{") else {
+            throw ExchangeError("the line is no JSON object")
+        }
+        var fault: ExchangeError?
+        do throws(JSONError) {
+            try JSONReader.forEachMember(of: line) { name, value in
+                guard fault == nil else { return }
+                do throws(ExchangeError) { try set(name, to: value) } catch { fault = error }
+            }
+        } catch {
+            throw ExchangeError("\(error); write one object per line")
+        }
+        if let fault { throw fault }
+    }
+
+    private mutating func set(_ name: String, to value: JSONValue) throws(ExchangeError) {
+        guard let value = SampleValue(value) else {
+            throw ExchangeError("\"\(name)\" is nested; write a line for each sample")
+        }
+        try set(name, to: value)
+    }
+
+    private mutating func set(_ name: String, to found: SampleValue) throws(ExchangeError) {
+        switch name {
+        case "time": time = try Self.time(found)
+        case "ts":
+            let instant = Timestamp(microseconds: try Self.integer(found, name))
+            time = time ?? instant
+        case "seq": seq = try Self.integer(found, name)
+        case "device": device = try Self.text(found, name)
+        case "profile": profile = try Self.text(found, name)
+        case "stream": stream = try Self.text(found, name)
+        case "metric": metric = try Self.text(found, name)
+        case "unit": unit = try Self.text(found, name)
+        case "source": source = try Self.text(found, name)
+        case "kind": kind = try Self.text(found, name)
+        case "repeated": isRepeated = found == .boolean(true) || found == .integer(1)
+        case "value": value = found
+        default: break
+        }
+    }
+
+    private static func time(_ value: SampleValue) throws(ExchangeError) -> Timestamp {
+        guard case .text(let text) = value, let time = Timestamp(rfc3339: text.utf8) else {
+            throw ExchangeError("\"time\" is not RFC 3339; write for example \"2026-11-21T03:20:05.123456Z\"")
+        }
+        return time
+    }
+
+    private static func integer(_ value: SampleValue, _ name: String) throws(ExchangeError) -> Int64 {
+        guard case .integer(let number) = value else { throw ExchangeError("\"\(name)\" is not a whole number") }
+        return number
+    }
+
+    /// `nil` for `null`.
+    private static func text(_ value: SampleValue, _ name: String) throws(ExchangeError) -> String? {
+        switch value {
+        case .text(let text): return text
+        case .null: return nil
+        default: throw ExchangeError("\"\(name)\" is not a text")
+        }
+    }
+}
+
 /// Creates samples from the fields of lines; equal series share one object.
 struct SeriesPool {
     fileprivate struct Key: Hashable {

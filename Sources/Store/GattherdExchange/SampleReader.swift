@@ -30,7 +30,7 @@ public struct SampleReader {
         switch format {
         case .json:
             guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return [] }
-            return [try pool.row(JSONLineReader.sample(of: line))]
+            return [try pool.row(SampleFields(json: line))]
         case .line:
             guard let begun else { return try points(line.drop { $0 == 0x20 || $0 == 0x09 }, lines: 1) }
             return try points((begun.bytes + [UInt8(ascii: "\n")] + line)[...], lines: begun.lines + 1)

@@ -1,3 +1,4 @@
+import GattherdMQTT
 import Testing
 
 @testable import GattherdDelivery
@@ -25,5 +26,17 @@ import Testing
         #expect(topics.device("gattherd/lab/bridge/state") == nil)
         #expect(topics.device("gattherd/lab/lamp") == nil)
         #expect(topics.device("elsewhere/lamp/number") == nil)
+    }
+
+    @Test func `no payload of a request traps the reader`() {
+        var random = SystemRandomNumberGenerator()
+        let alphabet = Array(#"{}[]",:\u0dD8e+-. 19tfn"#.utf8) + [0xC3, 0x00]
+        for _ in 0..<5000 {
+            let payload = (0..<Int.random(in: 0...40, using: &random)).map { _ in
+                alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
+            }
+            let message = BrokerMessage(topic: "", payload: payload, length: payload.count, isRetained: false)
+            _ = try? RequestPayload(message).value("value")
+        }
     }
 }

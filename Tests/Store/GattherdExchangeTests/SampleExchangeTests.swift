@@ -209,13 +209,13 @@ import Testing
             (#"{"ts":1.5}"#, "\"ts\" is not a whole number"),
             (#"{"device":1}"#, "\"device\" is not a text"),
             (#"{"value":[1,2]}"#, "\"value\" is nested; write a line for each sample"),
-            (#"{"value":01}"#, "the object does not end, or a comma is missing"),
-            (#"{"value":1"#, "the object does not end, or a comma is missing"),
-            (#"{"value":"#, "\"value\" has no value that is JSON"),
-            (#"{"value":"a"#, "a text does not end"),
+            (#"{"value":01}"#, "not JSON at byte 10: an object is not closed, or a comma is missing; write one"),
+            (#"{"value":1"#, "an object is not closed, or a comma is missing"),
+            (#"{"value":"#, "a value is missing"),
+            (#"{"value":"a"#, "a string is not closed"),
             (#"{"value":"\uD800"}"#, "a surrogate is alone"),
             (#"{"value":1e999}"#, "the number 1e999 is too large"),
-            (#"{"value":1} {"value":2}"#, "something follows the object; write one per line"),
+            (#"{"value":1} {"value":2}"#, "unexpected text after the value; write one object per line"),
         ]
     )
     func badJSON(line: String, start: String) {

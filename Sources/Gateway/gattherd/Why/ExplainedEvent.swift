@@ -1,4 +1,3 @@
-import FoundationEssentials
 import GattherdGateway
 import GattherdModel
 
@@ -91,7 +90,7 @@ extension EventDetail {
 }
 
 /// The members of an event that explanations use; each kind of event has some of them.
-struct EventDetail: Decodable, Hashable {
+struct EventDetail: Hashable {
     var from: String?
     var to: String?
     var reason: String?
@@ -104,16 +103,30 @@ struct EventDetail: Decodable, Hashable {
     var value: String?
     var error: String?
 
-    enum CodingKeys: String, CodingKey {
-        case from, to, reason, detail, state, adapter, step, symptom, control, value, error
-    }
-
-    /// Decodes the members; empty for an unknown format.
+    /// Reads the members that are texts; none of an invalid detail.
     init(_ event: LifecycleEvent) {
-        self = (try? JSONDecoder().decode(Self.self, from: Data(event.detail.utf8))) ?? Self()
+        guard case .object(let members) = try? JSONReader.value(of: Array(event.detail.utf8)) else { return }
+        for member in members {
+            if case .string(let text) = member.value { set(member.name, text) }
+        }
     }
 
-    private init() {}
+    private mutating func set(_ name: String, _ text: String) {
+        switch name {
+        case "from": from = text
+        case "to": to = text
+        case "reason": reason = text
+        case "detail": detail = text
+        case "state": state = text
+        case "adapter": adapter = text
+        case "step": step = text
+        case "symptom": symptom = text
+        case "control": control = text
+        case "value": value = text
+        case "error": error = text
+        default: break
+        }
+    }
 
     var target: LinkState? { to.flatMap { LinkState(rawValue: $0) } }
 

@@ -8,8 +8,7 @@ struct ReadingContent {
     let metrics: [JSONMember]
 
     /// Reads the output of ``Reading/writeJSON(seq:samples:to:)``; `nil` for any other text.
-    init?(_ payload: some Sequence<UInt8>) {
-        let payload = Array(payload)
+    init?(_ payload: ArraySlice<UInt8>) {
         guard case .object(let members) = try? JSONReader.value(of: payload) else { return nil }
         guard case .string(let text) = members.first(where: { $0.name == "ts" })?.value else { return nil }
         time = Timestamp(rfc3339: text.utf8)

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// A request to the gateway on `bridge/request/<verb>`.
 public enum BridgeRequest: Hashable, Sendable {
     /// Connects a device that was disconnected by hand.
@@ -51,19 +53,20 @@ public struct BridgeFailure: Error, Hashable, Sendable {
 
 extension BridgeRequest {
     /// Reads `{"device": …, "transaction": …}`, or the device's bare name.
-    init(verb: String, _ payload: RequestPayload) throws(JSONError) {
+    init(verb: String, _ payload: RequestPayload) throws(RequestError) {
         switch verb {
         case "connect": self = .connect(device: try Self.device(payload))
         case "disconnect": self = .disconnect(device: try Self.device(payload))
         case "health": self = .health
         case "history": self = .history(try HistoryRequest(payload))
-        default: throw JSONError(description: "unknown request '\(verb)'; use connect, disconnect, history or health")
+        default:
+            throw RequestError(description: "unknown request '\(verb)'; use connect, disconnect, history or health")
         }
     }
 
-    private static func device(_ payload: RequestPayload) throws(JSONError) -> String {
+    private static func device(_ payload: RequestPayload) throws(RequestError) -> String {
         guard case .string(let device) = try payload.value("device") else {
-            throw JSONError(description: "name the device: {\"device\": \"…\"}")
+            throw RequestError(description: "name the device: {\"device\": \"…\"}")
         }
         return device
     }
@@ -71,7 +74,7 @@ extension BridgeRequest {
 
 extension HistoryRequest {
     /// Reads an object with the properties' names; an empty payload requests the oldest rows of everything.
-    init(_ payload: RequestPayload) throws(JSONError) {
+    init(_ payload: RequestPayload) throws(RequestError) {
         let names = ["device", "metric", "since", "until", "every", "limit"]
         for member in try payload.members(names) {
             switch member.name {
@@ -88,17 +91,17 @@ extension HistoryRequest {
 
 extension JSONMember {
     fileprivate var text: String {
-        get throws(JSONError) {
+        get throws(RequestError) {
             guard case .string(let text) = value else {
-                throw JSONError(description: "'\(name)' must be text")
+                throw RequestError(description: "'\(name)' must be text")
             }
             return text
         }
     }
 
-    fileprivate func count(through maximum: Int) throws(JSONError) -> Int {
+    fileprivate func count(through maximum: Int) throws(RequestError) -> Int {
         guard case .integer(let number) = value, number > 0, number <= maximum else {
-            throw JSONError(description: "'\(name)' must be a number from 1 to \(maximum)")
+            throw RequestError(description: "'\(name)' must be a number from 1 to \(maximum)")
         }
         return Int(number)
     }

@@ -29,7 +29,7 @@ struct MQTTResponse {
     init(
         to message: BrokerMessage,
         on ownTopic: String,
-        _ outcome: Result<[[UInt8]], JSONError>,
+        _ outcome: Result<[[UInt8]], RequestError>,
         key: String,
         transaction: String?,
         isChosenTopicUsed: Bool

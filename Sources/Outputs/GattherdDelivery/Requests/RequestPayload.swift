@@ -1,6 +1,14 @@
 import GattherdMQTT
 import GattherdModel
 
+/// The reason why a request is refused: an unexpected payload, or a refused action.
+struct RequestError: Error, Hashable, CustomStringConvertible {
+    /// The reason in words, for people.
+    let description: String
+    /// The reason as one word, for programs: the member `reason` of a response.
+    var reason: String?
+}
+
 /// The payload of a request: a bare value, or an object with the allowed keys and `transaction`.
 struct RequestPayload {
     /// The kinds of payload and their values.
@@ -13,11 +21,11 @@ struct RequestPayload {
     /// The requester's transaction, a JSON text that the response repeats.
     private(set) var transaction: String?
     /// The requested value, or the error in the payload.
-    private(set) var content: Result<Content, JSONError>
+    private(set) var content: Result<Content, RequestError>
 
     /// Reads a payload of any octets and any length.
     init(_ message: BrokerMessage) {
-        do throws(JSONError) {
+        do throws(RequestError) {
             content = .success(try Self.content(message))
         } catch {
             content = .failure(error)
@@ -28,7 +36,7 @@ struct RequestPayload {
     }
 
     /// The member `name`, or the bare value; the only other allowed key is `transaction`.
-    func value(_ name: String) throws(JSONError) -> JSONValue? {
+    func value(_ name: String) throws(RequestError) -> JSONValue? {
         switch try content.get() {
         case .nothing: return nil
         case .bare(let value): return value
@@ -37,26 +45,26 @@ struct RequestPayload {
     }
 
     /// The members of an object; only `names` and `transaction` are allowed as keys.
-    func members(_ names: [String]) throws(JSONError) -> [JSONMember] {
+    func members(_ names: [String]) throws(RequestError) -> [JSONMember] {
         let members: [JSONMember]
         switch try content.get() {
         case .nothing: members = []
-        case .bare: throw JSONError(description: "write an object: {\"\(names[0])\": …}")
+        case .bare: throw RequestError(description: "write an object: {\"\(names[0])\": …}")
         case .object(let all): members = all.filter { $0.name != "transaction" }
         }
         if let other = members.first(where: { !names.contains($0.name) }) {
             let known = names.map { "'\($0)', " }.joined().dropLast(2)
-            throw JSONError(description: "unknown key '\(other.name)'; use \(known) and 'transaction'")
+            throw RequestError(description: "unknown key '\(other.name)'; use \(known) and 'transaction'")
         }
         return members
     }
 
-    private static func content(_ message: BrokerMessage) throws(JSONError) -> Content {
+    private static func content(_ message: BrokerMessage) throws(RequestError) -> Content {
         guard message.length <= BrokerMessage.maximum else {
-            throw JSONError(description: "a payload of \(message.length) octets; at most \(BrokerMessage.maximum)")
+            throw RequestError(description: "a payload of \(message.length) octets; at most \(BrokerMessage.maximum)")
         }
         guard let text = String(validating: message.payload, as: UTF8.self) else {
-            throw JSONError(description: "the payload is not UTF-8")
+            throw RequestError(description: "the payload is not UTF-8")
         }
         let trimmed = text.utf8.drop { isSpace($0) }
         guard let first = trimmed.first else { return .nothing }
@@ -65,7 +73,9 @@ struct RequestPayload {
             if case .object(let members) = value { return .object(members) }
             return .bare(value)
         } catch {
-            guard let word = bareWord(trimmed, startingWith: first) else { throw error }
+            guard let word = bareWord(trimmed, startingWith: first) else {
+                throw RequestError(description: error.description)
+            }
             return .bare(.string(word))
         }
     }
@@ -79,19 +89,5 @@ struct RequestPayload {
 
     private static func isSpace(_ octet: UInt8) -> Bool {
         octet == 0x20 || octet == 0x09 || octet == 0x0A || octet == 0x0D
-    }
-}
-
-extension ControlValue {
-    /// Converts a JSON scalar to a control's value; an empty payload and `null` are a trigger.
-    init(_ json: JSONValue?) throws(JSONError) {
-        switch json {
-        case nil, .null: self = .trigger
-        case .boolean(let flag): self = .boolean(flag)
-        case .integer(let number): self = .integer(number)
-        case .real(let number): self = .real(number)
-        case .string(let text): self = .text(text)
-        case .array, .object: throw JSONError(description: "a value must be a number, true, false or text")
-        }
     }
 }

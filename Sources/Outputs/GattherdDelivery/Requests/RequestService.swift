@@ -40,7 +40,7 @@ final class RequestService: Sendable {
         context.counters.requests.add()
         if message.length > BrokerMessage.maximum { context.counters.messagesRefused.add() }
         guard load.withLock({ $0.add(message) }) else {
-            let error = JSONError(description: "too many requests at once; try again", reason: "busy")
+            let error = RequestError(description: "too many requests at once; try again", reason: "busy")
             return response(to: message, request, .failure(error), RequestPayload(message).transaction)
         }
         requests.continuation.yield(Request(message: message, topic: request))
@@ -61,7 +61,7 @@ final class RequestService: Sendable {
         let topic = message.topic.cut(toBytes: 200)
         context.logger.misnamedRequest(topic, "names are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
         guard topic == message.topic else { return nil }
-        let error = JSONError(description: "names in topics are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
+        let error = RequestError(description: "names in topics are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
         return response(to: message, request, .failure(error), RequestPayload(message).transaction)
     }
 
@@ -86,8 +86,8 @@ final class RequestService: Sendable {
 
     private func answer(_ message: BrokerMessage, _ request: Topics.Request) async -> MQTTResponse {
         let payload = RequestPayload(message)
-        let outcome: Result<[[UInt8]], JSONError>
-        do throws(JSONError) {
+        let outcome: Result<[[UInt8]], RequestError>
+        do throws(RequestError) {
             outcome = .success(try await fulfil(request, payload))
         } catch {
             outcome = .failure(error)
@@ -96,11 +96,13 @@ final class RequestService: Sendable {
     }
 
     /// Returns the JSON of the response, or of each of its messages.
-    private func fulfil(_ request: Topics.Request, _ payload: RequestPayload) async throws(JSONError) -> [[UInt8]] {
+    private func fulfil(_ request: Topics.Request, _ payload: RequestPayload) async throws(RequestError) -> [[UInt8]] {
         switch request {
         case .set(let device, let control):
             try checkPermission(control, of: device)
-            let value = try ControlValue(try payload.value("value"))
+            guard let value = ControlValue(try payload.value("value")) else {
+                throw RequestError(description: "a value must be a number, true, false or text")
+            }
             let asked = ControlRequest(
                 device: device,
                 control: control,
@@ -108,24 +110,24 @@ final class RequestService: Sendable {
                 transaction: payload.transaction
             )
             return try await setControl(asked).map { [$0.json] }
-                .mapError { JSONError(description: $0.description, reason: $0.reason) }.get()
+                .mapError { RequestError(description: $0.description, reason: $0.reason) }.get()
         case .bridge(let verb):
             let asked = try BridgeRequest(verb: verb, payload)
-            return try await askBridge(asked).map(\.parts).mapError { JSONError(description: $0.detail) }.get()
+            return try await askBridge(asked).map(\.parts).mapError { RequestError(description: $0.detail) }.get()
         }
     }
 
     /// Throws if the control may not be set; records the refusal as an event, like every other set.
-    private func checkPermission(_ control: String, of device: String) throws(JSONError) {
+    private func checkPermission(_ control: String, of device: String) throws(RequestError) {
         guard !context.permissions.withLock({ $0.allows(control, of: device) }) else { return }
         context.logger.setNotAllowed(control, of: device)
-        throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT", reason: "not_allowed")
+        throw RequestError(description: "'\(control)' of '\(device)' may not be set by MQTT", reason: "not_allowed")
     }
 
     private func response(
         to message: BrokerMessage,
         _ request: Topics.Request,
-        _ outcome: Result<[[UInt8]], JSONError>,
+        _ outcome: Result<[[UInt8]], RequestError>,
         _ transaction: String?
     ) -> MQTTResponse {
         let (topic, key) =

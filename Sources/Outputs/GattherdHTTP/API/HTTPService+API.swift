@@ -1,4 +1,3 @@
-import FoundationEssentials
 import GattherdModel
 
 /// The JSON API, `/api/v1`.
@@ -71,14 +70,20 @@ extension HTTPService {
     func set(_ control: String, of device: String, _ request: HTTPRequest) async -> HTTPResponse {
         let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/json" else { return .error(415, "send JSON: Content-Type: application/json") }
-        guard let body = try? JSONDecoder().decode(ControlBody.self, from: Data(request.body)) else {
+        guard let value = Self.value(in: request.body) else {
             return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
         }
-        let answer = await backend.set(ControlRequest(device: device, control: control, value: body.value))
+        let answer = await backend.set(ControlRequest(device: device, control: control, value: value))
         switch answer {
         case .success(let value): return .done(device, control, value)
         case .failure(let error): return refused(error)
         }
+    }
+
+    /// The value in the body `{"value": …}`; null or no value triggers a control that has none.
+    private static func value(in body: [UInt8]) -> ControlValue? {
+        guard case .object(let members) = try? JSONReader.value(of: body) else { return nil }
+        return ControlValue(members.first { $0.name == "value" }?.value)
     }
 
     private func refused(_ error: ControlError) -> HTTPResponse {
@@ -91,30 +96,6 @@ extension HTTPService {
             case .timedOut: 504
             }
         return .error(status, backend.words(for: error))
-    }
-}
-
-/// The body `{"value": …}`; null or no value triggers a control that has none.
-private struct ControlBody: Decodable {
-    let value: ControlValue
-
-    private enum Key: CodingKey {
-        case value
-    }
-
-    init(from decoder: any Decoder) throws {
-        let object = try decoder.container(keyedBy: Key.self)
-        if try !object.contains(.value) || object.decodeNil(forKey: .value) {
-            value = .trigger
-        } else if let flag = try? object.decode(Bool.self, forKey: .value) {
-            value = .boolean(flag)
-        } else if let number = try? object.decode(Int64.self, forKey: .value) {
-            value = .integer(number)
-        } else if let number = try? object.decode(Double.self, forKey: .value) {
-            value = .real(number)
-        } else {
-            value = .text(try object.decode(String.self, forKey: .value))
-        }
     }
 }
 

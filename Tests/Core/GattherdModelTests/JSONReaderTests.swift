@@ -1,8 +1,5 @@
-import GattherdMQTT
-import GattherdMachines
+import GattherdModel
 import Testing
-
-@testable import GattherdDelivery
 
 @Suite struct JSONReaderTests {
     static let good: [(String, JSONValue)] = [
@@ -46,17 +43,42 @@ import Testing
         #expect(throws: JSONError.self) { try JSONReader.value(of: [0x22, 0xFF, 0x22]) }
     }
 
-    @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `no octets trap the reader`(seed: UInt64) {
-        var random = SplitMix64(seed: seed)
+    @Test(arguments: [
+        (#"{"a":1,}"#, "not JSON at byte 7: a member's name must be a string"),
+        (#"{"a" 1}"#, "not JSON at byte 5: a colon is missing after 'a'"),
+        ("[1 2]", "not JSON at byte 3: an array is not closed, or a comma is missing"),
+        ("1e999", "not JSON at byte 5: the number 1e999 is too large"),
+    ])
+    func `an error has the place in the text, and the fault`(text: String, description: String) {
+        let error = #expect(throws: JSONError.self) { try JSONReader.value(of: Array("xx\(text)".utf8)[2...]) }
+        #expect(error?.description == description)
+    }
+
+    @Test func `a text beyond the bound is refused`() {
+        let text = Array(#""abc""#.utf8)
+        #expect(throws: Never.self) { try JSONReader.value(of: text, maximum: 5) }
+        #expect(throws: JSONError.self) { try JSONReader.value(of: text, maximum: 4) }
+    }
+
+    @Test func `members are passed in order, also duplicate ones`() throws {
+        var members: [String] = []
+        try JSONReader.forEachMember(of: Array(#" {"a":1, "b" : [2], "a":null} "#.utf8)[...]) { name, value in
+            members.append("\(name)=\(value)")
+        }
+        #expect(members.count == 3 && members.first == "a=integer(1)" && members.last == "a=null")
+        #expect(throws: JSONError.self) { try JSONReader.forEachMember(of: Array("[]".utf8)[...]) { _, _ in } }
+        #expect(throws: JSONError.self) { try JSONReader.forEachMember(of: Array("{} 1".utf8)[...]) { _, _ in } }
+    }
+
+    @Test(arguments: 1...20) func `no bytes trap the reader`(_: Int) {
+        var random = SystemRandomNumberGenerator()
         let alphabet = Array(#"{}[]",:\u0dD8e+-. 19tfn"#.utf8) + [0xC3, 0x00]
         for _ in 0..<500 {
             let text = (0..<Int.random(in: 0...40, using: &random)).map { _ in
                 alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
             }
             _ = try? JSONReader.value(of: text)
-            let message = BrokerMessage(topic: "", payload: text, length: text.count, isRetained: false)
-            _ = try? RequestPayload(message).value("value")
+            try? JSONReader.forEachMember(of: text[...]) { _, _ in }
         }
     }
 }
