@@ -53,3 +53,19 @@ extension SampleValue {
         return .text(text.cut(toBytes: limit))
     }
 }
+
+extension JSONWriter {
+    /// Writes an event in the form of the MQTT topic `bridge/event`.
+    package mutating func event(_ event: LifecycleEvent) {
+        beginObject()
+        key("ts")
+        timestamp(event.time)
+        key("device")
+        optional(event.device) { $0.string($1) }
+        key("kind")
+        string(event.kind)
+        key("detail")
+        raw(event.detail.utf8)
+        endObject()
+    }
+}

@@ -86,7 +86,7 @@ struct PublishQueue {
 
     /// Appends an event; returns false if the oldest event was dropped for it.
     mutating func append(_ event: LifecycleEvent) -> Bool {
-        events.append(event.json)
+        events.append(JSONWriter.bytes { $0.event(event) })
         guard events.count > Self.maximumEvents else { return true }
         events.removeFirst()
         return false
@@ -200,23 +200,5 @@ final class HeldStates {
         let due = states.filter { admission.retryTime(of: $0.key).map { $0 <= now } ?? true }
         for topic in due.keys { states[topic] = nil }
         return Array(due.values)
-    }
-}
-
-extension LifecycleEvent {
-    /// The JSON object for the `event` topic.
-    fileprivate var json: [UInt8] {
-        JSONWriter.bytes { writer in
-            writer.beginObject()
-            writer.key("ts")
-            writer.timestamp(time)
-            writer.key("device")
-            writer.optional(device) { $0.string($1) }
-            writer.key("kind")
-            writer.string(kind)
-            writer.key("detail")
-            writer.raw(detail.utf8)
-            writer.endObject()
-        }
     }
 }

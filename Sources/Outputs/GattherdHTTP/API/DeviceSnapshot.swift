@@ -1,4 +1,6 @@
-import GattherdModel
+import FoundationEssentials
+import GattherdGATT
+package import GattherdModel
 
 /// The status, description and newest values of one device.
 struct DeviceSnapshot {
@@ -111,5 +113,38 @@ extension JSONWriter {
         beginArray()
         for element in elements { write(&self, element) }
         endArray()
+    }
+}
+
+/// The status in the form of the command line's `--json`.
+enum StatusJSON {
+    /// Returns a part of a status as JSON with sorted keys.
+    static func bytes(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(value)).map { Array($0) } ?? Array("null".utf8)
+    }
+
+    /// Returns the members of an object without its braces.
+    static func members(_ value: some Encodable) -> ArraySlice<UInt8> {
+        bytes(value).dropFirst().dropLast()
+    }
+}
+
+extension JSONWriter {
+    /// Writes a reject: a payload that could not be decoded.
+    package mutating func reject(_ reject: Reject) {
+        beginObject()
+        key("ts")
+        timestamp(reject.time)
+        key("device")
+        string(reject.device)
+        key("characteristic")
+        string(reject.characteristic)
+        key("bytes")
+        string(Hexadecimal.text(reject.octets.span))
+        key("reason")
+        string(reject.reason)
+        endObject()
     }
 }

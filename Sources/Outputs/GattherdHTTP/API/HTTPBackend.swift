@@ -26,3 +26,64 @@ package protocol HTTPBackend: Sendable {
     /// The wall clock.
     var now: Timestamp { get }
 }
+
+/// A query for stored samples, events or rejects.
+///
+/// Times have the syntax of the command line.
+package struct RecordQuery: Hashable, Sendable {
+    package var device: String?
+    package var metric: String?
+    package var since: String?
+    package var until: String?
+    /// The interval of summaries; `nil` for samples.
+    package var every: String?
+    /// The maximum number of rows.
+    package var limit = 1000
+
+    /// The largest limit that a request may set.
+    static let maximum = 10_000
+
+    /// - Parameter request: A request with valid arguments: see ``Route/misuse(in:)``.
+    /// - Throws: ``RecordQueryError`` for an invalid limit.
+    init(_ request: HTTPRequest) throws(RecordQueryError) {
+        device = request.query["device"]
+        metric = request.query["metric"]
+        since = request.query["since"]
+        until = request.query["until"]
+        every = request.query["every"]
+        guard let text = request.query["limit"] else { return }
+        guard let number = Int(text), (1...Self.maximum).contains(number) else {
+            throw RecordQueryError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
+        }
+        limit = number
+    }
+}
+
+/// A failed query for stored records.
+package struct RecordQueryError: Error, Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// The query is invalid.
+        case invalid
+        /// Other queries are running.
+        case busy
+        /// The history cannot be read.
+        case unreadable
+    }
+
+    package let kind: Kind
+    /// The problem and its remedy, as text for users.
+    package let detail: String
+
+    package init(_ kind: Kind, _ detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
+
+    var status: Int {
+        switch kind {
+        case .invalid: 400
+        case .busy: 503
+        case .unreadable: 500
+        }
+    }
+}

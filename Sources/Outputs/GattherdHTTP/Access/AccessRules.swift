@@ -96,3 +96,75 @@ extension AccessRules.Refusal {
         }
     }
 }
+
+/// The token of clients that may write.
+///
+/// Its description is `***`.
+package struct AccessToken: Hashable, Sendable {
+    /// The minimum length in characters: shorter tokens could be guessed.
+    package static let shortest = 16
+
+    private let bytes: [UInt8]
+
+    /// Returns `nil` for fewer than ``shortest`` characters, and for others than visible ASCII.
+    package init?(_ text: some StringProtocol) {
+        let bytes = Array(text.utf8)
+        guard bytes.count >= Self.shortest, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+        self.bytes = bytes
+    }
+
+    /// Compares in a time that depends only on `candidate`.
+    func matches(_ candidate: some StringProtocol) -> Bool {
+        var difference = candidate.utf8.count ^ bytes.count
+        for (index, byte) in candidate.utf8.enumerated() {
+            difference |= Int(byte ^ bytes[index % bytes.count])
+        }
+        return difference == 0
+    }
+}
+
+extension AccessToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package var description: String { "***" }
+    package var debugDescription: String { "***" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The `Host` header of a request.
+struct RequestHost: Hashable {
+    /// The name in lower case without the port; an IPv6 address is in brackets.
+    let name: String
+    /// The whole header in lower case.
+    let authority: String
+
+    /// Returns `nil` unless the header is a host with an optional port.
+    init?(_ header: String?) {
+        guard let header, !header.isEmpty else { return nil }
+        authority = header.lowercased()
+        let name: Substring
+        if authority.hasPrefix("[") {
+            guard let end = authority.firstIndex(of: "]") else { return nil }
+            name = authority[...end]
+        } else {
+            name = authority.prefix { $0 != ":" }
+        }
+        let port = authority[name.endIndex...]
+        guard port.isEmpty || port.first == ":" && port.dropFirst().allSatisfy(\.isASCIIDigit) else { return nil }
+        self.name = String(name.last == "." ? name.dropLast() : name)
+    }
+
+    /// True for an IP address, which DNS rebinding cannot forge.
+    var isAddress: Bool {
+        if name.hasPrefix("[") { return true }
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts.allSatisfy { $0.allSatisfy(\.isASCIIDigit) && UInt8($0) != nil }
+    }
+
+    /// True for names and addresses of the loopback interface.
+    var isLoopback: Bool {
+        name == "localhost" || name.hasSuffix(".localhost") || name == "[::1]" || isAddress && name.hasPrefix("127.")
+    }
+}
+
+extension Character {
+    fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) }
+}

@@ -47,3 +47,47 @@ struct PacketIdentifiers {
         return false
     }
 }
+
+/// The octets that wait to be sent.
+public struct OutboundOctets: Sendable {
+    /// The maximum capacity that is kept when all is sent.
+    private static let keptCapacity = 1 << 18
+
+    var octets: [UInt8] = []
+    /// The number of sent octets in the buffer.
+    private var head = 0
+    /// The number of octets ever appended.
+    public private(set) var appended = 0
+    public private(set) var sent = 0
+
+    public var isEmpty: Bool { head == octets.count }
+    /// The octets to be sent.
+    var unsent: ArraySlice<UInt8> { octets[head...] }
+
+    mutating func append(_ more: some Collection<UInt8>) {
+        octets.append(contentsOf: more)
+        count(more.count)
+    }
+
+    /// Counts octets that were appended to `octets` directly.
+    mutating func count(_ count: Int) {
+        appended += count
+    }
+
+    mutating func remove(_ count: Int) {
+        head += count
+        sent += count
+        if head == octets.count {
+            octets.removeAll(keepingCapacity: octets.capacity <= Self.keptCapacity)
+            head = 0
+        } else if head >= Self.keptCapacity {
+            octets.removeFirst(head)
+            head = 0
+        }
+    }
+
+    mutating func removeAll() {
+        octets.removeAll()
+        head = 0
+    }
+}
