@@ -19,7 +19,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine build run install install-dev deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -72,13 +72,25 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 	@$(RELEASE)/gattherd completions zsh | install -D -m 644 /dev/stdin $(COMPLETIONS)/zsh/$(ZSH_FOLDER)/_gattherd
 	@$(RELEASE)/gattherd completions fish | install -D -m 644 /dev/stdin $(COMPLETIONS)/fish/vendor_completions.d/gattherd.fish
 
-deb: build ## a Debian package, .build/deb/gattherd_*.deb, that needs no toolchain where it is installed
+# The sources of ProfileKit keep their places, so that a checkout and the installed package are used alike.
+KIT := $(DESTDIR)$(PREFIX)/src/gattherd
+install-dev: ## what authors of native profiles need, to PREFIX: header, pkg-config file, ProfileKit, examples
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/include Sources/C/CGattherdProfile/include/gattherd_profile.h
+	@sed 's|@PREFIX@|$(PREFIX)|' config/dev/gattherd-profile.pc | \
+	    install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/pkgconfig/gattherd-profile.pc
+	@install -D -m 644 -t $(KIT) config/dev/Package.swift LICENSE
+	@for folder in C/CGattherdProfile C/CGattherdProfile/include Core/GattherdGATT Profiles/ProfileKit; do \
+	    install -D -m 644 -t $(KIT)/Sources/$$folder $$(find Sources/$$folder -maxdepth 1 -type f) || exit; done
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gattherd-dev docs/native-profiles.md
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gattherd-dev/examples Plugins/Examples/*.c
+
+deb: build ## Debian packages in .build/deb: gattherd, which needs no toolchain where it is installed, and gattherd-dev
 	$(call install_packages,$(DEB_PACKAGES))
 	@config/debian/build
 
-test-deb: deb ## install, run, upgrade and purge the package in a new Debian tree, as root
+test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tree, as root
 	$(call install_packages,mmdebstrap systemd-container)
-	@Tests/package.sh .build/deb/gattherd_*.deb
+	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
 
 test: setup ## all tests
 	@$(BUILD_TESTS)

@@ -2,9 +2,12 @@
 # Installs a Debian package of gattherd in a tree of plain Debian 12, tries it, boots the tree and runs it as a service.
 # Upgrades, downgrades, removes, reinstalls and purges it while the service runs, and again without systemd.
 #
-#   package.sh FILE.deb      as root
+# Builds native profiles in C, and in Swift if there is a toolchain, with the package gattherd-dev.
+#
+#   package.sh GATTHERD.deb GATTHERD-DEV.deb      as root
 set -euo pipefail
 package=$(realpath "$1")
+dev_package=$(realpath "$2")
 tree=$(mktemp -d)
 nspawn=
 trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree"' EXIT
@@ -73,6 +76,27 @@ done
 inside gattherd profile list | grep -q heart-rate || fail "the profiles are not found"
 inside runuser -u gattherd -- gattherd profile decode heart-rate 2a37 16480004 | grep -q 72 ||
     fail "a native profile does not decode"
+
+step "build native profiles with gattherd-dev"
+cp "$dev_package" "$tree/tmp/gattherd-dev.deb"
+inside apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends /tmp/gattherd-dev.deb gcc libc6-dev pkg-config \
+    >"$tree/tmp/dev.log" 2>&1 || { tail -20 "$tree/tmp/dev.log" >&2; fail "gattherd-dev does not install"; }
+for name in soil-probe garden-beacon; do
+    inside sh -c "cc -std=c11 -Wall -Wextra -Werror -fPIC -shared \$(pkg-config --cflags gattherd-profile) \
+        -o /srv/$name.so /usr/share/doc/gattherd-dev/examples/$name.c" || fail "$name.c does not compile"
+    [ "$(inside gattherd profile test "/srv/$name.so")" = "2 passed, 0 failed" ] || fail "the tests of $name fail"
+done
+inside sh -c "cd /srv && gattherd profile new probe --swift" >/dev/null || fail "profile new does not find ProfileKit"
+grep -q '"/usr/src/gattherd"' "$tree/srv/probe/Package.swift" || fail "a new profile does not use the ProfileKit of the package"
+if command -v swift >/dev/null; then
+    sed -i "s|/usr/src/gattherd|$tree/usr/src/gattherd|" "$tree/srv/probe/Package.swift"
+    swift build --package-path "$tree/srv/probe" >"$tree/tmp/swift.log" 2>&1 ||
+        { tail -20 "$tree/tmp/swift.log" >&2; fail "a Swift profile does not build"; }
+    inside gattherd profile check /srv/probe/.build/debug/libProbe.so >/dev/null || fail "a Swift profile does not load"
+fi
+inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd-dev >/dev/null 2>&1
+[ ! -e "$tree/usr/src/gattherd" ] && [ ! -e "$tree/usr/include/gattherd_profile.h" ] || fail "purging leaves gattherd-dev"
+rm -rf "$tree"/srv/*
 
 step "run, without hardware"
 inside timeout --signal=INT 15 gattherd simulate >"$tree/tmp/run.log" 2>&1 || true

@@ -6,6 +6,12 @@ enum BatteryLevel: Int, MetricSet {
     case level
 
     var metric: Metric { Metric("battery_level", unit: "%") }
+
+    static let tests = [
+        DecodingTest("5F", expect: ["battery_level": 95]),
+        DecodingTest("FF", expect: ["battery_level": nil]),
+        DecodingTest("65", reject: "battery_level is 101, outside 0 to 100"),
+    ]
 }
 
 extension HeartRateProfile {

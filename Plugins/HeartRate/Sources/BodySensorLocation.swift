@@ -8,6 +8,12 @@ enum BodySensorLocation: Int, MetricSet {
     var metric: Metric { Metric("body_sensor_location", kind: .state) }
 
     static let labels = ["other", "chest", "wrist", "finger", "hand", "ear lobe", "foot"]
+
+    static let tests = [
+        DecodingTest("01", expect: ["body_sensor_location": "chest"]),
+        DecodingTest("05", expect: ["body_sensor_location": "ear lobe"]),
+        DecodingTest("07", expect: ["body_sensor_location": nil]),
+    ]
 }
 
 extension HeartRateProfile {

@@ -17,6 +17,20 @@ enum HeartRateMeasurement: Int, MetricSet {
         }
     }
 
+    static let tests = [
+        DecodingTest("16 48 00 04", expect: ["heart_rate": 72, "sensor_contact": true, "rr_interval": [1]]),
+        DecodingTest(
+            "19 2C 01 E8 03 00 02 90 02",
+            expect: ["heart_rate": 300, "energy_expended": 1000, "rr_interval": [0.5, 0.640625]]
+        ),
+        DecodingTest("06 4B", expect: ["heart_rate": 75, "sensor_contact": true]),
+        DecodingTest("04 00", expect: ["heart_rate": nil, "sensor_contact": false]),
+        DecodingTest("", reject: "truncated"),
+        DecodingTest("16", reject: "truncated"),
+        DecodingTest("01 48", reject: "truncated"),
+        DecodingTest("10 48 00", reject: "truncated"),
+    ]
+
     /// The flags in the first octet.
     struct Flags: OptionSet {
         let rawValue: UInt8

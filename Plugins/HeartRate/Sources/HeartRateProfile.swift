@@ -8,9 +8,30 @@ public struct HeartRateProfile: NativeProfile {
     public static let services: [BluetoothUUID] = [0x180D]
 
     public static let characteristics: [ProfileCharacteristic<Self>] = [
-        .init(0x2A37, stream: "heart_rate", subscribe: .notify, .required, decode: heartRateMeasurement),
-        .init(0x2A38, stream: "body_sensor_location", .readAtConnect, decode: bodySensorLocation),
-        .init(0x2A19, in: 0x180F, stream: "battery", subscribe: .notify, .readAtConnect, decode: batteryLevel),
+        .init(
+            0x2A37,
+            stream: "heart_rate",
+            subscribe: .notify,
+            .required,
+            tests: HeartRateMeasurement.tests,
+            decode: heartRateMeasurement
+        ),
+        .init(
+            0x2A38,
+            stream: "body_sensor_location",
+            .readAtConnect,
+            tests: BodySensorLocation.tests,
+            decode: bodySensorLocation
+        ),
+        .init(
+            0x2A19,
+            in: 0x180F,
+            stream: "battery",
+            subscribe: .notify,
+            .readAtConnect,
+            tests: BatteryLevel.tests,
+            decode: batteryLevel
+        ),
     ]
 
     public static let controls = [

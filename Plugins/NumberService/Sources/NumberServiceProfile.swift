@@ -8,7 +8,18 @@ public struct NumberServiceProfile: NativeProfile {
     public static let services = [BluetoothUUID(high: 0x7a4b_bfe6_999f_4717, low: 0xb63a_066e_0697_1f59)]
 
     public static let characteristics: [ProfileCharacteristic<Self>] = [
-        .init(number, stream: "number", subscribe: .notify, [.readAtConnect, .required], decode: number)
+        .init(
+            number,
+            stream: "number",
+            subscribe: .notify,
+            [.readAtConnect, .required],
+            tests: [
+                DecodingTest("7F", expect: ["number": 127]),
+                DecodingTest("", reject: "truncated"),
+                DecodingTest("01 02", reject: "too long"),
+            ],
+            decode: number
+        )
     ]
 
     public static let controls = [

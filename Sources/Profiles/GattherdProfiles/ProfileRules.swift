@@ -7,6 +7,8 @@ enum ProfileRules {
     static let reservedStreams = ["availability", "connection"]
     /// The allowed polling periods.
     static let pollRange: ClosedRange<Duration> = .milliseconds(100) ... .seconds(86_400)
+    /// The allowed time limits of a device's answers.
+    static let answerTimes: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
     /// The maximum of silence limits and throttles.
     static let longestDuration: Duration = .seconds(30 * 86_400)
 

@@ -61,9 +61,9 @@ package enum ProfileTools {
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 
-    /// Runs the `tests` of a declarative profile; returns none for a native one.
+    /// Runs the tests of a profile.
     package static func runVectors(of profile: any Profile) -> [VectorResult] {
-        guard let profile = profile as? DeclarativeProfile else { return [] }
+        guard let profile = profile as? any TestedProfile else { return [] }
         return profile.vectors.enumerated().flatMap { index, vectors in
             vectors.map { $0.run(index, profile) }
         }
@@ -81,11 +81,9 @@ package struct NamedSample: Hashable, Sendable {
     }
 }
 
-/// The result of one test of a declarative profile.
+/// The result of one test of a profile.
 package struct VectorResult: Hashable, Sendable {
-    /// The test's line in the profile's file.
-    package let line: Int
-    package let column: Int
+    package let place: VectorPlace
     package let stream: String
     /// The payload as written.
     package let hex: String

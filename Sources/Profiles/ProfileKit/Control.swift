@@ -1,3 +1,4 @@
+import CGattherdProfile
 public import GattherdGATT
 
 /// A value that users can write.
@@ -10,6 +11,7 @@ public struct Control: Sendable {
     let isAcknowledged: Bool
     let throttle: Duration?
     let echo: String?
+    let answer: Answer?
 
     /// - Parameters:
     ///   - name: The control's name, `snake_case`.
@@ -20,6 +22,7 @@ public struct Control: Sendable {
     ///   - isAcknowledged: True to write with response.
     ///   - throttle: The minimum interval between writes; of the values set meanwhile the last one wins.
     ///   - echo: The stream that reports the written value.
+    ///   - answer: The device's response to a write; `nil` if none is awaited.
     public init(
         _ name: String,
         _ characteristic: BluetoothUUID,
@@ -28,7 +31,8 @@ public struct Control: Sendable {
         unit: String? = nil,
         isAcknowledged: Bool = true,
         throttle: Duration? = nil,
-        echo: String? = nil
+        echo: String? = nil,
+        answer: Answer? = nil
     ) {
         self.name = name
         self.characteristic = characteristic
@@ -38,6 +42,7 @@ public struct Control: Sendable {
         self.isAcknowledged = isAcknowledged
         self.throttle = throttle
         self.echo = echo
+        self.answer = answer
     }
 }
 
@@ -110,5 +115,46 @@ public struct ControlFormat: Sendable {
     /// No value: writes fixed octets.
     public static func trigger(writes octets: [UInt8]) -> Self {
         ControlFormat(kind: .trigger) { (_, writer) in writer.append(octets) }
+    }
+}
+
+extension Control {
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_control>? {
+        var raw = unsafe gattherd_control()
+        unsafe raw.struct_size = UInt32(MemoryLayout<gattherd_control>.size)
+        unsafe raw.flags = isAcknowledged ? 0 : GATTHERD_WRITE_WITHOUT_RESPONSE
+        unsafe raw.name = memory.text(name)
+        unsafe raw.uuid = memory.text(characteristic.canonical)
+        unsafe raw.service = memory.text(service?.canonical)
+        unsafe raw.unit = memory.text(unit)
+        unsafe raw.echo = memory.text(echo)
+        unsafe raw.throttle_milliseconds = throttle?.milliseconds ?? 0
+        unsafe raw.answer = answer?.table(in: &memory)
+        unsafe format.kind.fill(&raw, in: &memory)
+        return unsafe memory.value(raw)
+    }
+}
+
+extension ControlFormat.Kind {
+    fileprivate func fill(_ raw: inout gattherd_control, in memory: inout TableMemory) {
+        switch self {
+        case .integer(let range):
+            unsafe raw.kind = GATTHERD_CONTROL_INTEGER
+            unsafe raw.integer_min = range.lowerBound
+            unsafe raw.integer_max = range.upperBound
+        case .real(let range):
+            unsafe raw.kind = GATTHERD_CONTROL_REAL
+            unsafe raw.real_min = range.lowerBound
+            unsafe raw.real_max = range.upperBound
+        case .boolean:
+            unsafe raw.kind = GATTHERD_CONTROL_BOOLEAN
+        case .choice(let labels):
+            let labels = unsafe labels.map { unsafe memory.text($0) }
+            unsafe raw.kind = GATTHERD_CONTROL_CHOICE
+            unsafe raw.label_count = UInt32(labels.count)
+            unsafe raw.labels = memory.array(labels)
+        case .trigger:
+            unsafe raw.kind = GATTHERD_CONTROL_TRIGGER
+        }
     }
 }

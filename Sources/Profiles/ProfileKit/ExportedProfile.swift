@@ -24,26 +24,32 @@ import GattherdGATT
         let services = unsafe Profile.services.map { unsafe memory.text($0.canonical) }
         let characteristics = unsafe Profile.characteristics.map { unsafe $0.table(in: &memory) }
         let controls = unsafe Profile.controls.map { unsafe $0.table(in: &memory) }
+        let tasks = unsafe Profile.tasks.map { unsafe $0.table(in: &memory) }
+        let advertisements = unsafe Profile.advertisements.map { unsafe $0.table(in: &memory) }
         let export: AnyEncoder = ProfileEncoder<Profile>()
         let table = unsafe gattherd_profile(
             abi_major: GATTHERD_PROFILE_MAJOR,
             abi_minor: GATTHERD_PROFILE_MINOR,
             struct_size: UInt32(MemoryLayout<gattherd_profile>.size),
+            flags: Profile.isOptIn ? GATTHERD_OPT_IN : 0,
             service_count: UInt32(services.count),
             characteristic_count: UInt32(characteristics.count),
             control_count: UInt32(controls.count),
+            task_count: UInt32(tasks.count),
+            advertisement_count: UInt32(advertisements.count),
+            reserved: 0,
             name: memory.text(Profile.name),
             title: memory.text(Profile.title),
             services: memory.array(services),
             characteristics: memory.array(characteristics),
             controls: memory.array(controls),
+            tasks: memory.array(tasks),
+            advertisements: memory.array(advertisements),
             context: Unmanaged.passUnretained(export).toOpaque(),
-            session_create: { unsafe TableFunctions.sessionCreate($0) },
+            session_create: { unsafe TableFunctions.sessionCreate($0, $1) },
             session_destroy: { unsafe TableFunctions.sessionDestroy($0) },
             decode: { unsafe TableFunctions.decode($0, $1, $2, $3, $4) },
-            encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) },
-            flags: Profile.isOptIn ? GATTHERD_OPT_IN : 0,
-            reserved_1: 0
+            encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) }
         )
         unsafe raw = memory.value(table)
         unsafe self.memory = memory
@@ -83,4 +89,9 @@ import GattherdGATT
     func free() {
         unsafe blocks.forEach { unsafe $0.deallocate() }
     }
+}
+
+extension Duration {
+    /// Whole milliseconds, at least 0.
+    var milliseconds: UInt64 { UInt64(exactly: (self / .milliseconds(1)).rounded()) ?? 0 }
 }

@@ -1,3 +1,5 @@
+import CGattherdProfile
+
 /// A metric of a stream.
 public struct Metric: Hashable, Sendable {
     /// The meaning of a metric's values over time.
@@ -40,4 +42,21 @@ public struct Metric: Hashable, Sendable {
 /// The metrics of a characteristic: an `enum` with raw type `Int`, with one case per metric, numbered from 0.
 public protocol MetricSet: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
     var metric: Metric { get }
+}
+
+extension Metric {
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_metric>? {
+        unsafe memory.value(
+            gattherd_metric(
+                struct_size: UInt32(MemoryLayout<gattherd_metric>.size),
+                kind: kind.rawValue,
+                flags: isRepeated ? GATTHERD_METRIC_REPEATED : 0,
+                reserved: 0,
+                name: memory.text(name),
+                unit: memory.text(unit),
+                wrap_bits: UInt32(clamping: wraps ?? 0),
+                reserved_1: 0
+            )
+        )
+    }
 }

@@ -26,6 +26,12 @@ public struct CharacteristicOptions: OptionSet, Hashable, Sendable {
     public static let prefersSocket = Self(rawValue: GATTHERD_PREFERS_SOCKET)
 }
 
+/// The decoder of a stream.
+typealias StreamDecoder<Profile> =
+    @Sendable (
+        inout Profile, inout PayloadCursor, SampleSink
+    ) throws(PayloadError) -> Void
+
 /// A characteristic that a profile decodes, and the stream of its readings.
 public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     let uuid: BluetoothUUID
@@ -36,7 +42,8 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     let options: CharacteristicOptions
     let silence: Duration?
     let pollInstead: Duration?
-    let decode: @Sendable (inout Profile, inout PayloadCursor, SampleSink) throws(PayloadError) -> Void
+    let tests: [DecodingTest]
+    let decode: StreamDecoder<Profile>
 
     /// Makes a characteristic with a stateless decoder.
     ///
@@ -48,6 +55,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     ///   - options: Options such as ``CharacteristicOptions/required``.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
     ///   - pollInstead: The polling period if it can neither notify nor indicate.
+    ///   - tests: Tests for `gattherd profile test`, at most 64.
     ///   - decode: Decodes a payload and emits its samples; a thrown error rejects the payload.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
@@ -57,6 +65,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
         _ options: CharacteristicOptions = [],
         silence: Duration? = nil,
         pollInstead: Duration? = nil,
+        tests: [DecodingTest] = [],
         decode: @escaping @Sendable (inout PayloadCursor, Samples<Metrics>) throws(PayloadError) -> Void
     ) {
         self.init(
@@ -66,7 +75,8 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
             subscribe: subscription,
             options,
             silence: silence,
-            pollInstead: pollInstead
+            pollInstead: pollInstead,
+            tests: tests
         ) { (_, payload, samples) throws(PayloadError) in
             try decode(&payload, samples)
         }
@@ -82,6 +92,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     ///   - options: Options such as ``CharacteristicOptions/required``.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
     ///   - pollInstead: The polling period if it can neither notify nor indicate.
+    ///   - tests: Tests for `gattherd profile test`, at most 64.
     ///   - decode: As in the other initializer, with the profile's instance as first argument.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
@@ -91,6 +102,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
         _ options: CharacteristicOptions = [],
         silence: Duration? = nil,
         pollInstead: Duration? = nil,
+        tests: [DecodingTest] = [],
         decode: @escaping @Sendable (inout Profile, inout PayloadCursor, Samples<Metrics>) throws(PayloadError) -> Void
     ) {
         self.uuid = uuid
@@ -100,9 +112,51 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
         self.options = options
         self.silence = silence
         self.pollInstead = pollInstead
+        self.tests = tests
         metrics = Metrics.allCases.map(\.metric)
         self.decode = { (profile, payload, sink) throws(PayloadError) in
             try decode(&profile, &payload, Samples<Metrics>(sink))
         }
+    }
+}
+
+extension ProfileCharacteristic {
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_characteristic>? {
+        let metrics = unsafe metrics.map { unsafe $0.table(in: &memory) }
+        let tests = unsafe tests.map { unsafe memory.text($0.text) }
+        return unsafe memory.value(
+            gattherd_characteristic(
+                struct_size: UInt32(MemoryLayout<gattherd_characteristic>.size),
+                subscription: subscription.number,
+                flags: options.rawValue,
+                metric_count: UInt32(metrics.count),
+                uuid: memory.text(uuid.canonical),
+                service: memory.text(service?.canonical),
+                stream: memory.text(stream),
+                metrics: memory.array(metrics),
+                poll_milliseconds: subscription.pause?.milliseconds ?? 0,
+                silence_milliseconds: silence?.milliseconds ?? 0,
+                poll_instead_milliseconds: pollInstead?.milliseconds ?? 0,
+                test_count: UInt32(tests.count),
+                reserved: 0,
+                tests: memory.array(tests)
+            )
+        )
+    }
+}
+
+extension Subscription {
+    fileprivate var number: UInt32 {
+        switch self {
+        case .none: GATTHERD_SUBSCRIBE_NONE
+        case .notify: GATTHERD_SUBSCRIBE_NOTIFY
+        case .indicate: GATTHERD_SUBSCRIBE_INDICATE
+        case .poll: GATTHERD_SUBSCRIBE_POLL
+        }
+    }
+
+    fileprivate var pause: Duration? {
+        guard case .poll(let pause) = self else { return nil }
+        return pause
     }
 }

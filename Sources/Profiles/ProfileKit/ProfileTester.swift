@@ -1,7 +1,7 @@
 import CGattherdProfile
 public import GattherdGATT
 
-/// A connection for tests of a profile, driven through the C table as gattherd does.
+/// A connection, or a device that advertises, for tests of a profile, driven through the C table as gattherd does.
 @safe public final class ProfileTester {
     /// The value of a sample.
     public enum Value: Hashable, Sendable {
@@ -27,14 +27,23 @@ public import GattherdGATT
     private let streams: [(name: String, metrics: [Metric])]
     private let controls: [String]
     private let session: UnsafeMutableRawPointer?
+    private var counters: [Int: UInt32] = [:]
 
     /// Starts a connection.
-    public init<Profile: NativeProfile>(_ type: Profile.Type) {
-        streams = Profile.characteristics.map { ($0.stream, $0.metrics) }
+    ///
+    /// - Parameters:
+    ///   - type: The profile.
+    ///   - sender: The device that advertises; `nil` for a connection.
+    public init<Profile: NativeProfile>(_ type: Profile.Type, from sender: AdvertisementSender? = nil) {
+        streams =
+            Profile.characteristics.map { ($0.stream, $0.metrics) }
+            + Profile.advertisements.map { ($0.stream, $0.metrics) }
         controls = Profile.controls.map(\.name)
         exported = ExportedProfile(type)
         let raw = unsafe exported.raw
-        unsafe session = raw.pointee.session_create?(raw.pointee.context)
+        unsafe session = AdvertisementSender.withTable(sender) { sender in
+            unsafe raw.pointee.session_create?(raw.pointee.context, sender)
+        }
     }
 
     deinit {
@@ -43,6 +52,7 @@ public import GattherdGATT
 
     /// Decodes one payload of `stream`.
     ///
+    /// - Returns: The samples; none for an advertisement with the number of the one before.
     /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the reject.
     public func decode(_ payload: [UInt8], stream: String) throws(PayloadError) -> [Sample] {
         guard let index = streams.firstIndex(where: { $0.name == stream }) else {
@@ -55,7 +65,8 @@ public import GattherdGATT
             }
         }
         guard status == GATTHERD_OK else { throw .invalid(reason: record.reason) }
-        return record.samples
+        guard let counter = record.counter else { return record.samples }
+        return counters.updateValue(counter, forKey: index) == counter ? [] : record.samples
     }
 
     /// Encodes a value for `control`: the number, 0 or 1, or the index of the label.
@@ -92,6 +103,7 @@ final class RecordingSink {
     private let metrics: [Metric]
     private(set) var samples: [ProfileTester.Sample] = []
     private(set) var reason = ""
+    private(set) var counter: UInt32?
 
     init(_ metrics: [Metric]) {
         self.metrics = metrics
@@ -107,7 +119,8 @@ final class RecordingSink {
             boolean: { unsafe RecordingSink.at($0)?.add($1, .boolean($2 != 0)) },
             text: { unsafe RecordingSink.at($0)?.add($1, .text(RecordingSink.text($2, $3))) },
             null: { unsafe RecordingSink.at($0)?.add($1, .unknown) },
-            fail: { unsafe RecordingSink.at($0)?.reason = RecordingSink.text($1, $2) }
+            fail: { unsafe RecordingSink.at($0)?.reason = RecordingSink.text($1, $2) },
+            counter: { unsafe RecordingSink.at($0)?.counter = $1 }
         )
         return withExtendedLifetime(self) { unsafe body(&sink) }
     }

@@ -40,6 +40,14 @@ public struct Samples<Metrics: MetricSet>: ~Escapable {
     public func emitUnknown(_ metric: Metrics) {
         sink.null(metric.rawValue)
     }
+
+    /// Reports the number of an advertisement with ``AdvertisementOptions/counted``.
+    ///
+    /// The same number as before is the same reading, which is not stored again. If the sender has a key, report the
+    /// number of authentic payloads only: lower numbers are then rejected as replays.
+    public func emitCounter(_ number: UInt32) {
+        sink.counter(number)
+    }
 }
 
 /// The host's callbacks during one call.
@@ -76,6 +84,10 @@ public struct Samples<Metrics: MetricSet>: ~Escapable {
 
     func null(_ metric: Int) {
         unsafe raw.pointee.null?(raw.pointee.context, UInt32(truncatingIfNeeded: metric))
+    }
+
+    func counter(_ number: UInt32) {
+        unsafe raw.pointee.counter?(raw.pointee.context, number)
     }
 
     func fail(_ reason: String) {

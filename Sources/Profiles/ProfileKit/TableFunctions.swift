@@ -3,21 +3,21 @@ import GattherdGATT
 
 /// The type-erased profile behind the table's `context`.
 class AnyEncoder {
-    func makeDecoder() -> AnyDecoder { AnyDecoder() }
+    func makeDecoder(for sender: AdvertisementSender?) -> AnyDecoder { AnyDecoder() }
     func encode(_ control: Int, _ value: ControlFormat.Value) throws(PayloadError) -> [UInt8] { [] }
 }
 
 /// The type-erased decoder behind a session pointer.
 class AnyDecoder {
-    func decode(_ characteristic: Int, _ payload: Span<UInt8>, into sink: SampleSink) throws(PayloadError) {}
+    func decode(_ stream: Int, _ payload: Span<UInt8>, into sink: SampleSink) throws(PayloadError) {}
 }
 
 final class ProfileEncoder<Profile: NativeProfile>: AnyEncoder {
-    private let characteristics = Profile.characteristics
+    private let streams = Profile.characteristics.map(\.decode) + Profile.advertisements.map(\.decode)
     private let controls = Profile.controls
 
-    override func makeDecoder() -> AnyDecoder {
-        ProfileDecoder<Profile>(characteristics)
+    override func makeDecoder(for sender: AdvertisementSender?) -> AnyDecoder {
+        ProfileDecoder<Profile>(sender.map { Profile(sender: $0) } ?? Profile(), streams)
     }
 
     override func encode(_ control: Int, _ value: ControlFormat.Value) throws(PayloadError) -> [UInt8] {
@@ -29,28 +29,31 @@ final class ProfileEncoder<Profile: NativeProfile>: AnyEncoder {
 }
 
 final class ProfileDecoder<Profile: NativeProfile>: AnyDecoder {
-    private var profile = Profile()
-    private let characteristics: [ProfileCharacteristic<Profile>]
+    private var profile: Profile
+    private let streams: [StreamDecoder<Profile>]
 
-    init(_ characteristics: [ProfileCharacteristic<Profile>]) {
-        self.characteristics = characteristics
+    init(_ profile: Profile, _ streams: [StreamDecoder<Profile>]) {
+        self.profile = profile
+        self.streams = streams
     }
 
     override func decode(_ index: Int, _ payload: Span<UInt8>, into sink: SampleSink) throws(PayloadError) {
-        guard characteristics.indices.contains(index) else {
-            throw .invalid(reason: "there is no characteristic \(index)")
-        }
+        guard streams.indices.contains(index) else { throw .invalid(reason: "there is no stream \(index)") }
         var cursor = PayloadCursor(payload)
-        try characteristics[index].decode(&profile, &cursor, sink)
+        try streams[index](&profile, &cursor, sink)
     }
 }
 
 /// The functions of the C table.
 enum TableFunctions {
-    static func sessionCreate(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    static func sessionCreate(
+        _ context: UnsafeMutableRawPointer?,
+        _ sender: UnsafePointer<gattherd_sender>?
+    ) -> UnsafeMutableRawPointer? {
         guard let context = unsafe context else { return nil }
         let export = unsafe Unmanaged<AnyEncoder>.fromOpaque(context).takeUnretainedValue()
-        return unsafe Unmanaged.passRetained(export.makeDecoder()).toOpaque()
+        let decoder = export.makeDecoder(for: unsafe sender.map { unsafe AdvertisementSender($0.pointee) })
+        return unsafe Unmanaged.passRetained(decoder).toOpaque()
     }
 
     static func sessionDestroy(_ session: UnsafeMutableRawPointer?) {
@@ -60,7 +63,7 @@ enum TableFunctions {
 
     static func decode(
         _ session: UnsafeMutableRawPointer?,
-        _ characteristic: UInt32,
+        _ stream: UInt32,
         _ payload: UnsafePointer<UInt8>?,
         _ size: Int,
         _ sink: UnsafePointer<gattherd_sink>?
@@ -70,7 +73,7 @@ enum TableFunctions {
         let octets = unsafe UnsafeBufferPointer(start: payload, count: unsafe payload == nil ? 0 : max(0, size))
         let samples = unsafe SampleSink(sink)
         do throws(PayloadError) {
-            try unsafe session.decode(Int(characteristic), octets.span, into: samples)
+            try unsafe session.decode(Int(stream), octets.span, into: samples)
             return GATTHERD_OK
         } catch {
             samples.fail(error.description)

@@ -1,10 +1,10 @@
 /* A counter that wraps, a polled fallback, a profile that must be named. */
 #include "gattherd_profile-1.0.h"
 
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
     (void)session;
-    (void)characteristic;
+    (void)stream;
     if (size < 2) return GATTHERD_REJECT;
     sink->integer(sink->context, 0, payload[0] | payload[1] << 8);
     return GATTHERD_OK;

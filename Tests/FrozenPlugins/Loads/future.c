@@ -7,10 +7,10 @@ typedef struct { gattherd_characteristic known; uint8_t more[24]; } characterist
 typedef struct { gattherd_control known; uint8_t more[16]; } control_99;
 typedef struct { gattherd_profile known; uint8_t more[64]; } profile_99;
 
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
     (void)session;
-    (void)characteristic;
+    (void)stream;
     (void)payload;
     sink->integer(sink->context, 0, (int64_t)size);
     return GATTHERD_OK;

@@ -1,10 +1,10 @@
 /* A minimal profile: no session, no control. */
 #include "gattherd_profile-1.0.h"
 
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
     (void)session;
-    (void)characteristic;
+    (void)stream;
     if (size < 1) return GATTHERD_REJECT;
     sink->integer(sink->context, 0, payload[0]);
     return GATTHERD_OK;
@@ -17,7 +17,8 @@ static const gattherd_characteristic level = {
 static const gattherd_characteristic *characteristics[] = {&level};
 static const char *services[] = {"180f"};
 static const gattherd_profile table = {
-    GATTHERD_PROFILE_MAJOR, GATTHERD_PROFILE_MINOR, sizeof table, 1, 1, 0, "minimal", "Minimal", services,
-    characteristics, NULL, NULL, NULL, NULL, decode, NULL};
+    .abi_major = GATTHERD_PROFILE_MAJOR, .abi_minor = GATTHERD_PROFILE_MINOR, .struct_size = sizeof table,
+    .service_count = 1, .characteristic_count = 1, .name = "minimal", .title = "Minimal",
+    .services = services, .characteristics = characteristics, .decode = decode};
 
 const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) { (void)host_minor; return &table; }

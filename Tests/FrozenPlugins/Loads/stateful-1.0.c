@@ -2,13 +2,17 @@
 #include "gattherd_profile-1.0.h"
 #include <stdlib.h>
 
-static void *create(void *context) { (void)context; return calloc(1, sizeof(int64_t)); }
+static void *create(void *context, const gattherd_sender *sender) {
+    (void)context;
+    (void)sender;
+    return calloc(1, sizeof(int64_t));
+}
 static void destroy(void *session) { free(session); }
 
 /* Emits the number of calls and half the sum of the bytes. */
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
-    (void)characteristic;
+    (void)stream;
     int64_t sum = 0;
     for (size_t index = 0; index < size; index++) sum += payload[index];
     sink->integer(sink->context, 0, ++*(int64_t *)session);
@@ -52,7 +56,9 @@ static const gattherd_control controls[] = {
 static const gattherd_control *all[] = {&controls[0], &controls[1], &controls[2], &controls[3], &controls[4]};
 static const char *services[] = {"180f", "7a4bbfe6-999f-4717-b63a-066e06971f59"};
 static const gattherd_profile table = {
-    GATTHERD_PROFILE_MAJOR, GATTHERD_PROFILE_MINOR, sizeof table, 2, 1, 5, "stateful", "Stateful", services,
-    characteristics, all, NULL, create, destroy, decode, encode};
+    .abi_major = GATTHERD_PROFILE_MAJOR, .abi_minor = GATTHERD_PROFILE_MINOR, .struct_size = sizeof table,
+    .service_count = 2, .characteristic_count = 1, .control_count = 5, .name = "stateful",
+    .title = "Stateful", .services = services, .characteristics = characteristics, .controls = all,
+    .session_create = create, .session_destroy = destroy, .decode = decode, .encode = encode};
 
 const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) { (void)host_minor; return &table; }

@@ -1,9 +1,9 @@
 /* refused: entry 0 of its characteristics is misaligned */
 #include "gattherd_profile-1.0.h"
 
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
-    (void)session; (void)characteristic; (void)payload; (void)size; (void)sink;
+    (void)session; (void)stream; (void)payload; (void)size; (void)sink;
     return GATTHERD_OK;
 }
 
@@ -14,6 +14,8 @@ static const gattherd_characteristic level = {
 static const gattherd_characteristic *characteristics[] = {(const gattherd_characteristic *)((const char *)&level + 1)};
 static const char *services[] = {"180f"};
 static const gattherd_profile table = {
-    GATTHERD_PROFILE_MAJOR, GATTHERD_PROFILE_MINOR, sizeof table, 1, 1, 0, "hostile", "Hostile", services, characteristics, NULL, NULL, NULL, NULL, decode, NULL};
+    .abi_major = GATTHERD_PROFILE_MAJOR, .abi_minor = GATTHERD_PROFILE_MINOR, .struct_size = sizeof table,
+    .service_count = 1, .characteristic_count = 1, .name = "hostile", .title = "Hostile",
+    .services = services, .characteristics = characteristics, .decode = decode};
 
 const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) { (void)host_minor; return &table; }

@@ -1,9 +1,9 @@
 /* refused: its table has an impossible struct_size of 4294967295 */
 #include "gattherd_profile-1.0.h"
 
-static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
+static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
-    (void)session; (void)characteristic; (void)payload; (void)size; (void)sink;
+    (void)session; (void)stream; (void)payload; (void)size; (void)sink;
     return GATTHERD_OK;
 }
 
@@ -14,6 +14,8 @@ static const gattherd_characteristic level = {
 static const gattherd_characteristic *characteristics[] = {&level};
 static const char *services[] = {"180f"};
 static const gattherd_profile table = {
-    GATTHERD_PROFILE_MAJOR, GATTHERD_PROFILE_MINOR, UINT32_MAX, 1, 1, 0, "hostile", "Hostile", services, characteristics, NULL, NULL, NULL, NULL, decode, NULL};
+    .abi_major = GATTHERD_PROFILE_MAJOR, .abi_minor = GATTHERD_PROFILE_MINOR, .struct_size = UINT32_MAX,
+    .service_count = 1, .characteristic_count = 1, .name = "hostile", .title = "Hostile",
+    .services = services, .characteristics = characteristics, .decode = decode};
 
 const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) { (void)host_minor; return &table; }

@@ -56,32 +56,62 @@ import Testing
         for query in queries { _ = try await SQLiteShell(path).text(query) }
     }
 
-    @Test(arguments: ["c", "swift"])
-    func `the native profile of the documentation loads and decodes a frame`(language: String) async throws {
-        let page = try DocumentationPage(Checkout.root.appending(path: "docs/native-profiles.md"))
-        let source = try #require(page.blocks(of: language).first)
+    private static func nativeProfiles() throws -> DocumentationPage {
+        try DocumentationPage(Checkout.root.appending(path: "docs/native-profiles.md"))
+    }
+
+    /// The first block of a language is the soil probe, the last one the beacon.
+    @Test(arguments: [("c", "soil-probe"), ("swift", "soil-probe"), ("c", "garden-beacon"), ("swift", "garden-beacon")])
+    func `the native profiles of the documentation load and pass their tests`(
+        language: String,
+        name: String
+    ) async throws {
+        let blocks = try Self.nativeProfiles().blocks(of: language)
+        let source = try #require(name == "soil-probe" ? blocks.first : blocks.last)
         let folder = try TemporaryFolder()
-        let library = try await build(source, language, in: folder)
-        let registry = try ProfileTools.load(library)
+        let registry = try ProfileTools.load(try await build(source, language, in: folder))
         let profile = try #require(registry.profiles.first, "\(registry.refusals)")
-        let samples = try ProfileTools.decode([0xC4, 0x09, 0x2D], characteristic: 0, of: profile)
-        #expect(samples.map(\.metric.name) == ["temperature", "moisture"])
-        #expect(samples.map(\.value) == [.real(25), .integer(45)])
+        #expect(profile.name == name)
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil])
+        #expect(profile.tasks.count == (name == "soil-probe" ? 1 : 0))
+        #expect(profile.isForAdvertisements == (name == "garden-beacon"))
+    }
+
+    @Test func `the C examples are those of the documentation`() throws {
+        let blocks = try Self.nativeProfiles().blocks(of: "c")
+        let files = try ["soil-probe", "garden-beacon"].map { name in
+            try String(contentsOf: Checkout.root.appending(path: "Plugins/Examples/\(name).c"), encoding: .utf8)
+        }
+        let trimmed = { (text: String) in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        }
+        #expect(blocks.map { trimmed($0).filter { !$0.isEmpty } } == files.map { trimmed($0).filter { !$0.isEmpty } })
+    }
+
+    @Test func `the explanation of the documentation is the one that is printed`() async throws {
+        let page = try Self.nativeProfiles()
+        let folder = try TemporaryFolder()
+        let path = try await build(try #require(page.blocks(of: "c").first), "c", in: folder)
+        let profile = try #require(try ProfileTools.load(path).profiles.first)
+        let text = ExplanationText(SampleDependence([[0xC4, 0x09, 0x2D, 0]], stream: 0, of: profile), profile, 0).text
+        let lines = text.split(separator: "\n").dropFirst().map { "    " + $0 }
+        let documented = try String(contentsOf: page.url, encoding: .utf8).split(separator: "\n").map(String.init)
+        for line in lines { #expect(documented.contains(line), "\(line)") }
     }
 
     private func build(_ source: String, _ language: String, in folder: TemporaryFolder) async throws -> String {
         guard language == "swift" else {
-            return try await SharedLibrary.build(source, to: "soil-probe.so", in: folder)
+            return try await SharedLibrary.build(source, to: "plugin.so", in: folder)
         }
-        let input = try folder.write(source + exportOfSwiftPackages, to: "SoilProbe.swift")
-        return try await SharedLibrary.buildSwift([input], to: "libSoilProbe.so", in: folder)
+        let type = source.contains("GardenBeacon") ? "GardenBeaconProfile" : "SoilProbeProfile"
+        let input = try folder.write(source + export(of: type), to: "Plugin.swift")
+        return try await SharedLibrary.buildSwift([input], to: "libPlugin.so", in: folder)
     }
 
     /// The entry point that `gattherd profile new --swift` writes into its package.
-    private var exportOfSwiftPackages: String {
+    private func export(of type: String) -> String {
         """
 
-        private let exported = ExportedProfile(SoilProbeProfile.self)
+        private let exported = ExportedProfile(\(type).self)
 
         @c(gattherd_profile_v1)
         public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }

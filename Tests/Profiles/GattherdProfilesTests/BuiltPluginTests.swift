@@ -19,6 +19,24 @@ struct BuiltPluginTests {
         #expect(registry.profiles.map(\.name) == ["heart-rate", "number-service"])
     }
 
+    @Test func `both plugins have tests, and all pass`() throws {
+        for (name, count) in [("heart-rate", 14), ("number-service", 3)] {
+            let results = ProfileTools.runVectors(of: try #require(registry[name]))
+            #expect(results.count >= count)
+            #expect(results.compactMap(\.failure) == [])
+        }
+    }
+
+    @Test func `a heart rate is explained by the bytes on which it depends`() throws {
+        let profile = try #require(registry["heart-rate"])
+        let explained = SampleDependence([[0x16, 0x48, 0x00, 0x04, 0x00]], stream: 0, of: profile)
+        #expect(explained.rejection != nil)
+        let whole = SampleDependence([[0x16, 0x48, 0x00, 0x04]], stream: 0, of: profile)
+        #expect(whole.rows.map(\.sample.metric.name) == ["heart_rate", "sensor_contact", "rr_interval"])
+        #expect(whole.rows.map(\.bytes) == [[1], [0], [2, 3]])
+        #expect(whole.deciding == [0] && whole.unused == [])
+    }
+
     @Test func `the heart rate plugin describes its streams`() throws {
         let profile = try #require(registry["heart-rate"])
         #expect(profile.services == [0x180D])

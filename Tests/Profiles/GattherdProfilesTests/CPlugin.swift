@@ -9,7 +9,8 @@ enum CPlugin {
         _ macros: String...
     ) async throws -> String {
         let defines = macros.map { "#define \($0)\n" }.joined()
-        return try await SharedLibrary.build(defines + source, to: name, in: folder)
+        let listens = macros.contains { $0.hasPrefix("LISTENS") }
+        return try await SharedLibrary.build(defines + (listens ? listener : source), to: name, in: folder)
     }
 
     private static let source = """
@@ -75,6 +76,48 @@ enum CPlugin {
         #ifndef METRICS
         #define METRICS metrics
         #endif
+        #ifndef TASK_COUNT
+        #define TASK_COUNT 2
+        #endif
+        #ifndef TASK_KIND
+        #define TASK_KIND GATTHERD_TASK_WRITE
+        #endif
+        #ifndef TASK_SIZE
+        #define TASK_SIZE 2
+        #endif
+        #ifndef TASK_BYTES
+        #define TASK_BYTES bytes
+        #endif
+        #ifndef TASK_UUID
+        #define TASK_UUID "2a52"
+        #endif
+        #ifndef PATTERN
+        #define PATTERN "06 00 01 ??"
+        #endif
+        #ifndef RESPONSE_COUNT
+        #define RESPONSE_COUNT 2
+        #endif
+        #ifndef WITHIN
+        #define WITHIN 60000
+        #endif
+        #ifndef RESUME_STREAM
+        #define RESUME_STREAM "temperature"
+        #endif
+        #ifndef RESUME_METRIC
+        #define RESUME_METRIC 0
+        #endif
+        #ifndef RESUME_WIDTH
+        #define RESUME_WIDTH 2
+        #endif
+        #ifndef RESUME_PREFIX_SIZE
+        #define RESUME_PREFIX_SIZE 1
+        #endif
+        #ifndef TESTS
+        #define TESTS "{hex: C4 09, expect: {temperature: 25}}", "{hex: C4, reject: too short}"
+        #endif
+        #ifndef TEST_COUNT
+        #define TEST_COUNT 2
+        #endif
         #ifndef CREATE
         #define CREATE create
         #endif
@@ -86,7 +129,10 @@ enum CPlugin {
         #endif
 
         static int sessions = 0;
-        static void *create(void *context) { (void)context; sessions++; return calloc(1, sizeof(int64_t)); }
+        static void *create(void *context, const gattherd_sender *sender) {
+            (void)context; (void)sender; sessions++;
+            return calloc(1, sizeof(int64_t));
+        }
         static void destroy(void *session) { sessions--; free(session); }
 
         /* Stream 0: an i16 in 0.01 °C. Stream 1: what the payload's first octet asks for. */
@@ -125,26 +171,47 @@ enum CPlugin {
 
         static const gattherd_metric metric = {METRIC_SIZE, KIND, 0, 0, METRIC, UNIT};
         static const gattherd_metric *metrics[] = {&metric};
+        static const char *tests[] = {TESTS};
         static const gattherd_characteristic measured = {
-            sizeof(gattherd_characteristic), SUBSCRIPTION, GATTHERD_REQUIRED, METRIC_COUNT, UUID, NULL, STREAM,
-            METRICS, POLL, 5000};
+            sizeof measured, SUBSCRIPTION, GATTHERD_REQUIRED, METRIC_COUNT, UUID, NULL, STREAM, METRICS, POLL, 5000,
+            .test_count = TEST_COUNT, .tests = tests};
         static const gattherd_characteristic asked = {
-            sizeof(gattherd_characteristic), GATTHERD_SUBSCRIBE_NONE, GATTHERD_READ_AT_CONNECT, 1,
+            sizeof asked, GATTHERD_SUBSCRIBE_NONE, GATTHERD_READ_AT_CONNECT, 1,
             "7a4b0001-999f-4717-b63a-066e06971f59", "180f", SECOND_STREAM, metrics, 0, 0};
         static const gattherd_characteristic *characteristics[] = {&measured, &asked};
         static const char *labels[] = {"off", "on"};
+        static const gattherd_response done = {.struct_size = sizeof done, .pattern = PATTERN};
+        static const gattherd_response failed = {.struct_size = sizeof failed, .pattern = "06", .refusal = "no record"};
+        static const gattherd_response *responses[] = {&done, &failed};
+        static const gattherd_answer other = {
+            .struct_size = sizeof other, .response_count = RESPONSE_COUNT, .uuid = "2a55", .responses = responses};
+        static const gattherd_answer same = {
+            .struct_size = sizeof same, .response_count = RESPONSE_COUNT, .responses = responses,
+            .within_milliseconds = WITHIN};
         static const gattherd_control level = {
-            sizeof(gattherd_control), GATTHERD_CONTROL_INTEGER, 0, 0, "level", "2a39", NULL, "%", ECHO, NULL,
+            sizeof level, GATTHERD_CONTROL_INTEGER, 0, 0, "level", "2a39", NULL, "%", ECHO, NULL,
             CONTROL_MIN, 10, 0, 0, 250};
         static const gattherd_control mode = {
-            sizeof(gattherd_control), GATTHERD_CONTROL_CHOICE, GATTHERD_WRITE_WITHOUT_RESPONSE, 2, "mode", "2a3a", NULL,
-            NULL, NULL, LABELS, 0, 0, 0, 0, 0};
+            sizeof mode, GATTHERD_CONTROL_CHOICE, GATTHERD_WRITE_WITHOUT_RESPONSE, 2, "mode", "2a3a", NULL,
+            NULL, NULL, LABELS, 0, 0, 0, 0, 0, &other};
         static const gattherd_control *controls[] = {&level, &mode};
+        static const uint8_t bytes[] = {1, 1};
+        static const gattherd_resume resume = {
+            sizeof resume, RESUME_METRIC, RESUME_STREAM, bytes, RESUME_PREFIX_SIZE, RESUME_WIDTH};
+        static const gattherd_task listen_first = {
+            .struct_size = sizeof listen_first, .kind = GATTHERD_TASK_LISTEN, .flags = GATTHERD_WRITE_WITHOUT_RESPONSE,
+            .uuid = "2a18", .service = "1808"};
+        static const gattherd_task request = {
+            .struct_size = sizeof request, .kind = TASK_KIND, .flags = GATTHERD_TASK_REQUIRED, .size = TASK_SIZE,
+            .bytes = TASK_BYTES, .uuid = TASK_UUID, .service = "1808", .answer = &same, .resume = &resume};
+        static const gattherd_task *tasks[] = {&listen_first, &request};
         static const char *services[] = {"181a"};
 
         static const gattherd_profile table = {
-            MAJOR, 0, TABLE_SIZE, 1, CHARACTERISTIC_COUNT, 2, NAME, "A thermometer", SERVICES, characteristics,
-            controls, NULL, CREATE, destroy, DECODE, encode};
+            .abi_major = MAJOR, .struct_size = TABLE_SIZE, .service_count = 1,
+            .characteristic_count = CHARACTERISTIC_COUNT, .control_count = 2, .task_count = TASK_COUNT, .name = NAME,
+            .title = "A thermometer", .services = SERVICES, .characteristics = characteristics, .controls = controls,
+            .tasks = tasks, .session_create = CREATE, .session_destroy = destroy, .decode = DECODE, .encode = encode};
 
         const gattherd_profile *ENTRY(uint32_t host_minor) {
             (void)host_minor; (void)labels; (void)services; (void)metrics; (void)create; (void)decode;
@@ -153,6 +220,104 @@ enum CPlugin {
         #else
             return &table;
         #endif
+        }
+        """
+
+    /// A profile of advertisements: manufacturer data `A5 ?? …` with a number and a temperature, encrypted by its key.
+    ///
+    /// The last byte is the number. With a key, the first byte of the key is added to the temperature.
+    private static let listener = """
+        #include <gattherd_profile.h>
+        #include <stdlib.h>
+        #include <string.h>
+
+        #ifndef SOURCE
+        #define SOURCE GATTHERD_MANUFACTURER_DATA
+        #endif
+        #ifndef COMPANY
+        #define COMPANY 0xFFFF
+        #endif
+        #ifndef FRAME_UUID
+        #define FRAME_UUID NULL
+        #endif
+        #ifndef BEGINS
+        #define BEGINS "A5 ??"
+        #endif
+        #ifndef SIZE_MIN
+        #define SIZE_MIN 4
+        #endif
+        #ifndef SIZE_MAX_
+        #define SIZE_MAX_ 4
+        #endif
+        #ifndef STREAM
+        #define STREAM "garden"
+        #endif
+        #ifndef SILENCE
+        #define SILENCE 30000
+        #endif
+        #ifndef RENEWAL
+        #define RENEWAL 0
+        #endif
+        #ifndef FRAME_SIZE
+        #define FRAME_SIZE sizeof frame
+        #endif
+        #ifndef SERVICE_COUNT
+        #define SERVICE_COUNT 0
+        #endif
+        #ifndef FRAME_COUNT
+        #define FRAME_COUNT 1
+        #endif
+        #ifndef DECODE
+        #define DECODE decode
+        #endif
+        #ifndef TESTS
+        #define TESTS "{hex: A5 01 19 07, expect: {temperature: 25}}"
+        #endif
+        #ifndef TEST_COUNT
+        #define TEST_COUNT 1
+        #endif
+
+        typedef struct { uint8_t key, address; } sender_state;
+
+        static void *create(void *context, const gattherd_sender *sender) {
+            (void)context;
+            sender_state *state = calloc(1, sizeof *state);
+            if (sender) state->address = sender->address[5];
+            if (sender && sender->key_size) state->key = sender->key[0];
+            return state;
+        }
+        static void destroy(void *session) { free(session); }
+
+        static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size,
+                              const gattherd_sink *sink) {
+            (void)stream;
+            const sender_state *state = session;
+            if (size != 4) { sink->fail(sink->context, "too short", 9); return GATTHERD_REJECT; }
+            sink->integer(sink->context, 0, payload[2] + state->key + state->address);
+            sink->counter(sink->context, payload[3]);
+            return GATTHERD_OK;
+        }
+
+        static const gattherd_metric metric = {.struct_size = sizeof metric, .name = "temperature", .unit = "°C"};
+        static const gattherd_metric *metrics[] = {&metric};
+        static const char *tests[] = {TESTS};
+        static const gattherd_advertisement frame = {
+            .struct_size = FRAME_SIZE, .source = SOURCE, .flags = GATTHERD_COUNTED, .metric_count = 1,
+            .company = COMPANY, .size_min = SIZE_MIN, .size_max = SIZE_MAX_, .test_count = TEST_COUNT,
+            .uuid = FRAME_UUID, .stream = STREAM, .name = "Garden*", .begins = BEGINS, .metrics = metrics,
+            .tests = tests, .silence_milliseconds = SILENCE, .renewal_milliseconds = RENEWAL};
+        static const gattherd_advertisement *advertisements[] = {&frame, &frame};
+        static const char *services[] = {"181a"};
+
+        static const gattherd_profile table = {
+            .abi_major = GATTHERD_PROFILE_MAJOR, .struct_size = sizeof table, .service_count = SERVICE_COUNT,
+            .advertisement_count = FRAME_COUNT, .name = "garden-beacon", .title = "Garden beacon",
+            .services = services, .advertisements = advertisements, .session_create = create,
+            .session_destroy = destroy, .decode = DECODE};
+
+        const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) {
+            (void)host_minor; (void)decode;
+            return &table;
         }
         """
 }

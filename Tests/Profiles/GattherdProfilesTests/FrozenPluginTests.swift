@@ -79,6 +79,61 @@ import Testing
         #expect(try decode([0x34, 0x12], by: profile) == [.integer(0x1234)])
     }
 
+    @Test func `tasks, answers, the point to resume at and tests are read`() async throws {
+        let profile = try await profile("tasks-1.0.c")
+        var answer = ResponseRule(
+            service: 0x1808,
+            characteristic: 0x2A52,
+            cases: [
+                .init(try #require(BytePattern("06 00 ??")), .success),
+                .init(try #require(BytePattern("06")), .refusal("refused")),
+            ]
+        )
+        answer.timeout = .seconds(30)
+        #expect(profile.controls.map(\.answer) == [answer])
+        #expect(
+            profile.tasks == [
+                ConnectionTaskDescriptor(service: 0x1808, characteristic: 0x2A34, action: .listen),
+                ConnectionTaskDescriptor(
+                    characteristic: 0x2A53,
+                    action: .write([1, 1], isAcknowledged: false, answer: answer),
+                    isRequired: true,
+                    resume: ResumeRule(stream: "records", metric: 1, prefix: [1, 3], width: 2)
+                ),
+            ]
+        )
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil])
+    }
+
+    @Test func `advertisements are read, and their sender reaches the decoder`() async throws {
+        let profile = try await profile("beacon-1.0.c")
+        #expect(profile.isForAdvertisements)
+        #expect(profile.advertisements.map(\.source) == [.manufacturer(0x0499), .serviceData(0xFCD2)])
+        #expect(profile.advertisements.map(\.length) == [2...Int.max, 0...8])
+        #expect(profile.advertisements.map(\.name) == [NamePattern("B*"), nil])
+        #expect(profile.advertisements.map(\.beginning) == [nil, BytePattern("40")])
+        #expect(profile.advertisements.map(\.silence) == [.seconds(300), .seconds(1)])
+        #expect(profile.advertisements.map(\.renewal) == [.seconds(60), .seconds(2)])
+        #expect(profile.advertisements.map(\.isCounted) == [true, false])
+        #expect(profile.advertisements.map(\.isOpen) == [false, true])
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil, nil])
+    }
+
+    @Test func `a Swift profile of advertisements builds, loads and decodes`() async throws {
+        let source = Self.frozen + "/Loads/Beacon-1.0.swift"
+        let path = try await SharedLibrary.buildSwift([source], to: "beacon.so", in: folder)
+        let registry = try ProfileRegistry.load(paths: [path])
+        #expect(registry.refusals.map(\.description) == [])
+        let profile = try #require(registry.profiles.first)
+        let counted = try #require(profile.advertisements.first)
+        #expect(counted.source == .manufacturer(0x0499))
+        #expect(counted.name == NamePattern("B*") && counted.beginning == BytePattern("?? 0F"))
+        #expect(counted.length == 3...9 && counted.isCounted && !counted.isOpen)
+        #expect(counted.silence == .seconds(10) && counted.renewal == .seconds(20))
+        #expect(profile.advertisements.map(\.source).last == .serviceData(0xFCD2))
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil, nil, nil])
+    }
+
     @Test func `additional members of a later minor version are ignored`() async throws {
         let profile = try await profile("future.c")
         let stream = try #require(profile.characteristics.first)
@@ -106,6 +161,32 @@ import Testing
         let error = #expect(throws: PayloadError.self) { try decode([0xC4], by: profile) }
         #expect(error?.description == "truncated: a field at offset 0 needs 2 octets, 1 left")
         #expect(try profile.encode(control: 0, value: .integer(60)) == [60, 0])
+        try expectThermometerTasks(of: profile)
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil])
+    }
+
+    private func expectThermometerTasks(of profile: any Profile) throws {
+        let success = try ["06 00 01 01", "06 00 01 06"].map { pattern in
+            ResponseRule.Case(try #require(BytePattern(pattern)), .success)
+        }
+        let refusal = ResponseRule.Case(try #require(BytePattern("06 00 01 ??")), .refusal("refused"))
+        let answer = ResponseRule(characteristic: 0x2A55, cases: success + [refusal], timeout: .seconds(60))
+        #expect(
+            profile.tasks == [
+                ConnectionTaskDescriptor(service: 0x1808, characteristic: 0x2A52, action: .listen),
+                ConnectionTaskDescriptor(
+                    service: 0x1808,
+                    characteristic: 0x2A52,
+                    action: .write([1, 1], isAcknowledged: false, answer: answer),
+                    isRequired: true,
+                    resume: ResumeRule(stream: "temperature", metric: 1, prefix: [1, 3], width: 2)
+                ),
+            ]
+        )
+        let accepted = ResponseRule.Case(try #require(BytePattern("81 00")), .success)
+        #expect(
+            profile.controls.map(\.answer) == [nil, ResponseRule(characteristic: 0x2A39, cases: [accepted])]
+        )
     }
 
     @Test(arguments: hostile)

@@ -21,7 +21,7 @@ struct NativeProfileTests {
         return samples
     }
 
-    @Test func `the whole table is read`() {
+    @Test func `the whole table is read`() throws {
         #expect(profile.title == "A thermometer")
         #expect(profile.services == [0x181A])
         let temperature = MetricDescriptor(name: "temperature", unit: "°C")
@@ -58,10 +58,87 @@ struct NativeProfileTests {
                     name: "mode",
                     kind: .choice(["off", "on"]),
                     characteristic: 0x2A3A,
-                    isAcknowledged: false
+                    isAcknowledged: false,
+                    answer: ResponseRule(characteristic: 0x2A55, cases: try Self.cases())
                 ),
             ]
         )
+    }
+
+    private static func cases() throws -> [ResponseRule.Case] {
+        [
+            .init(try #require(BytePattern("06 00 01 ??")), .success),
+            .init(try #require(BytePattern("06")), .refusal("no record")),
+        ]
+    }
+
+    @Test func `connection tasks are read with their answers and the point to resume at`() throws {
+        let answer = ResponseRule(
+            service: 0x1808,
+            characteristic: 0x2A52,
+            cases: try Self.cases(),
+            timeout: .seconds(60)
+        )
+        #expect(
+            profile.tasks == [
+                ConnectionTaskDescriptor(service: 0x1808, characteristic: 0x2A18, action: .listen),
+                ConnectionTaskDescriptor(
+                    service: 0x1808,
+                    characteristic: 0x2A52,
+                    action: .write([1, 1], isAcknowledged: true, answer: answer),
+                    isRequired: true,
+                    resume: ResumeRule(stream: "temperature", metric: 0, prefix: [1], width: 2)
+                ),
+            ]
+        )
+    }
+
+    @Test func `the tests of the table are run`() async throws {
+        let results = ProfileTools.runVectors(of: profile)
+        #expect(results.map(\.place) == [.number(1), .number(2)])
+        #expect(results.map(\.stream) == ["temperature", "temperature"])
+        #expect(results.map(\.failure) == [nil, nil])
+        let path = try await CPlugin.build(
+            "wrong.so",
+            in: folder,
+            "TESTS \"{hex: C4 09, expect: {temperature: 26}}\", \"{hex: C4 09, reject: true}\"",
+            "NAME \"wrong\""
+        )
+        let wrong = try #require(try ProfileRegistry.load(paths: [path]).profiles.first)
+        #expect(
+            ProfileTools.runVectors(of: wrong).map(\.failure) == [
+                "temperature: expected [26], decoded [25.0]", "expected a reject, decoded temperature 25.0",
+            ]
+        )
+    }
+
+    @Test func `the bytes on which a sample depends are found by trials`() throws {
+        let dependence = SampleDependence([[0xC4, 0x09, 0x77]], stream: 0, of: profile)
+        #expect(dependence.rejection == nil)
+        #expect(dependence.rows.map(\.sample.metric.name) == ["temperature"])
+        #expect(dependence.rows.map(\.bytes) == [[0, 1]])
+        #expect(dependence.deciding == [])
+        #expect(dependence.unused == [2])
+        // The first byte chooses; with 0, earlier payloads of the session count.
+        let chosen = SampleDependence([[0], [0]], stream: 1, of: profile)
+        #expect(chosen.rows.map(\.sample.value) == [.integer(2)])
+        #expect(chosen.deciding == [0] && chosen.unused == [])
+        let rejected = SampleDependence([[15]], stream: 1, of: profile)
+        #expect(rejected.rejection == .invalid(reason: "the profile rejects it without a reason"))
+        #expect(rejected.rows.isEmpty && rejected.deciding == [0])
+    }
+
+    @Test func `random bytes are decoded or rejected, and explained`() {
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<2000 {
+            let payload = (0..<Int.random(in: 0...6)).map { _ in UInt8.random(in: 11...255, using: &random) }
+            for stream in 0...1 {
+                let explained = SampleDependence([payload], stream: stream, of: profile)
+                let decoded = try? ProfileTools.decode(payload, characteristic: stream, of: profile)
+                #expect(explained.rows.map(\.sample) == decoded ?? [])
+                #expect((explained.rejection == nil) == (decoded != nil))
+            }
+        }
     }
 
     @Test func `decoded samples are appended`() throws {

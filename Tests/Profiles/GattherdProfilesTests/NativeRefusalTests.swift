@@ -21,7 +21,7 @@ struct NativeRefusalTests {
         Fault("MAJOR 0", "it uses contract 0, gattherd supports contract 1"),
         Fault("ENTRY gattherd_profile_v2", "it does not export gattherd_profile_v1"),
         Fault("UNWILLING 1", "it declines this version of gattherd"),
-        Fault("TABLE_SIZE 12", "its table has a struct_size of 12 instead of 112"),
+        Fault("TABLE_SIZE 12", "its table has a struct_size of 12 instead of 136"),
         Fault("NAME NULL", "its name is NULL"),
         Fault("NAME \"\"", "its name is empty"),
         Fault("NAME \"Heart Rate\"", "its name 'Heart Rate' may have only a-z, 0-9, _ and -, at most 64 characters"),
@@ -51,7 +51,75 @@ struct NativeRefusalTests {
         Fault("LABELS NULL", "its list of labels of control 'mode' is NULL or misaligned"),
         Fault("CREATE NULL", "it has only one of session_create and session_destroy"),
         Fault("DECODE NULL", "it has no decode function"),
+        Fault("TASK_COUNT 65", "it has 65 tasks; 0 to 64 are allowed"),
+        Fault("TASK_KIND 7", "entry 1 of its tasks has the unknown kind 7"),
+        Fault("TASK_KIND GATTHERD_TASK_LISTEN", "entry 1 of its tasks only listens; it has neither bytes nor answer"),
+        Fault("TASK_UUID NULL", "the UUID of entry 1 of its tasks is NULL"),
+        Fault("TASK_SIZE 513", "entry 1 of its tasks has 513 bytes; at most 512 are allowed"),
+        Fault("TASK_BYTES NULL", "entry 1 of its tasks has 2 bytes at NULL"),
+        Fault("PATTERN NULL", "the pattern of entry 0 of its responses in the answer of control 'mode' is NULL"),
+        Fault("PATTERN \"6\"", "the pattern of entry 0 of its responses in the answer of control 'mode' '6' is not"),
+        Fault("RESPONSE_COUNT 0", "it has 0 responses in the answer of control 'mode'; 1 to 64 are allowed"),
+        Fault("WITHIN 99", "the answer of entry 1 of its tasks has an invalid time limit: use 100 ms to 5 minutes"),
+        Fault("RESUME_STREAM \"glucose\"", "the resume of entry 1 of its tasks needs the stream 'glucose'"),
+        Fault("RESUME_METRIC 1", "the resume of entry 1 of its tasks needs metric 1 of stream 'temperature'"),
+        Fault("RESUME_WIDTH 8", "the resume of entry 1 of its tasks has a number of 8 bytes; 1 to 7 are allowed"),
+        Fault("RESUME_PREFIX_SIZE 505", "the resume of entry 1 of its tasks has 505 bytes; at most 504 are allowed"),
+        Fault("TEST_COUNT 65", "it has 65 tests of stream 'temperature'; 0 to 64 are allowed"),
+        Fault("TESTS NULL, NULL", "entry 0 of its tests of stream 'temperature' is NULL"),
+        Fault("TESTS \"{hex: C4 09}\", NULL", "entry 1 of its tests of stream 'temperature' is NULL"),
+        Fault(
+            "TESTS \"{hex: C4 09}\", \"\\n\"",
+            "entry 1 of its tests of stream 'temperature' has a control character"
+        ),
+        Fault(
+            "TESTS \"{hex: C4 09}\", \"{\"",
+            "test 1 of stream 'temperature': a test has either 'expect' or 'reject'"
+        ),
+        Fault(
+            "TESTS \"{hex: C4, expect: {humidity: 1}}\", \"\"",
+            "entry 1 of its tests of stream 'temperature' is empty"
+        ),
+        Fault(
+            "TESTS \"{hex: C4, expect: {temprature: 1}}\", \"x\"",
+            "test 1 of stream 'temperature': the characteristic has no metric 'temprature'; did you mean 'temperature'?"
+        ),
+        Fault(
+            "TESTS \"{hex: C4, reject: true}\", \"x\"",
+            "test 2 of stream 'temperature': a test must be a mapping of keys to values"
+        ),
     ]
+
+    static let listenerFaults = [
+        Fault("SOURCE 2", "stream 'garden' has the unknown source 2"),
+        Fault("SOURCE GATTHERD_SERVICE_DATA", "the UUID of stream 'garden' is NULL"),
+        Fault("COMPANY 0x10000", "stream 'garden' has the impossible company 65536"),
+        Fault("BEGINS \"A5 ?\"", "the beginning of stream 'garden' 'A5 ?' is not a pattern such as 80 05 ??"),
+        Fault("SIZE_MAX_ 3", "the length of stream 'garden' is an empty range"),
+        Fault("SILENCE 999", "the silence of stream 'garden' of 999 ms is less than 1 second"),
+        Fault("RENEWAL 99999999999", "the renewal of stream 'garden' of 99999999999 ms is longer than 30 days"),
+        Fault("STREAM \"availability\"", "stream 'availability' has a reserved name"),
+        Fault("FRAME_SIZE 95", "entry 0 of its advertisements has a struct_size of 95 instead of 96"),
+        Fault("FRAME_COUNT 65", "it has 65 advertisements; 0 to 64 are allowed"),
+        Fault("FRAME_COUNT 2", "it has two streams 'garden'"),
+        Fault("SERVICE_COUNT 1", "it has advertisements, so it can have no services, characteristics"),
+        Fault("FRAME_COUNT 0", "it has 0 services; 1 to 64 are allowed"),
+        Fault("DECODE NULL", "it has no decode function"),
+        Fault(
+            "TESTS \"{hex: A5, address: 1, reject: true}\"",
+            "test 1 of stream 'garden': '1' is invalid; expected an address"
+        ),
+    ]
+
+    @Test(arguments: listenerFaults)
+    func `a library of advertisements that violates the contract is refused`(fault: Fault) async throws {
+        let folder = try TemporaryFolder()
+        let path = try await CPlugin.build(in: folder, "LISTENS", fault.macro)
+        let registry = try ProfileRegistry.load(paths: [path])
+        #expect(registry.profiles.isEmpty)
+        let reason = try #require(registry.refusals.first).reason
+        #expect(reason.hasPrefix(fault.reason), "\(reason)")
+    }
 
     @Test(arguments: faults)
     func `a library that violates the contract is refused with the reason`(fault: Fault) async throws {

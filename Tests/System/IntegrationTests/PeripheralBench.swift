@@ -37,12 +37,22 @@ final class PeripheralBench: Sendable {
         return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
     }
 
-    /// Runs `body` while the daemon runs, once the device is ready; `device` is the configuration of the device.
-    func withDaemon(_ device: String = "", _ body: () async throws -> Void) async throws {
+    /// Runs `body` while the daemon runs, once the device is ready.
+    ///
+    /// - Parameters:
+    ///   - device: Further members of the device's configuration.
+    ///   - settings: Further lines of the configuration.
+    ///   - body: The test.
+    /// - Throws: The body's error, or one of the daemon.
+    func withDaemon(
+        _ device: String = "",
+        settings: String = "",
+        _ body: () async throws -> Void
+    ) async throws {
         let file = folder.file("gattherd.yaml")
         let words =
             "bluetooth: {bus: '\(bus)'}\nhistory: {path: '\(folder.file("readings.db"))'}\n"
-            + "devices: [{name: probe, address: C0:FF:EE:00:00:09\(device)}]\n"
+            + "devices: [{name: probe, address: C0:FF:EE:00:00:09\(device)}]\n" + settings
         try folder.write(words, to: "gattherd.yaml")
         let daemon = try ChildProcess(Programs.path("gattherd"), ["run", "--config", file], errors: .null)
         defer { daemon.signal(SIGKILL) }

@@ -107,6 +107,68 @@ import Testing
         #expect(try await profile("test", path) == (code, output))
     }
 
+    private func example(
+        _ folder: TemporaryFolder,
+        replacing old: String = "",
+        by new: String = ""
+    ) async throws -> String {
+        let file = Checkout.root.appending(path: "Plugins/Examples/soil-probe.c")
+        var source = try String(contentsOf: file, encoding: .utf8)
+        if !old.isEmpty { source.replace(old, with: new) }
+        return try await SharedLibrary.build(source, to: "soil-probe.so", in: folder)
+    }
+
+    @Test(arguments: [
+        ("", "", 0, "2 passed, 0 failed\n", ""),
+        (
+            "moisture: 45}", "moisture: 46}", 65, "1 passed, 1 failed\n",
+            "test 1 of stream 'soil': moisture: expected [46]"
+        ),
+        (".test_count = 2", ".test_count = 0", 65, "0 passed, 0 failed\n", "contains no tests"),
+    ])
+    func `a native profile's own tests are run`(
+        old: String,
+        new: String,
+        code: Int32,
+        output: String,
+        complaint: String
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = try await example(folder, replacing: old, by: new)
+        let errors = folder.file("errors")
+        let result = try await Programs.run(Programs.path("gattherd"), ["profile", "test", path], errors: errors)
+        #expect(result == (code, output))
+        let complaints = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(complaint.isEmpty ? complaints.isEmpty : complaints.contains(complaint), "\(complaints)")
+    }
+
+    @Test func `a folder with tests in some of its profiles passes and names the others`() async throws {
+        let folder = try TemporaryFolder()
+        _ = try await example(folder)
+        let other =
+            "contract: 1\nprofile: other\nservices: [180f]\ncharacteristics:\n  - {uuid: 2a19, stream: battery, "
+            + "subscribe: notify, fields: [{metric: level, type: u8}]}\n"
+        let path = try folder.write(other, to: "other.yaml")
+        let errors = folder.file("errors")
+        let words = ["profile", "test", folder.path]
+        #expect(try await Programs.run(Programs.path("gattherd"), words, errors: errors) == (0, "2 passed, 0 failed\n"))
+        #expect(try String(contentsOfFile: errors, encoding: .utf8) == "\(path): other has no tests\n")
+        #expect(try await profile("test", path) == (65, "0 passed, 0 failed\n"))
+    }
+
+    @Test func `a native profile's decoding is explained by trials`() async throws {
+        let folder = try TemporaryFolder()
+        let path = try await example(folder)
+        let (code, text) = try await profile("decode", "soil-probe", "soil", "C4 09 2D 00", "--path", path, "--explain")
+        #expect(code == 0)
+        #expect(text.hasPrefix("\(path), soil (fff1): 4 bytes\n"))
+        #expect(text.contains("\n0-1  C4 09  temperature  25.0 °C\n"))
+        #expect(text.contains("\nBytes without effect: 3.\n"))
+        let rejected = try await profile("decode", "soil-probe", "soil", "C4 09", "--path", path, "--explain")
+        #expect(rejected.0 == 65)
+        #expect(rejected.1.contains("decide which values there are: none.\n"))
+    }
+
     @Test func `a profile with mistakes is refused with places and suggestions`() async throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(Self.wrong, to: "wrong.yaml")

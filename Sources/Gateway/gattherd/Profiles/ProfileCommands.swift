@@ -53,7 +53,7 @@ extension CommandSpec {
         ],
         options: profileSources + [
             .flag("json", "print the metrics as a JSON object"),
-            .flag("explain", "explain each value byte by byte"),
+            .flag("explain", "show the bytes of each value; for native profiles, found by trials"),
             .value("key", "FILE", "the file with the device's bind key"),
             .value("address", "ADDRESS", "the device's address, which is part of the encryption"),
         ],

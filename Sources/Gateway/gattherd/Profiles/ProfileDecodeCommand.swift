@@ -84,13 +84,16 @@ struct ProfileDecodeCommand {
 
     private func explain() throws(CommandFailure) {
         guard !arguments.has("json") else { throw arguments.misuse("--explain is for people; leave out --json") }
-        guard
-            let explanation = ProfileTools.explain(payloads, characteristic: position, of: profile, from: sender)
-        else {
-            throw CommandFailure(.data, "gattherd: \(profile.name) is native and cannot explain its decoding")
+        let rejection: PayloadError?
+        if let explanation = ProfileTools.explain(payloads, characteristic: position, of: profile, from: sender) {
+            Terminal.say(ExplanationText(explanation, profile, position).text)
+            rejection = explanation.rejection
+        } else {
+            let dependence = SampleDependence(payloads, stream: position, of: profile, from: sender)
+            Terminal.say(ExplanationText(dependence, profile, position).text)
+            rejection = dependence.rejection
         }
-        Terminal.say(ExplanationText(explanation, profile, position).text)
-        if let rejection = explanation.rejection { throw CommandFailure(.data, "rejected: \(rejection.description)") }
+        if let rejection { throw CommandFailure(.data, "rejected: \(rejection.description)") }
     }
 }
 
@@ -132,49 +135,5 @@ enum SampleText {
             for value in values { writer.value(value) }
             writer.endArray()
         }
-    }
-}
-
-/// An explanation as a table for the terminal.
-struct ExplanationText {
-    let text: String
-
-    /// - Parameters:
-    ///   - explanation: The explained fields.
-    ///   - profile: The decoding profile.
-    ///   - position: The index of the stream in the profile.
-    init(_ explanation: Explanation, _ profile: any Profile, _ position: Int) {
-        let count = explanation.payload.count
-        let stream = profile.streams[position]
-        let title = "\(profile.origin), \(stream.name) (\(stream.source)): \(Self.bytes(count))"
-        let header = ["AT", "BYTES", "FIELD", "READ AS", "RAW", "VALUE", "HOW", "LINE"]
-        let rows = explanation.rows.map { row in
-            [
-                Self.place(row.octets), Self.hexadecimal(explanation.payload[row.octets]), row.field, row.source,
-                row.raw, row.value, row.remark, "\(row.line)",
-            ]
-        }
-        let table = rows.isEmpty ? [] : TextTable(header, rows).lines + [""]
-        text = ([title, ""] + table + [Self.rest(explanation)]).joined(separator: "\n")
-    }
-
-    private static func place(_ octets: Range<Int>) -> String {
-        guard let last = octets.last else { return "-" }
-        return octets.count == 1 ? "\(last)" : "\(octets.lowerBound)-\(last)"
-    }
-
-    private static func hexadecimal(_ octets: ArraySlice<UInt8>) -> String {
-        octets.map { octet in Hexadecimal.text([octet].span).uppercased() }.joined(separator: " ")
-    }
-
-    private static func bytes(_ count: Int) -> String { "\(count) byte\(count == 1 ? "" : "s")" }
-
-    private static func rest(_ explanation: Explanation) -> String {
-        guard !explanation.isRepetition else { return "It repeats an earlier payload: no reading." }
-        let left = explanation.leftOver
-        guard !left.isEmpty else { return "No byte is left over." }
-        let hex = hexadecimal(explanation.payload[left])
-        guard explanation.rejection == nil else { return "Not decoded: \(hex), from \(left.lowerBound)." }
-        return "Left over, and ignored: \(hex), from \(left.lowerBound)."
     }
 }

@@ -14,7 +14,7 @@ extension CommandSpec {
             .value("from-device", "DEVICE|ADDRESS", "connect to it, and use its characteristics and values"),
             .value("listen", "SECONDS", "the time to wait for notifications (default: 5)"),
             .flag("swift", "write a Swift package of a native profile"),
-            .value("gattherd", "FOLDER", "where the package finds gattherd's sources (default: where this was built)"),
+            .value("gattherd", "FOLDER", "the package with ProfileKit (default: this checkout, or gattherd-dev)"),
             .value(
                 "output",
                 "PATH",

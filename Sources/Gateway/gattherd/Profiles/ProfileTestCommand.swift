@@ -5,13 +5,17 @@ import GattherdProfiles
 extension CommandSpec {
     static let profileTest = CommandSpec(
         name: "profile test",
-        summary: "run the tests of declarative profiles",
+        summary: "run the tests of profiles",
         positionals: [PositionalSpec(name: "PATH")],
         details: """
-            PATH is a profile or a folder of profiles. Native profiles have their tests in their sources.
+            PATH is a profile or a folder of profiles. A native profile has its tests in its table. Profiles without tests are
+            listed. A run without any test fails.
             """,
-        exits: [.data: "a test fails, a profile is refused, or there is none", .inputOutput: "PATH cannot be read"],
-        examples: ["gattherd profile test my-sensor.yaml"],
+        exits: [
+            .data: "a test fails, a profile is refused, or there is no profile or no test",
+            .inputOutput: "PATH cannot be read",
+        ],
+        examples: ["gattherd profile test my-sensor.yaml", "gattherd profile test .build/release/libMySensor.so"],
         run: { (arguments) throws(CommandFailure) in try ProfileTestCommand(arguments).run() }
     )
 }
@@ -32,20 +36,28 @@ struct ProfileTestCommand {
 
     func run() throws(CommandFailure) {
         for refusal in registry.refusals { Terminal.printError("\(refusal)") }
-        var (passed, failed) = (0, 0)
-        for profile in registry.profiles {
-            for result in ProfileTools.runVectors(of: profile) {
-                if let problem = result.failure {
-                    failed += 1
-                    Terminal.printError("\(profile.origin):\(result.line):\(result.column): \(problem)")
-                } else {
-                    passed += 1
-                }
-            }
+        let results = registry.profiles.map { ($0, ProfileTools.runVectors(of: $0)) }
+        for (profile, results) in results {
+            if results.isEmpty { Terminal.printError("\(profile.origin): \(profile.name) has no tests") }
+            for result in results { Self.report(result, of: profile) }
         }
-        Terminal.say("\(passed) passed, \(failed) failed")
+        let all = results.flatMap(\.1)
+        let failed = all.count { $0.failure != nil }
+        Terminal.say("\(all.count - failed) passed, \(failed) failed")
         guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: \(path) contains no profile") }
+        guard !all.isEmpty else {
+            throw CommandFailure(.data, "gattherd: \(path) contains no tests, so nothing was tested")
+        }
+    }
+
+    private static func report(_ result: VectorResult, of profile: any Profile) {
+        guard let problem = result.failure else { return }
+        switch result.place {
+        case .line(let line, let column): Terminal.printError("\(profile.origin):\(line):\(column): \(problem)")
+        case .number(let number):
+            Terminal.printError("\(profile.origin): test \(number) of stream '\(result.stream)': \(problem)")
+        }
     }
 }
 

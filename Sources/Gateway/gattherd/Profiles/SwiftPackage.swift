@@ -10,17 +10,19 @@ struct SwiftPackage {
     /// - Parameters:
     ///   - skeleton: The content.
     ///   - folder: The folder to create.
-    ///   - gattherd: The folder of gattherd's sources; `nil`: those that this program was built from.
-    /// - Throws: ``CommandFailure`` if the sources are missing.
+    ///   - gattherd: The folder of ProfileKit's package; `nil`: that of the checkout that this program was built in, or
+    ///     the installed one.
+    /// - Throws: ``CommandFailure`` if it is missing.
     init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(CommandFailure) {
         guard folder != "-" else {
             throw CommandFailure(.usage, "gattherd: a package is a folder; choose another --output")
         }
-        let place = gattherd ?? Self.ownSources
-        guard FileManager.default.fileExists(atPath: place + "/Sources/Profiles/ProfileKit") else {
+        let places = gattherd.map { [$0] } ?? [Self.checkout, Self.installed]
+        guard let place = places.first(where: Self.hasProfileKit) else {
             throw CommandFailure(
                 .noInput,
-                "gattherd: there is no ProfileKit in \(place); say where gattherd's sources are: --gattherd FOLDER"
+                "gattherd: there is no ProfileKit in \(places.joined(separator: " or ")); "
+                    + "install the package gattherd-dev, or give the folder of gattherd's sources: --gattherd FOLDER"
             )
         }
         self.skeleton = skeleton
@@ -28,11 +30,20 @@ struct SwiftPackage {
         self.gattherd = URL(filePath: place).standardized.path
     }
 
-    /// The sources of this build, four folders up.
-    private static var ownSources: String {
+    private static func hasProfileKit(_ place: String) -> Bool {
+        FileManager.default.fileExists(atPath: place + "/Sources/Profiles/ProfileKit")
+    }
+
+    /// The sources of this build: `.build/<platform>/<configuration>` of the checkout contains the program.
+    private static var checkout: String { folder(above: 4) }
+
+    /// The ProfileKit of the package gattherd-dev, for a program in `bin` of the same prefix.
+    private static var installed: String { folder(above: 2) + "/src/gattherd" }
+
+    private static func folder(above levels: Int) -> String {
         var place = URL(filePath: OwnProgram.path)
-        for _ in 0..<4 { place.deleteLastPathComponent() }
-        return place.path
+        for _ in 0..<levels { place.deleteLastPathComponent() }
+        return place.path == "/" ? "" : place.path
     }
 
     func write() throws(CommandFailure) {

@@ -11,29 +11,20 @@ struct BTHomeEnvelope {
     private static let service: [UInt8] = [0xD2, 0xFC]
 
     private let sender: Sender?
-    /// The name of the replay counter: it belongs to the sender, the key and the key's comment.
-    private let name: String?
-    /// The counter of the newest authentic payload; older payloads are rejected as replays.
-    private var newest: UInt32?
+    private var counter: ReplayGuard
 
     /// - Parameters:
     ///   - sender: The advertising device.
     ///   - stream: The stream of the readings.
     init(_ sender: Sender?, stream: String) {
         self.sender = sender
-        name = sender.flatMap { sender in
-            sender.key?.fingerprint.map { "\(sender.address) \(stream) \($0)" }
-        }
+        counter = ReplayGuard(sender, stream: stream)
     }
 
-    var replayMark: ReplayCounter? {
-        guard let name, let newest else { return nil }
-        return ReplayCounter(sender: name, counter: newest)
-    }
+    var replayMark: ReplayCounter? { counter.mark }
 
     mutating func resume(from marks: [String: UInt32]) {
-        guard let name, let mark = marks[name] else { return }
-        newest = max(newest ?? mark, mark)
+        counter.resume(from: marks)
     }
 
     /// Returns the objects; `nil` if they repeat the last payload.
@@ -63,26 +54,19 @@ struct BTHomeEnvelope {
             throw .invalid(reason: "it is encrypted; write the name of the file with its bind key to 'bind_key_file'")
         }
         guard sealed.count >= 8 else { throw .truncated(offset: offset, needed: 8, left: sealed.count) }
-        let counter = sealed.suffix(8).prefix(4)
+        let count = sealed.suffix(8).prefix(4)
         let onAir = stride(from: 40, through: 0, by: -8).map { shift in
             UInt8(truncatingIfNeeded: sender.address.value >> UInt64(shift))
         }
         let box = EncryptedPayload(
             ciphertext: Array(sealed.dropLast(8)),
             tag: Array(sealed.suffix(4)),
-            nonce: (ownAddress ?? onAir) + Self.service + [device] + counter
+            nonce: (ownAddress ?? onAir) + Self.service + [device] + count
         )
         guard let contents = box.open(with: key) else {
             throw .invalid(reason: "it was not encrypted with this bind key, or it was tampered with")
         }
-        let number = counter.reversed().reduce(0) { $0 << 8 | UInt32($1) }
-        if let newest, number < newest {
-            throw .invalid(
-                reason: "it is a replay: its counter \(number) is below \(newest); "
-                    + "if a battery change reset it, write the date into the second line of 'bind_key_file' and reload"
-            )
-        }
-        defer { newest = number }
-        return number == newest ? nil : contents
+        let number = count.reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        return try counter.admit(number) ? contents : nil
     }
 }

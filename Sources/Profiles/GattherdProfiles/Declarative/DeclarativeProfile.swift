@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 
 /// A compiled YAML profile.
-struct DeclarativeProfile: Profile {
+struct DeclarativeProfile: TestedProfile {
     let name: String
     let title: String
     let services: [BluetoothUUID]

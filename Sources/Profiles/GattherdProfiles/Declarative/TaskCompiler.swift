@@ -67,8 +67,6 @@ struct TaskCompiler {
 
 /// Reads `answer`.
 enum AnswerCompiler {
-    private static let patience: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
-
     /// Reads the response rule of a write to `uuid`; by default the same characteristic responds.
     static func answer(
         _ owner: MappingReader,
@@ -86,7 +84,7 @@ enum AnswerCompiler {
             characteristic: other ?? uuid,
             cases: successes(reader) + refusals(reader)
         )
-        if let within = reader.value("within", .duration(patience)) { answer.timeout = within }
+        if let within = reader.value("within", .duration(ProfileRules.answerTimes)) { answer.timeout = within }
         return answer
     }
 

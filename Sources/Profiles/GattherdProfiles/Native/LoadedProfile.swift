@@ -3,7 +3,7 @@ import GattherdGATT
 import GattherdModel
 
 /// A loaded native profile.
-@safe struct LoadedProfile: Profile {
+@safe struct LoadedProfile: TestedProfile {
     /// The longest attribute value: Core Specification, Vol 3, Part F, "Attribute Value".
     private static let longestValue = 512
 
@@ -12,12 +12,16 @@ import GattherdModel
 
     var name: String { table.name }
     var title: String { table.title }
-    var isOptIn: Bool { unsafe table.raw.flags & GATTHERD_OPT_IN != 0 }
+    var isOptIn: Bool { unsafe isForAdvertisements || table.raw.flags & GATTHERD_OPT_IN != 0 }
     var services: [BluetoothUUID] { table.services }
     var characteristics: [CharacteristicDescriptor] { table.characteristics }
     var controls: [ControlDescriptor] { table.controls }
+    var tasks: [ConnectionTaskDescriptor] { table.tasks }
+    var advertisements: [AdvertisementDescriptor] { table.advertisements }
+    var vectors: [[TestVector]] { table.vectors }
 
     func makeSession() -> any ProfileSession { LoadedSession(table) }
+    func makeSession(for sender: Sender) -> any ProfileSession { LoadedSession(table, for: sender) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control), let encode = unsafe table.raw.encode else {
@@ -67,40 +71,74 @@ extension gattherd_control_value {
     }
 }
 
-/// The decoder of one connection in a native profile.
+/// The decoder of one connection, or of one advertising device, in a native profile.
 @safe final class LoadedSession: ProfileSession {
     private let table: NativeTable
     private let session: UnsafeMutableRawPointer?
     private let metricCounts: [Int]
+    /// The counters of the advertisements; empty for a connection.
+    private var counters: [ReplayGuard]
 
-    init(_ table: NativeTable) {
+    init(_ table: NativeTable, for sender: Sender? = nil) {
         self.table = table
-        unsafe session = table.raw.session_create?(table.raw.context)
-        metricCounts = table.characteristics.map(\.metrics.count)
+        unsafe session = Self.create(table.raw, sender)
+        metricCounts = table.characteristics.map(\.metrics.count) + table.advertisements.map(\.metrics.count)
+        counters = table.advertisements.map { ReplayGuard(sender, stream: $0.stream) }
     }
 
     deinit {
         if let session = unsafe session { unsafe table.raw.session_destroy?(session) }
     }
 
+    private static func create(_ table: gattherd_profile, _ sender: Sender?) -> UnsafeMutableRawPointer? {
+        guard let create = unsafe table.session_create else { return nil }
+        guard unsafe table.advertisement_count > 0, let sender else { return unsafe create(table.context, nil) }
+        let key = sender.key?.octets ?? []
+        return unsafe key.withUnsafeBufferPointer { key in
+            var native = unsafe gattherd_sender(sender, key: key)
+            return unsafe create(table.context, &native)
+        }
+    }
+
+    var replayMarks: [ReplayCounter] { counters.compactMap(\.mark) }
+
+    func resume(from marks: [String: UInt32]) {
+        for index in counters.indices { counters[index].resume(from: marks) }
+    }
+
     func decode(
         _ payload: Span<UInt8>,
-        characteristic: Int,
+        characteristic stream: Int,
         into samples: inout [Sample]
     ) throws(PayloadError) {
-        guard metricCounts.indices.contains(characteristic), let decode = unsafe table.raw.decode else {
-            throw .invalid(reason: "the profile has no characteristic \(characteristic)")
+        guard metricCounts.indices.contains(stream), let decode = unsafe table.raw.decode else {
+            throw .invalid(reason: "the profile has no stream \(stream)")
         }
-        var answer = NativeResult(metricCount: metricCounts[characteristic])
+        let start = samples.count
+        var answer = NativeResult(metricCount: metricCounts[stream])
         swap(&answer.samples, &samples)
-        answer.room = answer.samples.count + NativeResult.mostSamples
+        answer.room = start + NativeResult.mostSamples
         let status = unsafe payload.withUnsafeBufferPointer { octets in
             unsafe answer.withSink { sink in
-                unsafe decode(session, UInt32(characteristic), octets.baseAddress, octets.count, sink)
+                unsafe decode(session, UInt32(stream), octets.baseAddress, octets.count, sink)
             }
         }
         swap(&answer.samples, &samples)
         if let failure = answer.failure { throw .invalid(reason: failure) }
         guard status == GATTHERD_OK else { throw .invalid(reason: "the profile rejects it without a reason") }
+        guard let counter = answer.counter, counters.indices.contains(stream) else { return }
+        if try !counters[stream].admit(counter) { samples.removeSubrange(start...) }
+    }
+}
+
+extension gattherd_sender {
+    /// Converts a sender to the C type, which is valid as long as `key`.
+    fileprivate init(_ sender: Sender, key: UnsafeBufferPointer<UInt8>) {
+        unsafe self.init()
+        unsafe struct_size = UInt32(MemoryLayout<gattherd_sender>.size)
+        unsafe key_size = UInt32(key.count)
+        unsafe self.key = key.isEmpty ? nil : key.baseAddress
+        let octet = { (shift: UInt64) in UInt8(truncatingIfNeeded: sender.address.value >> shift) }
+        unsafe address = (octet(40), octet(32), octet(24), octet(16), octet(8), octet(0))
     }
 }

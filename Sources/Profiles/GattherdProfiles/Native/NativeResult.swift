@@ -13,6 +13,8 @@ struct NativeResult {
     var room = 0
     /// The reason of a failure: the profile's, or a violation of the contract.
     private(set) var failure: String?
+    /// The number of an advertisement.
+    private(set) var counter: UInt32?
     private let metricCount: Int
 
     init(metricCount: Int) {
@@ -31,7 +33,8 @@ struct NativeResult {
                 boolean: { unsafe at($0)?.pointee.add($1, .boolean($2 != 0)) },
                 text: { unsafe at($0)?.pointee.add($1, $2, size: $3) },
                 null: { unsafe at($0)?.pointee.add($1, .null) },
-                fail: { unsafe at($0)?.pointee.fail($1, size: $2) }
+                fail: { unsafe at($0)?.pointee.fail($1, size: $2) },
+                counter: { unsafe at($0)?.pointee.counter = $1 }
             )
             return unsafe body(&sink)
         }

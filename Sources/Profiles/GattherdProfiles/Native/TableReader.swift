@@ -1,5 +1,6 @@
 import CGattherdProfile
 import GattherdGATT
+import GattherdModel
 import Glibc
 
 /// An error in a native profile's table.
@@ -14,20 +15,30 @@ struct TableFault: Error, Hashable {
 /// Reads and validates a native profile's table.
 enum TableReader {
     private static let longestText = 255
+    /// The maximum length of a test's text, in bytes.
+    static let longestTest = 4096
     /// The maximum plausible size of a structure, in bytes.
     private static let largestStructure = 4096
 
-    /// Reads a required text.
-    static func text(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
-        guard let text = try unsafe optionalText(raw, what) else { throw TableFault("\(what) is NULL") }
+    /// Reads a required text of at most `limit` bytes.
+    static func text(
+        _ raw: UnsafePointer<CChar>?,
+        _ what: String,
+        limit: Int = longestText
+    ) throws(TableFault) -> String {
+        guard let text = try unsafe optionalText(raw, what, limit: limit) else { throw TableFault("\(what) is NULL") }
         guard !text.isEmpty else { throw TableFault("\(what) is empty") }
         return text
     }
 
-    static func optionalText(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String? {
+    static func optionalText(
+        _ raw: UnsafePointer<CChar>?,
+        _ what: String,
+        limit: Int = longestText
+    ) throws(TableFault) -> String? {
         guard let raw = unsafe raw else { return nil }
-        let length = unsafe strnlen(raw, longestText + 1)
-        guard length <= longestText else { throw TableFault("\(what) has more than \(longestText) octets") }
+        let length = unsafe strnlen(raw, limit + 1)
+        guard length <= limit else { throw TableFault("\(what) has more than \(limit) octets") }
         let octets = unsafe UnsafeRawBufferPointer(start: raw, count: length)
         guard let text = unsafe String(validating: octets, as: UTF8.self) else {
             throw TableFault("\(what) is not UTF-8")
@@ -56,6 +67,28 @@ enum TableReader {
         guard let text = try unsafe optionalText(raw, what) else { return nil }
         guard let uuid = BluetoothUUID(text) else { throw TableFault("\(what) '\(text)' is not a UUID") }
         return uuid
+    }
+
+    /// Reads a pattern such as `80 05 ??`.
+    static func optionalPattern(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> BytePattern? {
+        guard let text = try unsafe optionalText(raw, what) else { return nil }
+        guard let pattern = BytePattern(text) else {
+            throw TableFault("\(what) '\(text)' is not a pattern such as 80 05 ??")
+        }
+        return pattern
+    }
+
+    /// Reads at most `most` bytes.
+    static func bytes(
+        _ raw: UnsafePointer<UInt8>?,
+        _ count: UInt32,
+        most: Int,
+        _ what: String
+    ) throws(TableFault) -> [UInt8] {
+        guard count <= most else { throw TableFault("\(what) has \(count) bytes; at most \(most) are allowed") }
+        guard count > 0 else { return [] }
+        guard let raw = unsafe raw else { throw TableFault("\(what) has \(count) bytes at NULL") }
+        return unsafe Array(UnsafeBufferPointer(start: raw, count: Int(count)))
     }
 
     /// Reads an array; `element` reads each entry.

@@ -1,10 +1,33 @@
 import GattherdGATT
 import GattherdModel
-import GattherdYAML
+
+/// A profile with tests.
+protocol TestedProfile: Profile {
+    /// The tests of each stream, in the order of the streams.
+    var vectors: [[TestVector]] { get }
+}
+
+/// A test of a profile: payloads and the expected result.
+struct TestVector: Sendable {
+    enum Expectation: Sendable {
+        /// Exactly these metrics.
+        case metrics([(name: String, values: [ExpectedValue])])
+        /// A reject whose reason contains this text.
+        case reject(String)
+    }
+
+    let place: VectorPlace
+    let hex: String
+    /// The payloads of one connection; the last one is compared.
+    let payloads: [[UInt8]]
+    /// The sender; `nil` for any.
+    let sender: Sender?
+    let expectation: Expectation
+}
 
 extension TestVector {
     /// Decodes the payload and compares the result.
-    func run(_ characteristic: Int, _ profile: DeclarativeProfile) -> VectorResult {
+    func run(_ characteristic: Int, _ profile: any Profile) -> VectorResult {
         let outcome: Result<[NamedSample], PayloadError>
         do throws(PayloadError) {
             outcome = .success(
@@ -14,8 +37,7 @@ extension TestVector {
             outcome = .failure(error)
         }
         return VectorResult(
-            line: position.line,
-            column: position.column,
+            place: place,
             stream: profile.streams[characteristic].name,
             hex: hex,
             sender: sender,
@@ -60,6 +82,41 @@ extension TestVector {
     private static func text(_ samples: [NamedSample]) -> String {
         samples.map { "\($0.metric.name) \($0.value.words)" }.joined(separator: ", ")
     }
+}
+
+/// The place of a test in its profile.
+package enum VectorPlace: Hashable, Sendable {
+    /// The line and column in a declarative profile's file.
+    case line(Int, column: Int)
+    /// The number of the test in its stream, from 1, in a native profile.
+    case number(Int)
+}
+
+/// An expected value as written.
+struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
+    let text: String
+    /// True for an unquoted number, true, false or null.
+    let isPlain: Bool
+
+    /// The value, in quotes if it is a text.
+    var description: String {
+        let isText = !isPlain || !(isNull || number != nil || ["true", "false"].contains(text))
+        return isText ? "\"\(text)\"" : text
+    }
+
+    /// True if `value` is the expected one; integers and other numbers are compared by value.
+    func matches(_ value: SampleValue) -> Bool {
+        switch value {
+        case .text(let actual): text == actual && !isNull
+        case .integer(let actual): isPlain && (Integers.parse(text) == actual || number == Double(actual))
+        case .real(let actual): isPlain && number == actual
+        case .boolean(let actual): isPlain && text == (actual ? "true" : "false")
+        case .null: isNull
+        }
+    }
+
+    private var isNull: Bool { isPlain && ["null", "~", ""].contains(text) }
+    private var number: Double? { Double(text) ?? Rational(text)?.value }
 }
 
 extension SampleValue {

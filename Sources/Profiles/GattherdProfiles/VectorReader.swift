@@ -3,69 +3,41 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// A test of a profile: payloads and the expected result.
-struct TestVector: Sendable {
-    enum Expectation: Sendable {
-        /// Exactly these metrics.
-        case metrics([(name: String, values: [ExpectedValue])])
-        /// A reject whose reason contains this text.
-        case reject(String)
-    }
-
-    let position: YAMLPosition
-    let hex: String
-    /// The payloads of one connection; the last one is compared.
-    let payloads: [[UInt8]]
-    /// The sender; `nil` for any.
-    let sender: Sender?
-    let expectation: Expectation
-}
-
-/// An expected value as written.
-struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
-    let text: String
-    /// True for an unquoted number, true, false or null.
-    let isPlain: Bool
-
-    /// The value, in quotes if it is a text.
-    var description: String {
-        let isText = !isPlain || !(isNull || number != nil || ["true", "false"].contains(text))
-        return isText ? "\"\(text)\"" : text
-    }
-
-    /// True if `value` is the expected one; integers and other numbers are compared by value.
-    func matches(_ value: SampleValue) -> Bool {
-        switch value {
-        case .text(let actual): text == actual && !isNull
-        case .integer(let actual): isPlain && (Integers.parse(text) == actual || number == Double(actual))
-        case .real(let actual): isPlain && number == actual
-        case .boolean(let actual): isPlain && text == (actual ? "true" : "false")
-        case .null: isNull
-        }
-    }
-
-    private var isNull: Bool { isPlain && ["null", "~", ""].contains(text) }
-    private var number: Double? { Double(text) ?? Rational(text)?.value }
-}
-
-/// Reads the `tests` of a characteristic.
+/// Reads the tests of a stream.
 struct VectorReader {
     /// The metrics that a test can expect; `nil` for any.
     let metrics: [MetricDescriptor]?
     /// True if the payloads are encrypted, so that a test needs a sender.
     var isKeyed = false
 
+    /// The error in a test of a native profile.
+    struct Fault: Error {
+        let reason: String
+    }
+
+    /// Reads the tests of a stream in a declarative profile.
     func read(_ characteristic: MappingReader) -> [TestVector] {
         characteristic.elements("tests").compactMap { node in
-            guard let reader = MappingReader(node, .test, findings: characteristic.findings) else {
-                return nil
-            }
-            defer { reader.finish() }
-            return vector(reader)
+            let (line, column) = (node.position.line, node.position.column)
+            return vector(node, at: .line(line, column: column), characteristic.findings)
         }
     }
 
-    private func vector(_ reader: MappingReader) -> TestVector? {
+    /// Reads a test of a native profile.
+    func read(_ text: String, number: Int) throws(Fault) -> TestVector {
+        let findings = ProfileFindings()
+        let node: YAMLNode?
+        do throws(YAMLError) { node = try YAML.parse(text) } catch { throw Fault(reason: error.problem) }
+        let test = node.flatMap { vector($0, at: .number(number), findings) }
+        guard let test, findings.isEmpty else {
+            throw Fault(reason: findings.sorted.first?.reason ?? "it is empty")
+        }
+        return test
+    }
+
+    private func vector(_ node: YAMLNode, at place: VectorPlace, _ findings: ProfileFindings) -> TestVector? {
+        guard let reader = MappingReader(node, .test, findings: findings) else { return nil }
+        defer { reader.finish() }
         let payloads = payloads(reader)
         let sender = isKeyed ? sender(reader) : nil
         guard reader.node["expect"] == nil || reader.node["reject"] == nil, let expectation = expectation(reader) else {
@@ -74,7 +46,7 @@ struct VectorReader {
         }
         guard let payloads else { return nil }
         return TestVector(
-            position: reader.node.position,
+            place: place,
             hex: reader.node("hex").map { ($0.elements ?? [$0]).compactMap(\.text).joined(separator: ", ") } ?? "",
             payloads: payloads,
             sender: sender,
