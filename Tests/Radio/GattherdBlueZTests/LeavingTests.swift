@@ -123,7 +123,7 @@ import Testing
         await fake.waitForCall("Introspect")
         running.cancel()
         // Its end would be visible after a few turns.
-        for _ in 0..<100 { await central.pulse() }
+        for _ in 0..<100 { await central.roundTrip() }
         try await fake.release()
         await closing.value
         await running.value
