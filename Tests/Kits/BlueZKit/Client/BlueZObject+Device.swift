@@ -126,6 +126,6 @@ public struct NotifySocket: Sendable {
     }
 
     public func close() {
-        Glibc.close(descriptor.take())
+        Glibc.close(descriptor.release())
     }
 }
