@@ -55,17 +55,23 @@ final class ChangeWaiters: Sendable {
     }
 
     /// Sleeps until the peripheral changes, the limit passes, or the task is cancelled.
-    func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> WakeReason {
+    func sleep(
+        on id: PeripheralID? = nil,
+        for limit: Duration,
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> WakeReason {
         guard !state.value.isClosed else { return .cancelled }
         let number = makeNumber()
         return await withTaskCancellationHandler {
-            await sleep(as: number, on: id, for: limit)
+            // Without this the closure would leave the loop.
+            _ = isolation
+            return await sleep(as: number, on: id, for: limit)
         } onCancel: {
             loop.execute { self.wake(number, .cancelled) }
         }
     }
 
-    /// Sleeps as ``sleep(on:for:)`` does, also in a task that is cancelled and in a central that closes.
+    /// Sleeps as ``sleep(on:for:isolation:)`` does, also in a task that is cancelled and in a central that closes.
     func sleepUninterrupted(on id: PeripheralID, for limit: Duration) async -> WakeReason {
         await sleep(as: makeNumber(), on: id, for: limit)
     }

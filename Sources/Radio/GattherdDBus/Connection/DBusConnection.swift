@@ -174,20 +174,23 @@ extension DBusConnection {
 
     /// Calls a method as ``call(_:_:_:_:_:timeout:onReply:)`` does; on the loop.
     @discardableResult
-    public nonisolated func callOnLoop(
+    public func callOnLoop(
         _ destination: String,
         _ path: String,
         _ interface: String,
         _ member: String,
         _ arguments: [DBusValue] = [],
         timeout: Duration,
+        isolation: isolated (any Actor)? = #isolation,
         onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
     ) async throws(DBusError) -> [DBusValue] {
         let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
         let id = core.value.makeCallID()
         let label = interface + "." + member
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
+            // Without this the closure would leave the loop.
+            _ = isolation
+            return await withCheckedContinuation { waiter in
                 let complete: (CallTable.Outcome) -> Void = { outcome in
                     onReply?(outcome)
                     waiter.resume(returning: outcome)
