@@ -105,6 +105,8 @@ let base: [Target] = [
     module("Base/GattherdLog", ["GattherdSync"]),
     // Child processes, signals, a private dbus-daemon; the process's own memory.
     module("Base/GattherdProcess", ["CLinux", "GattherdSync"]),
+    // State machines as values: the protocol, a runner, an observable proxy, a throttle.
+    module("Base/GattherdTransducer", ["GattherdSync"]),
     // YAML text to nodes with positions, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
 ]
@@ -116,7 +118,7 @@ let core: [Target] = [
     // Device, stream, reading, sample, link state, fault; the protocols between modules.
     module("Core/GattherdModel", ["GattherdGATT"]),
     // State machines: links, supervision, delivery, backoff. Pure values; time is passed in.
-    module("Core/GattherdMachines", ["GattherdGATT", "GattherdModel"]),
+    module("Core/GattherdMachines", ["GattherdGATT", "GattherdModel", "GattherdTransducer"]),
 ]
 
 // Radio: Bluetooth through BlueZ.
@@ -251,6 +253,12 @@ let kits: [Target] = [
         dependencies: ["GattherdBlueZ", "GattherdBluetoothTesting"],
         path: "Tests/Radio/BluetoothExamples"
     ),
+    // The programs of docs/transducers.md, built with a user's default settings.
+    .target(
+        name: "TransducerExamples",
+        dependencies: ["GattherdTransducer"],
+        path: "Tests/Base/TransducerExamples"
+    ),
     // Costs, compared with other ways to do the same; `make bench` runs it, optimised.
     .executableTarget(
         name: "benchmarks",
@@ -268,6 +276,13 @@ let kits: [Target] = [
 let moduleTests: [Target] = [
     tests("Base/GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdMachines", "GattherdSync", "TestKit"]),
     tests("Base/GattherdProcessTests", ["GattherdProcess"]),
+    tests(
+        "Base/GattherdTransducerTests",
+        [
+            "GattherdGATT", "GattherdMachines", "GattherdModel", "GattherdSync", "GattherdTransducer", "TestKit",
+            "TransducerExamples",
+        ]
+    ),
     tests("Base/GattherdYAMLTests", ["GattherdYAML"]),
     tests("Core/GattherdGATTTests", ["GattherdGATT"]),
     tests("Core/GattherdModelTests", ["GattherdModel"]),
@@ -384,6 +399,7 @@ let package = Package(
         .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
         .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth", "GattherdBlueZ"]),
         .library(name: "GattherdBluetoothTesting", targets: ["GattherdBluetoothTesting"]),
+        .library(name: "GattherdTransducer", targets: ["GattherdTransducer"]),
         .library(name: "ProfileKit", targets: ["ProfileKit", "GattherdGATT"]),
         .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
         .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
