@@ -215,6 +215,31 @@ class DashboardTests(unittest.TestCase):
         page.wait('return [...document.querySelectorAll("#detail .values dd")][0].innerText === "201"')
         page.screenshot(SCREENSHOTS / 'controls.png')
 
+    def test_the_slider_does_not_jump_back_before_the_echo(self) -> None:
+        page = self.page()
+        page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
+        page.show('dial')
+        slider = '#control-number'
+        page.wait('return document.querySelector("#detail .values dd")?.innerText === document.querySelector(arguments[0]).value', slider)
+        # The gateway confirms the value, and the device never reports it.
+        page.run("""
+            const slider = document.querySelector(arguments[0]);
+            const { fetch } = window;
+            window.fetch = (url, ...rest) => String(url).endsWith("/controls/number")
+              ? Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })) : fetch(url, ...rest);
+            window.before = slider.value;
+            slider.value = slider.value === "7" ? "8" : "7";
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            window.setAt = performance.now();
+            const timer = setInterval(() => {
+              if (slider.value !== window.before) return;
+              window.keptFor = performance.now() - window.setAt;
+              clearInterval(timer);
+            }, 5);
+        """, slider)
+        page.wait('return window.keptFor > 0')
+        self.assertGreater(page.run('return window.keptFor'), 1900)
+
     def test_the_chart_covers_ranges_from_minutes_to_a_year(self) -> None:
         page = self.page(dark=True)
         page.show('strap-1')

@@ -7,10 +7,17 @@ import { plain, value, withUnit } from "./words.js";
 /** The shortest pause between two requests of one control, in milliseconds. */
 const shortestPause = 150;
 
-/** Sends values one at a time with a pause; of several that come meanwhile only the newest is sent. */
+/** The longest wait for the device's echo of a value that was set, in milliseconds. */
+const echoTimeout = 2000;
+
+/**
+ * Sends values one at a time with a pause; of several that come meanwhile only the newest is sent.
+ *
+ * Afterwards it waits for the device's echo, so that a field does not jump back to an older value.
+ */
 class Sender {
   constructor(device, control, attempt) {
-    Object.assign(this, { device, control, attempt, isBusy: false, hasValue: false });
+    Object.assign(this, { device, control, attempt, isBusy: false, hasValue: false, echoEnd: 0, onIdle() {} });
     this.pause = Math.max(shortestPause, (control.throttle ?? 0) * 1000);
   }
 
@@ -25,10 +32,24 @@ class Sender {
     while (this.hasValue) {
       this.hasValue = false;
       const { value: sent } = this;
-      await this.attempt(() => set(this.device, this.control.control, sent));
+      let isSet = false;
+      await this.attempt(async () => {
+        await set(this.device, this.control.control, sent);
+        isSet = true;
+      });
+      this.echoEnd = isSet ? Date.now() + echoTimeout : 0;
       await new Promise((done) => { setTimeout(done, this.pause); });
     }
     this.isBusy = false;
+    this.onIdle();
+    if (this.echoEnd) setTimeout(() => this.onIdle(), Math.max(0, this.echoEnd - Date.now()));
+  }
+
+  /** True if the field shows a value that the device has not reported yet. */
+  isAhead(sample) {
+    if (this.isBusy) return true;
+    if (sample === this.value || Date.now() >= this.echoEnd) this.echoEnd = 0;
+    return this.echoEnd > 0;
   }
 }
 
@@ -39,17 +60,22 @@ export function controlField(device, control, attempt) {
   const makers = { integer: numberField, real: numberField, boolean: switchField, choice: choiceField, trigger: triggerField };
   const field = makers[control.kind](id, control, sender);
   const metric = echoMetric(device, control);
+  let current = device;
   field.update = (device) => {
+    current = device;
     for (const input of field.inputs) input.disabled = device.state !== "ready";
-    if (!sender.isBusy && metric && device.values[metric] != null) field.show(device.values[metric]);
+    if (!metric || device.values[metric] == null || sender.isAhead(device.values[metric])) return;
+    // A slider that is held must not move under the finger.
+    if (!field.inputs.some((input) => input.type === "range" && input.matches(":active"))) field.show(device.values[metric]);
   };
+  sender.onIdle = () => field.update(current);
   return field;
 }
 
-/** Returns the metric that echoes the control, if there is one. */
+/** Returns the metric that echoes the control, if there is one: of its name, or else the first of the stream. */
 function echoMetric(device, control) {
-  const stream = device.streams.find((each) => each.stream === control.echo);
-  return stream?.metrics[0]?.metric ?? null;
+  const metrics = device.streams.find((each) => each.stream === control.echo)?.metrics ?? [];
+  return (metrics.find((each) => each.metric === control.control) ?? metrics[0])?.metric ?? null;
 }
 
 function numberField(id, control, sender) {
