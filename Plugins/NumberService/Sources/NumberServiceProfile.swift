@@ -2,6 +2,8 @@ public import GattherdGATT
 public import ProfileKit
 
 /// A profile of one octet that can be read, notified and written: the service of the LeanDog BLE tutorial.
+///
+/// The tutorial's apps show the octet as a ratio from 0 to 1.
 public struct NumberServiceProfile: NativeProfile {
     public static let name = "number-service"
     public static let title = "Number Service"
@@ -38,16 +40,23 @@ public struct NumberServiceProfile: NativeProfile {
 
     enum Metrics: Int, MetricSet {
         case number
+        case ratio
 
-        var metric: Metric { Metric("number") }
+        var metric: Metric {
+            switch self {
+            case .number: Metric("number")
+            case .ratio: Metric("ratio")
+            }
+        }
     }
 
-    /// Decodes the number.
+    /// Decodes the number and its ratio to 255, with six decimals.
     ///
     /// Rejects longer values, which other projects use with the same UUID.
     static func number(_ payload: inout PayloadCursor, _ samples: Samples<Metrics>) throws(PayloadError) {
         let number = try payload.u8()
         try payload.end()
         samples.emit(.number, number)
+        samples.emit(.ratio, (Double(number) / 255 * 1_000_000).rounded() / 1_000_000)
     }
 }

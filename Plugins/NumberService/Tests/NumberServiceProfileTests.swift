@@ -6,11 +6,20 @@ import Testing
 struct NumberServiceProfileTests {
     private let rehearsal = ProfileTester(NumberServiceProfile.self)
 
-    @Test(arguments: [0, 1, 127, 128, 255] as [UInt8])
-    func `one octet is the number`(octet: UInt8) throws {
-        #expect(
-            try rehearsal.decode([octet], stream: "number") == [ProfileTester.Sample("number", .integer(Int64(octet)))]
-        )
+    @Test(arguments: [(0, 0), (1, 0.003922), (127, 0.498039), (128, 0.501961), (255, 1)] as [(UInt8, Double)])
+    func `one octet is the number, with its ratio to 255`(octet: UInt8, ratio: Double) throws {
+        let samples = try rehearsal.decode([octet], stream: "number")
+        #expect(samples == [.init("number", .integer(Int64(octet))), .init("ratio", .real(ratio))])
+    }
+
+    @Test func `each ratio belongs to one number`() throws {
+        for octet in UInt8.min...UInt8.max {
+            guard case .real(let ratio)? = try rehearsal.decode([octet], stream: "number").last?.value else {
+                Issue.record("\(octet) has no ratio")
+                continue
+            }
+            #expect((ratio * 255).rounded() == Double(octet))
+        }
     }
 
     @Test(

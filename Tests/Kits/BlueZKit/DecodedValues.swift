@@ -44,7 +44,9 @@ extension DecodedValues {
         case "2a6f": self.init("humidity", octets, 2, scale: 0.01, unless: 0xFFFF)
         case "2a6d": self.init("pressure", octets, 4, scale: 0.1)
         case "2a1c": self.init("temperature", Array(octets.dropFirst().prefix(3)), 3, scale: 0.1)
-        case "7a4b0001-999f-4717-b63a-066e06971f59": self.init("number", octets, 1)
+        case "7a4b0001-999f-4717-b63a-066e06971f59":
+            self.init("number", octets, 1)
+            add(Double(octets[0]) / 255, to: "ratio")
         default: return nil
         }
     }

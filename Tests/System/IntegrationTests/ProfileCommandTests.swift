@@ -14,7 +14,7 @@ import Testing
         ("heart-rate", "2a37", "10 3c 00 04 01 04", #"{"heart_rate":60,"rr_interval":[1.0,1.000977]}"#),
         ("heart-rate", "2A38", "01", #"{"body_sensor_location":"chest"}"#),
         ("battery", "2a19", "64", #"{"battery_level":100}"#),
-        ("number-service", "number", "ff", #"{"number":255}"#),
+        ("number-service", "number", "ff", #"{"number":255,"ratio":1.0}"#),
     ])
     func `a payload is decoded`(name: String, characteristic: String, hex: String, json: String) async throws {
         #expect(try await profile("decode", name, characteristic, hex, "--json") == (0, json + "\n"))
