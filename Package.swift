@@ -259,6 +259,12 @@ let kits: [Target] = [
         dependencies: ["GattherdTransducer"],
         path: "Tests/Base/TransducerExamples"
     ),
+    // A state-driven view in a terminal: `swift run gattherd-demo --simulated`.
+    .executableTarget(
+        name: "gattherd-demo",
+        dependencies: ["BluetoothExamples", "GattherdBluetoothTesting"],
+        path: "Tests/Radio/BluetoothDemo"
+    ),
     // Costs, compared with other ways to do the same; `make bench` runs it, optimised.
     .executableTarget(
         name: "benchmarks",

@@ -66,7 +66,11 @@ func explain(_ error: BluetoothError) {
 
 func goOn(_ central: Central, from snapshot: CentralSnapshot) async throws -> CentralSnapshot {
     let restored = try await central.restore(from: snapshot, autoconnect: .whenUnexpected)
-    print("adopted \(restored.count) links")
+    print("adopted:", restored.adopted)
+    print("connecting again:", restored.reconnecting)
+    for scan in restored.scans {
+        print("found again:", try await scan.first().peripheral)
+    }
     return central.snapshot
 }
 

@@ -35,7 +35,7 @@ func chooseAdapter() async throws {
 }
 
 func runWithLog() async throws {
-    let log = Log(threshold: .warning) { entry in
+    let log = Log(threshold: .debug) { entry in
         print(entry.level, entry.message, entry.fields.map { "\($0.key)=\($0.value)" })
     }
     try await withCentral(log: log) { central in

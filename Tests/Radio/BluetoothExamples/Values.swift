@@ -1,13 +1,15 @@
 import FoundationEssentials
 import GattherdBlueZ
 
-struct HeartRate: Readable {
-    let beatsPerMinute: Int
+struct StepCount: Readable {
+    let steps: UInt32
+    let isWalking: Bool
 
     init(octets: [UInt8]) throws(PayloadError) {
         var cursor = PayloadCursor(octets.span)
-        let isWide = try cursor.u8() & 1 == 1
-        beatsPerMinute = isWide ? Int(try cursor.u16()) : Int(try cursor.u8())
+        isWalking = try cursor.u8() & 1 == 1
+        steps = try cursor.u32()
+        try cursor.end()
     }
 }
 
@@ -21,12 +23,32 @@ struct Alarm: Writable {
     }
 }
 
+func printStandardValues(_ peripheral: Peripheral) async throws {
+    let level = try await peripheral.read(BatteryLevel.self)
+    let maker = try await peripheral.read(String.self, from: .manufacturerName)
+    print("\(maker): \(level.percent) %")
+}
+
 func printHeartRate(_ peripheral: Peripheral) async throws {
-    let beats = try await peripheral.notifications(of: HeartRate.self, from: 0x2A37)
+    let beats = try await peripheral.notifications(of: HeartRateMeasurement.self)
     for try await beat in beats.prefix(3) {
-        print(beat.beatsPerMinute)
+        print(beat.beatsPerMinute, beat.intervals)
     }
     print("missed", beats.droppedCount)
+}
+
+func followHeartRate(_ strap: Peripheral) async {
+    let beats = strap.lastingNotifications(of: HeartRateMeasurement.self)
+    strap.keepConnected()
+    for await event in beats {
+        switch event {
+        case .subscribed: print("values follow")
+        case .value(let beat): print(beat.beatsPerMinute)
+        case .invalid(let error): print("a strange value:", error)
+        case .interrupted(let error): print("a gap:", error?.description ?? "disconnected")
+        case .refused(let error): print("no heart rate on this link:", error)
+        }
+    }
 }
 
 func setNumber(_ peripheral: Peripheral) async throws {

@@ -195,6 +195,21 @@ import Testing
         }
     }
 
+    @Test func `lasting notifications tell the gaps between the links of a dropped peripheral`() async throws {
+        try await run { central, stack in
+            let strap = try #require(central.peripheral(Self.address(1)))
+            var events = strap.lastingNotifications(of: [UInt8].self, from: Self.measurement).makeAsyncIterator()
+            try await strap.connect(autoconnect: Self.quick)
+            for beat in 1...3 as ClosedRange<UInt8> {
+                guard case .subscribed = await events.next() else { return #expect(Bool(false), "not subscribed") }
+                try await notify(stack, "000\(beat)")
+                guard case .value([0, beat]) = await events.next() else { return #expect(Bool(false), "no value") }
+                try await stack.order(["drop", "strap"])
+                guard case .interrupted(.some) = await events.next() else { return #expect(Bool(false), "no gap") }
+            }
+        }
+    }
+
     @Test func `switching the adapter off is the reason of the end`() async throws {
         try await run { central, stack in
             let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
@@ -264,7 +279,7 @@ import Testing
             let strap = try await held(by: central)
             #expect(central.connectedPeripherals(services: [0x180D]) == [strap])
             var updates = strap.valueUpdates().makeAsyncIterator()
-            #expect(try await central.restore(from: snapshot) == [strap])
+            #expect(try await central.restore(from: snapshot).adopted == [strap])
             try await notify(stack, "0009")
             #expect(await updates.next()?.octets == [0, 9])
             try await central.detach(strap)

@@ -13,7 +13,8 @@ import Testing
         return names.filter { $0.hasSuffix(ending) }.sorted().map { folder.appending(path: $0) }
     }
 
-    static let pages = files(in: catalog, ".md") + [root.appending(path: "README.md")]
+    static let pages =
+        files(in: catalog, ".md") + ["README.md", "docs/swift-library.md"].map { root.appending(path: $0) }
 
     /// The trimmed lines, without empty ones.
     private func lines(_ text: some StringProtocol) -> [Substring] {

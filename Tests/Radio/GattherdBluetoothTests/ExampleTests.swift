@@ -1,5 +1,6 @@
 import BluetoothExamples
 import GattherdBluetoothTesting
+import GattherdSync
 import TestKit
 import Testing
 
@@ -15,6 +16,7 @@ import Testing
             kind: heart-rate
             rate: 50
             battery: 97
+            information: {manufacturer: gattherd}
             energy: true
             advertise: {name: Strap 1, services: [180d, 180f], manufacturer_data: {0x004c: "02 15"}}
           - {name: dial, address: "C0:FF:EE:00:00:02", kind: number-service, value: 42}
@@ -81,6 +83,12 @@ import Testing
         try await run { central in
             let strap = try await central.connect(address(1))
             try await printHeartRate(strap)
+            try await printStandardValues(strap)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await followHeartRate(strap) }
+                _ = await strap.lastingNotifications(of: HeartRateMeasurement.self).values.first { _ in true }
+                group.cancelAll()
+            }
             try await resetEnergy(strap)
             try await printTable(strap)
             let cell = try await central.connect(address(4))
@@ -118,8 +126,47 @@ import Testing
         }
     }
 
-    @Test func `the testing example survives a drop`() async throws {
+    @Test func `the testing examples survive a drop and a restart`() async throws {
         try await surviveADrop()
+        try await surviveARestart()
+    }
+
+    @Test func `several runs share one simulated bus`() async throws {
+        try await withSimulatedBus(Self.scenario) { bus, simulator in
+            for _ in 0..<2 {
+                try await withCentral(on: bus) { central in
+                    try await central.waitUntilReady()
+                    _ = try await central.connect(address(1))
+                }
+            }
+            try await simulator.perform(.vanish("strap"))
+        }
+    }
+
+    @Test @MainActor func `the demo shows and does what the state allows`() async throws {
+        let (input, keyboard) = AsyncStream.makeStream(of: String.self)
+        let screen = LatestValue("")
+        func wait(for text: String) async { for await now in screen.watch() where now.contains(text) { return } }
+        try await withSimulatedCentral(Self.scenario) { central, simulator in
+            async let demo: Void = runDemo(central, input: input) { screen.set($0) }
+            await wait(for: "[Enter] scan")
+            keyboard.yield("")
+            await wait(for: "Strap 1")
+            let line = screen.state.split(separator: "\n").first { $0.contains("Strap 1") }
+            keyboard.yield(String(try #require(line?.split(separator: " ").first)))
+            await wait(for: "[Enter] connect")
+            keyboard.yield("")
+            await wait(for: "[Enter] disconnect")
+            await wait(for: " bpm")
+            try await simulator.perform(.vanish("strap"))
+            await wait(for: "last error")
+            await wait(for: "[Enter] cancel")
+            keyboard.yield("")
+            await wait(for: "disconnected (requested)")
+            #expect(screen.state.contains("[Enter] connect"))
+            keyboard.yield("q")
+            await demo
+        }
     }
 
     @Test @MainActor func `the models follow the central`() async throws {

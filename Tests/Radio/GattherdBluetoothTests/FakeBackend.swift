@@ -259,7 +259,11 @@ final class FakeBackend: ClientBackend {
     }
 
     func endSubscription(_ handle: String) {
-        let token = world.withLock { $0.sinks.first { $0.value.handle == handle }?.key }
+        let token = world.withLock { world in
+            let token = world.sinks.first { $0.value.handle == handle }?.key
+            if let token { world.sinks[token] = nil }
+            return token
+        }
         if let token { tell.yield(.subscriptionEnded(token, Self.strap)) }
     }
 

@@ -73,6 +73,8 @@ import Testing
                 group.addTask { try await drain(changes) }
                 group.addTask { try await drain(all) }
                 group.addTask { try await drain(levels) }
+                let lasting = strap.lastingNotifications(of: [UInt8].self, from: 0x2A19)
+                group.addTask { try await drain(lasting) }
                 group.addTask { try await drain(bench.central.scan()) }
                 await backend.waitUntilAsked("startDiscovery")
             }
@@ -88,6 +90,7 @@ import Testing
                 try await drain(peripheral.nameChanges())
                 try await drain(peripheral.serviceChanges())
                 try await drain(peripheral.connectionStateChanges())
+                try await drain(peripheral.lastingNotifications(of: [UInt8].self, from: 0x2A19))
             }
             try await drain(bench.central.connectionStateChanges())
             var states: [CentralState] = []

@@ -268,7 +268,7 @@ import Testing
             #expect(result.error?.kind == .att(0x80))
             #expect(result.error?.original == original)
             #expect(result.error?.operation == .read)
-            #expect(result.error?.description == "read: 0x80")
+            #expect(result.error?.description == "read 2a19 of \(strap.address): 0x80")
         }
     }
 }

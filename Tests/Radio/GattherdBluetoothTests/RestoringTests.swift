@@ -30,8 +30,9 @@ import Testing
             bench.backend.setConnected(FakeBackend.strap, true)
             let updates = try bench.strap.valueUpdates()
             let restored = try await bench.central.restore(from: snapshot)
-            #expect(restored == [try bench.strap])
-            #expect(restored.map(\.connectionState) == [.ready])
+            #expect(restored.adopted == [try bench.strap])
+            #expect(restored.adopted.map(\.connectionState) == [.ready])
+            #expect(restored.reconnecting.isEmpty && restored.lost.isEmpty && restored.scans.isEmpty)
             bench.backend.notify("measurement", [7])
             for await value in updates {
                 #expect(value.octets == [7])
@@ -40,13 +41,90 @@ import Testing
         }
     }
 
-    @Test func `restoring does not connect lost peripherals`() async throws {
+    @Test func `a link that is gone is made again with its subscriptions, if the policy says so`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
         try await Bench.run { bench in
-            let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [])
+            bench.backend.setServices(Bench.table)
+            let strap = try bench.strap
+            let updates = strap.valueUpdates()
+            let asked = LatestValue<[DisconnectReason]>([])
+            let policy = Autoconnect.when { attempt in
+                asked.update { $0.append(attempt.reason) }
+                return true
+            }
+            let restored = try await bench.central.restore(from: .init(peripherals: [entry]), autoconnect: policy)
+            #expect(restored.reconnecting == [strap] && restored.adopted.isEmpty)
+            #expect(asked.state == [.unknown])
+            bench.backend.advertise(FakeBackend.strap)
+            let ready = await strap.connectionStateChanges().wait(for: .ready, orPresent: true)
+            #expect(ready?.isAutomatic == true)
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap)
+            await changes.wait(for: .ready)
+            bench.backend.notify("measurement", [7])
+            for await value in updates {
+                #expect(value.octets == [7])
+                break
+            }
+            let notifying = bench.central.snapshot.peripherals.first?.notifying
+            #expect(notifying?.map(\.description) == ["2a37 in 180d"])
+            try await strap.setNotifyValue(false, for: 0x2A37)
+            try await strap.disconnect()
+            try await strap.connect()
+            #expect(!strap.isNotifying(0x2A37))
+        }
+    }
+
+    @Test func `a link that is gone is given up, if the policy says so`() async throws {
+        try await Bench.run { bench in
+            let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
             let restored = try await bench.central.restore(from: CentralSnapshot(peripherals: [entry]))
-            #expect(restored.isEmpty)
+            #expect(restored.lost == [try bench.strap])
             #expect(bench.backend.asked.state.isEmpty)
         }
+    }
+
+    @Test func `scans and kept peripherals are restored`() async throws {
+        var filter = ScanFilter()
+        filter.services = [0x180D]
+        filter.namePrefix = "Strap"
+        filter.minimumRSSI = -80
+        filter.addresses = [FakeBackend.strap.address]
+        let kept = LatestValue<CentralSnapshot?>(nil)
+        try await Bench.run { [filter] bench in
+            let scan = bench.central.scan(filter, allowDuplicates: true).makeAsyncIterator()
+            let beats = try bench.strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            try bench.strap.keepConnected()
+            await bench.backend.waitUntilAsked("startDiscovery +")
+            let text = try JSONEncoder().encode(bench.central.snapshot)
+            kept.set(try JSONDecoder().decode(CentralSnapshot.self, from: text))
+            withExtendedLifetime((scan, beats)) {}
+        }
+        let snapshot = try #require(kept.state)
+        #expect(snapshot.scans == [.init(filter: filter, allowsDuplicates: true)])
+        #expect(snapshot.peripherals.map(\.wasReconnecting) == [true])
+        #expect(snapshot.peripherals.map(\.notifying) == [[0x2A37]])
+        try await Bench.run { bench in
+            let restored = try await bench.central.restore(from: snapshot, autoconnect: .whenUnexpected)
+            #expect(restored.reconnecting == [try bench.strap])
+            let scan = try #require(restored.scans.first)
+            async let heard = scan.first()
+            try await eventually { bench.backend.asked.state.contains { $0.hasPrefix("startDiscovery") } }
+            bench.backend.advertise(FakeBackend.strap) { status in
+                status.name = "Strap 1"
+                status.services = [0x180D]
+            }
+            #expect(try await heard.name == "Strap 1")
+        }
+    }
+
+    @Test func `a snapshot of an earlier version has no scans`() throws {
+        let text = #"""
+            {"peripherals":[{"adapter":"00:00:5E:00:53:00","address":"C0:FF:EE:00:00:01","wasConnected":true,\#
+            "notifying":["2a37"]}]}
+            """#
+        let snapshot = try JSONDecoder().decode(CentralSnapshot.self, from: Data(text.utf8))
+        #expect(snapshot.scans.isEmpty && snapshot.peripherals.map(\.wasReconnecting) == [false])
     }
 
     @Test(arguments: [

@@ -1,11 +1,6 @@
 @_exported public import GattherdBluetooth
 import GattherdDBus
 
-@_exported public import struct GattherdLog.Log
-@_exported public import struct GattherdLog.LogEntry
-@_exported public import struct GattherdLog.LogField
-@_exported public import enum GattherdLog.LogLevel
-
 /// The message bus that bluetoothd is on.
 public enum BluetoothBus: Hashable, Sendable {
     /// The system bus: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
@@ -35,7 +30,7 @@ extension Central {
         _ configuration: Configuration = Configuration(),
         log: Log = .silent
     ) -> Central {
-        Central(backend: BlueZCentral(bus: bus.location, log: log), configuration: configuration)
+        Central(backend: BlueZCentral(bus: bus.location, log: log), configuration: configuration, log: log)
     }
 }
 
@@ -52,7 +47,8 @@ extension Central {
 /// - Parameters:
 ///   - bus: The bus of bluetoothd.
 ///   - configuration: The adapter, deadlines and the policy for lost links.
-///   - log: The log.
+///   - log: The receiver of log entries: problems at `warning`, changes of connections at `info`, operations with their
+///     duration and result at `debug`, their bytes at `trace`.
 ///   - body: The work with the central.
 /// - Returns: The value of `body`.
 /// - Throws: What `body` throws.

@@ -101,6 +101,7 @@ extension Central {
     private func release(_ link: Link) {
         let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
         link.state.withLock { $0.isWanted = false }
+        _ = link.lasting.removeKept { _ in true }
         link.reconnecting.stopAll(stop)
         link.connecting.stopAll(stop)
     }
@@ -125,6 +126,8 @@ extension Central {
                 try await self.adopt(link)
                 try await self.runConnectionTasks(link, until: deadline, late: Self.late(link, timeout))
                 try link.becomeReady(self)
+                // For sequences that began meanwhile.
+                self.joinLasting(link)
             } catch {
                 await self.giveUp(link, error)
                 throw error
@@ -179,8 +182,10 @@ extension Central {
     private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
         var filter = ScanFilter()
         filter.addresses = [id.address]
-        let scan = scan(filter, timeout: max(.zero, deadline - .now)).makeAsyncIterator()
-        while let advertisement = try await scan.nextAdvertisement() {
+        var scan = scan(filter, timeout: max(.zero, deadline - .now))
+        scan.isInternal = true
+        let advertisements = scan.makeAsyncIterator()
+        while let advertisement = try await advertisements.nextAdvertisement() {
             if advertisement.peripheral.id == id { return }
         }
         throw BluetoothError(.cancelled, "cancelled")

@@ -14,9 +14,16 @@ extension Central {
         case .disconnected: break  // the status that follows says which link it was
         case .linkEnded(let id, let reason): ended(id, reason)
         case .tableCut: break
-        case .servicesChanged(let id): link(id)?.servicesChanged(Peripheral(id, of: self))
-        case .subscriptionEnded(let token, let id): link(id)?.subscriptionEnded(token)
+        case .servicesChanged(let id): change(id) { $0.servicesChanged(Peripheral(id, of: self)) }
+        case .subscriptionEnded(let token, let id): change(id) { $0.subscriptionEnded(token) }
         }
+    }
+
+    /// Handles a change of attributes, then subscribes for lasting listeners that lost their subscription.
+    private func change(_ id: PeripheralID, _ handle: (Link) -> Void) {
+        guard let link = link(id) else { return }
+        handle(link)
+        joinLasting(link)
     }
 
     /// Changes the registry, then updates its observers in the order of the changes.

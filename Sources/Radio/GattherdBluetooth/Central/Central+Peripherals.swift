@@ -35,16 +35,28 @@ extension Central {
     }
 
     /// Disconnects a peripheral and removes it from the platform, with its bond and its cached GATT table.
+    ///
+    /// - Throws: As ``disconnect(_:timeout:)``; the platform's error.
     public func forget(_ peripheral: Peripheral) async throws {
-        try await awaitRun()
+        do throws(BluetoothError) { try await awaitRun() } catch { throw error.during(.forget) }
         try await disconnect(peripheral)
-        try await backend.forget(peripheral.id)
+        do throws(BluetoothError) {
+            try await backend.forget(peripheral.id)
+        } catch {
+            throw error.during(.forget, of: "\(peripheral.address)")
+        }
     }
 
     /// All peripherals that the platform knows, by address, bonded or not; see ``Bond``.
+    ///
+    /// - Throws: The platform's error.
     public func bonds() async throws -> [Bond] {
-        try await awaitRun()
-        return try await backend.bonds()
+        do throws(BluetoothError) {
+            try await awaitRun()
+            return try await backend.bonds()
+        } catch {
+            throw error.during(.listBonds)
+        }
     }
 
     /// Responds to pairing requests through `delegate` from now on.
@@ -65,7 +77,7 @@ extension Central {
     /// The object is not removed meanwhile.
     func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
         registry.withLock { registry in
-            let link = registry.links[id] ?? Link(id, isClosed: registry.isClosed)
+            let link = registry.links[id] ?? Link(id, log: log, isClosed: registry.isClosed)
             registry.links[id] = link
             return body(link)
         }

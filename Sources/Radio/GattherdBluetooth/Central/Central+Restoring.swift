@@ -1,56 +1,111 @@
 import GattherdSync
 
+/// The result of ``Central/restore(from:autoconnect:)``.
+public struct Restoration: Sendable {
+    /// The peripherals whose links were adopted and that are ready, by address.
+    public let adopted: [Peripheral]
+    /// The peripherals without a link that the central connects again, by address.
+    public let reconnecting: [Peripheral]
+    /// The peripherals without a link that the policy gives up, by address.
+    public let lost: [Peripheral]
+    /// The scans of the other run; each begins with its loop, without a time limit.
+    public let scans: [Scan]
+}
+
 // Links that outlive the program: bluetoothd keeps them when it ends.
 extension Central {
-    /// The current links and subscriptions, for ``restore(from:autoconnect:)`` in another run.
+    /// The current links, subscriptions and scans, for ``restore(from:autoconnect:)`` in another run.
     ///
     /// The links survive only if this run ends with ``Configuration/keepsLinks``, or is killed.
     public var snapshot: CentralSnapshot {
-        let links = registry.withLock { $0.links }.sorted { $0.key.address < $1.key.address }
+        let (links, scanners) = registry.withLock { registry in
+            (
+                registry.links.sorted { $0.key.address < $1.key.address },
+                registry.scanners.sorted { $0.key < $1.key }.map(\.value)
+            )
+        }
         return CentralSnapshot(
-            peripherals: links.map { id, link in
-                CentralSnapshot.Entry(
-                    id: id,
-                    wasConnected: link.connection.isConnected,
-                    notifying: Peripheral(id, of: self).notifyingCharacteristics
-                )
+            peripherals: links.map { CentralSnapshot.Entry($1, of: self) },
+            scans: scanners.filter { !$0.isInternal }.map { scanner in
+                CentralSnapshot.ScanEntry(filter: scanner.filter, allowsDuplicates: scanner.allowsDuplicates)
             }
         )
     }
 
-    /// Continues another run: adopts links that the platform still holds, with their subscriptions.
+    /// Continues another run: its links, subscriptions and scans.
     ///
-    /// Connection tasks run as after any connect. ``Peripheral/valueUpdates(buffering:)`` delivers the values: start
-    /// listening first. A peripheral that cannot be adopted is left unchanged.
+    /// A link that the platform still holds is adopted. If a link is gone, the policy is asked about a first attempt
+    /// with the reason ``DisconnectReason/unknown``. The central then connects the peripheral as soon as it can, as
+    /// ``keepConnected(_:autoconnect:)`` does. Peripherals that the other run was reconnecting are treated the same.
+    ///
+    /// Connection tasks run as after any connect. Subscriptions are restored on each link until
+    /// ``disconnect(_:timeout:)`` or ``Peripheral/setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``. The values
+    /// arrive in ``Peripheral/valueUpdates(buffering:)`` and
+    /// ``Peripheral/lastingNotifications(of:from:buffering:)``: start listening first.
     ///
     /// - Parameters:
-    ///   - snapshot: The links and subscriptions of the other run.
-    ///   - autoconnect: The policy after the loss of an adopted link; ``Configuration/autoconnect`` when `nil`.
-    /// - Returns: The peripherals that are ready, by address.
+    ///   - snapshot: The links, subscriptions and scans of the other run.
+    ///   - autoconnect: The policy for links that are gone or lost later; ``Configuration/autoconnect`` when `nil`.
+    /// - Returns: The fate of each peripheral, and the scans.
     /// - Throws: As ``waitUntilReady(timeout:)``.
     public func restore(
         from snapshot: CentralSnapshot,
         autoconnect: Autoconnect? = nil
-    ) async throws -> [Peripheral] {
+    ) async throws -> Restoration {
         try await waitUntilReady()
-        let restored = await withTaskGroup(of: Peripheral?.self) { group in
-            for entry in snapshot.peripherals where entry.wasConnected {
-                group.addTask { await self.restore(entry, autoconnect) }
-            }
-            return await group.reduce(into: [Peripheral]()) { if let restored = $1 { $0.append(restored) } }
+        let policy = autoconnect ?? configuration.autoconnect
+        let entries = snapshot.peripherals.filter { $0.wasConnected || $0.wasReconnecting }
+        let fates = await withTaskGroup(of: (Peripheral, Fate).self) { group in
+            for entry in entries { group.addTask { await self.restore(entry, policy) } }
+            return await group.reduce(into: []) { $0.append($1) }
         }
-        return restored.sorted { $0.address < $1.address }
+        func all(_ fate: Fate) -> [Peripheral] {
+            fates.filter { $0.1 == fate }.map(\.0).sorted { $0.address < $1.address }
+        }
+        return Restoration(
+            adopted: all(.adopted),
+            reconnecting: all(.reconnecting),
+            lost: all(.lost),
+            scans: snapshot.scans.map { scan($0.filter, allowDuplicates: $0.allowsDuplicates) }
+        )
     }
 
-    private func restore(_ entry: CentralSnapshot.Entry, _ autoconnect: Autoconnect?) async -> Peripheral? {
-        guard await backend.status(of: entry.id)?.isConnected == true else { return nil }
+    private enum Fate {
+        case adopted
+        case reconnecting
+        case lost
+    }
+
+    private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Fate) {
         let peripheral = Peripheral(entry.id, of: self)
-        do {
-            try await connect(peripheral, autoconnect: autoconnect)
-            for characteristic in entry.notifying { try await peripheral.setNotifyValue(true, for: characteristic) }
-            return peripheral
-        } catch {
-            return nil
+        keepNotifying(entry.notifying, of: entry.id)
+        if await isAdopted(peripheral, policy) { return (peripheral, .adopted) }
+        let reason = DisconnectReason.unknown
+        let error = reason.error(of: peripheral.address)
+        guard policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: 1)) else {
+            _ = link(entry.id)?.lasting.removeKept { _ in true }
+            return (peripheral, .lost)
         }
+        keepConnected(peripheral, autoconnect: policy)
+        return (peripheral, .reconnecting)
+    }
+
+    /// Adopts the platform's link, if there is one.
+    private func isAdopted(_ peripheral: Peripheral, _ policy: Autoconnect) async -> Bool {
+        guard await backend.status(of: peripheral.id)?.isConnected == true else { return false }
+        return (try? await connect(peripheral, autoconnect: policy)) != nil
+    }
+}
+
+extension CentralSnapshot.Entry {
+    fileprivate init(_ link: Link, of central: Central) {
+        let active = Peripheral(link.id, of: central).notifyingCharacteristics
+        let lasting = link.lasting.characteristics.filter { id in
+            !active.contains { $0.uuid == id.uuid && (id.service == nil || $0.service == id.service) }
+        }
+        id = link.id
+        wasConnected = link.connection.isConnected
+        wasReconnecting = link.state.withLock { $0.reconnecter != nil }
+        notifying = (active + Set(lasting)).sorted { $0.description < $1.description }
     }
 }

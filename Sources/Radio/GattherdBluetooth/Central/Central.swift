@@ -1,3 +1,4 @@
+public import GattherdLog
 import GattherdSync
 
 /// The central role of Bluetooth Low Energy on this machine, which scans, connects and lists peripherals.
@@ -41,6 +42,7 @@ public final class Central: Sendable {
 
     let backend: any ClientBackend
     public let configuration: Configuration
+    let log: Log
     let registry = Locked(CentralRegistry())
     /// Held while observers are updated from the registry, which is not locked meanwhile.
     let telling = Locked(())
@@ -55,8 +57,15 @@ public final class Central: Sendable {
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 
     /// Creates a central on a custom platform; `withCentral` and `Central.system` create one on BlueZ.
-    public init(backend: any ClientBackend, configuration: Configuration = Configuration()) {
+    ///
+    /// - Parameters:
+    ///   - backend: The platform.
+    ///   - configuration: The adapter, deadlines and policies.
+    ///   - log: The receiver of log entries, called from any thread: changes of connections at `info`, operations with
+    ///     their duration and result at `debug`, their bytes at `trace`.
+    public init(backend: any ClientBackend, configuration: Configuration = Configuration(), log: Log = .silent) {
         self.backend = backend
+        self.log = log
         self.configuration = configuration
         // Bounded by the causes of jobs: one for each sequence that ends and each link that is lost.
         (jobs, addJob) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
@@ -127,5 +136,41 @@ public final class Central: Sendable {
         endSequences()
         await backend.close()
         addJob.finish()
+    }
+}
+
+/// The phases of a central's life.
+enum CentralLifecycle: Equatable, Sendable {
+    /// ``Central/run()`` was not called yet.
+    case new
+    case running
+    case closed
+}
+
+extension Central {
+    /// Waits until the central runs, because ``run()`` may have been called in a task that has not started yet.
+    ///
+    /// - Throws: `serviceUnavailable` if it does not run or is closed; `cancelled`.
+    func awaitRun() async throws(BluetoothError) {
+        guard life.state != .running else { return }
+        let isRunning = try await withDeadline(.now.advanced(by: .seconds(1)), unreadiness) {
+            [life] () throws(BluetoothError) in
+            for await state in life.watch() where state != .new { return state == .running }
+            return nil
+        }
+        guard let isRunning else { throw BluetoothError(.cancelled, "cancelled") }
+        guard isRunning else { throw unreadiness }
+    }
+
+    /// True since ``close()`` was called.
+    var isClosed: Bool { registry.withLock { $0.isClosed } }
+
+    /// Finishes all sequences, also of later consumers.
+    func endSequences() {
+        let (scanners, links) = registry.withLock { ($0.takeScanners(), Array($0.links.values)) }
+        for scanner in scanners { scanner.mailbox.finish() }
+        for link in links { link.close() }
+        connectionChanges.finish()
+        stateBoard.finish()
     }
 }

@@ -68,6 +68,7 @@ extension Central {
                 return .failure(BluetoothError(.other, "\(error)").during(.connectionTask))
             }
         }
+        await subscribeLasting(link)
         return .success(())
     }
 }

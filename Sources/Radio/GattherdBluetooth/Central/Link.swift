@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdSync
 
 /// The state of the connection to one peripheral.
@@ -50,16 +51,21 @@ final class Link: Sendable {
     let connecting: AsyncMutex
     /// The queue of reconnecting.
     let reconnecting: AsyncMutex
+    /// The listeners of characteristics over all links.
+    let lasting = LastingListeners()
     let values = Broadcast<CharacteristicValue>()
     let serviceChanges = Broadcast<Peripheral>()
     let names = Broadcast<String?>()
     let state = Locked(State())
 
+    let log: OperationLog
+
     /// `isClosed` is true for a link of a closed central, which publishes nothing.
-    init(_ id: PeripheralID, isClosed: Bool) {
+    init(_ id: PeripheralID, log: Log, isClosed: Bool) {
         self.id = id
-        operations = AsyncMutex("\(id.address)")
-        connecting = AsyncMutex("\(id.address)")
+        self.log = OperationLog(log, id.address)
+        operations = AsyncMutex("\(id.address)", log: self.log)
+        connecting = AsyncMutex("\(id.address)", log: self.log)
         reconnecting = AsyncMutex("\(id.address)")
         if isClosed { close() }
     }
@@ -72,7 +78,7 @@ final class Link: Sendable {
             guard case .disconnected = state.connection, state.claims == 0 else { return false }
             return state.reconnecter == nil && !state.isEnding
         }
-        return isIdle && !values.hasListeners && !serviceChanges.hasListeners && !names.hasListeners
+        return isIdle && lasting.isEmpty && !values.hasListeners && !serviceChanges.hasListeners && !names.hasListeners
     }
 
     // MARK: - States
@@ -88,14 +94,14 @@ final class Link: Sendable {
         if condition: (inout State) -> Bool = { _ in true }
     ) -> Bool {
         // Held while the change is published, so that changes stay in order; the state is not locked meanwhile.
-        central.publishing.withLock { _ in
+        let (isMoved, change) = central.publishing.withLock { _ -> (Bool, ConnectionStateChange?) in
             let (isMoved, previous, isAutomatic) = state.withLock { state in
                 let previous = state.connection
                 guard condition(&state) else { return (false, previous, false) }
                 state.move(to: connection)
                 return (true, previous, state.isAutomatic)
             }
-            guard isMoved, previous != connection else { return isMoved }
+            guard isMoved, previous != connection else { return (isMoved, nil) }
             let change = ConnectionStateChange(
                 peripheral: Peripheral(id, of: central),
                 previous: previous,
@@ -105,8 +111,16 @@ final class Link: Sendable {
                 isInitial: false
             )
             central.connectionChanges.send(change)
-            return true
+            return (true, change)
         }
+        if let change { central.log(.info, "connection changed", Self.fields(of: change)) }
+        return isMoved
+    }
+
+    private static func fields(of change: ConnectionStateChange) -> [LogField] {
+        [LogField("peripheral", change.peripheral.address), LogField("state", change.state)]
+            + (change.error.map { [LogField("error", $0)] } ?? [])
+            + (change.willReconnect ? [LogField("reconnects", true)] : [])
     }
 
     /// The present state, as the beginning of a stream.
@@ -153,12 +167,14 @@ final class Link: Sendable {
         }
         operations.stopAll(error ?? BluetoothError(.cancelled, "\(id.address) was disconnected on request"))
         for subscription in subscriptions { subscription.finish(error) }
+        lasting.reset()
     }
 
     /// Ends waiting operations and listeners; the link itself may stay up.
     func close() {
         operations.stopAll(BluetoothError(.cancelled, "the central is closed"))
         for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(nil) }
+        lasting.finish()
         values.finish()
         serviceChanges.finish()
         names.finish()
@@ -170,14 +186,22 @@ final class Link: Sendable {
     func operate<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
+        on subject: CharacteristicID? = nil,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
         let isPrivileged = ConnectionTaskRun.isCurrent(of: self)
-        return try await operations.perform(operation, within: limit, isPrivileged: isPrivileged, body)
+        return try await operations.perform(
+            operation,
+            within: limit,
+            on: subject,
+            isPrivileged: isPrivileged,
+            body
+        )
     }
 
     func servicesChanged(_ peripheral: Peripheral) {
         state.withLock { $0.table = nil }
+        lasting.reset()
         serviceChanges.send(peripheral)
     }
 

@@ -12,10 +12,12 @@ public struct Scan: AsyncSequence, Sendable {
     let filter: ScanFilter
     let allowsDuplicates: Bool
     let timeout: Duration?
+    /// True for a scan of the library itself, which is not restored.
+    var isInternal = false
 
     public func makeAsyncIterator() -> Iterator {
         let mailbox = Mailbox<Sighting>(.bufferingNewest(1024))
-        let lease = central.addScanner(Scanner(filter, allowsDuplicates, mailbox))
+        let lease = central.addScanner(Scanner(filter, allowsDuplicates, mailbox, isInternal: isInternal))
         return Iterator(
             central: central,
             mailbox: mailbox,
@@ -88,9 +90,11 @@ struct Scanner: Sendable {
     let filter: ScanFilter
     let allowsDuplicates: Bool
     let mailbox: Mailbox<Sighting>
+    let isInternal: Bool
     private var seen: Set<PeripheralID> = []
 
-    init(_ filter: ScanFilter, _ allowsDuplicates: Bool, _ mailbox: Mailbox<Sighting>) {
+    init(_ filter: ScanFilter, _ allowsDuplicates: Bool, _ mailbox: Mailbox<Sighting>, isInternal: Bool) {
+        self.isInternal = isInternal
         self.filter = filter
         self.allowsDuplicates = allowsDuplicates
         self.mailbox = mailbox

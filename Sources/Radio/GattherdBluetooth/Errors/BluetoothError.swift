@@ -46,9 +46,12 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case read
         case write
         case subscribe
+        case notification
         case writeAndListen
         case readRSSI
         case pair
+        case forget
+        case listBonds
 
         /// The operation's name in messages, before a colon.
         var words: String {
@@ -57,7 +60,10 @@ public struct BluetoothError: Error, Hashable, Sendable {
             case .connectionTask: "preparing the connection"
             case .writeAndListen: "write and listen"
             case .readRSSI: "read the signal strength"
-            case .scan, .connect, .disconnect, .discover, .read, .write, .subscribe, .pair: rawValue
+            case .listBonds: "list the bonds"
+            case .scan, .connect, .disconnect, .discover, .read, .write, .subscribe, .notification, .pair,
+                .forget:
+                rawValue
             }
         }
     }
@@ -81,6 +87,8 @@ public struct BluetoothError: Error, Hashable, Sendable {
     public let original: Original?
     /// The operation during which the error occurred; `nil` below ``Central``.
     public private(set) var operation: Operation?
+    /// The attribute and the peripheral of the operation, for people.
+    private var subject: String?
 
     public init(_ kind: Kind, _ detail: String, original: Original? = nil) {
         self.kind = kind
@@ -90,8 +98,16 @@ public struct BluetoothError: Error, Hashable, Sendable {
 
     /// Returns the error with the operation during which it occurred.
     public func during(_ operation: Operation) -> BluetoothError {
+        during(operation, of: nil)
+    }
+
+    /// Returns the error with the operation during which it occurred, and the operation's subject for the message.
+    ///
+    /// The first operation is kept.
+    func during(_ operation: Operation, of subject: String?) -> BluetoothError {
+        guard self.operation == nil else { return self }
         var error = self
-        error.operation = self.operation ?? operation
+        (error.operation, error.subject) = (operation, subject)
         return error
     }
 
@@ -108,9 +124,37 @@ public struct BluetoothError: Error, Hashable, Sendable {
 }
 
 extension BluetoothError: CustomStringConvertible {
+    /// The operation, its subject and the platform's message, for example `read 2a19 of C0:FF:EE:00:00:01: no answer`.
     public var description: String {
         guard let operation else { return detail }
-        return "\(operation.words): \(detail)"
+        let subject = subject.map { " \($0)" } ?? ""
+        return "\(operation.words)\(subject): \(detail)\(attErrorName.map { " (\($0))" } ?? "")"
+    }
+}
+
+extension BluetoothError.Kind: CustomStringConvertible {
+    /// The kind in words, and the code of an ATT error in hexadecimal.
+    public var description: String {
+        switch self {
+        case .adapterUnavailable: "adapter unavailable"
+        case .serviceUnavailable: "service unavailable"
+        case .unknownPeripheral: "unknown peripheral"
+        case .unknownAttribute: "unknown attribute"
+        case .notConnected: "not connected"
+        case .connectionFailed: "connection failed"
+        case .busy: "busy"
+        case .timedOut: "timed out"
+        case .cancelled: "cancelled"
+        case .authentication: "authentication"
+        case .notSupported: "not supported"
+        case .notPermitted: "not permitted"
+        case .invalidLength: "invalid length"
+        case .invalidOffset: "invalid offset"
+        case .att(let code): "ATT error 0x\(code < 16 ? "0" : "")\(String(code, radix: 16, uppercase: true))"
+        case .accessDenied: "access denied"
+        case .invalidValue: "invalid value"
+        case .other: "other"
+        }
     }
 }
 

@@ -54,7 +54,8 @@ public import Observation
         update()
         connectionState = change.state
         connectionError = change.error ?? (change.state == .connecting ? connectionError : peripheral.connectionError)
-        isReconnecting = change.willReconnect || (isReconnecting && change.state != .ready)
+        let isOver = change.state == .ready || change.reason == .requested || change.reason == .detached
+        isReconnecting = change.willReconnect || (isReconnecting && !isOver)
         if change.isUnexpectedDisconnect { lostBecause = change.reason }
         if change.state == .ready { lostBecause = nil }
         if !change.state.isConnected { services = [] }

@@ -31,8 +31,12 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
         ///   peripheral ended the subscription; `invalidValue` for octets that are no `Value`. After `invalidValue` the
         ///   next call continues with the next value.
         public mutating func next() async throws -> Value? {
-            guard let value = try await values.mailbox.next() else { return nil }
-            return try Value(value: value.octets)
+            do throws(BluetoothError) {
+                guard let value = try await values.mailbox.next() else { return nil }
+                return try Value(value: value.octets)
+            } catch {
+                throw error.during(.notification)
+            }
         }
 
         public mutating func next(isolation: isolated (any Actor)?) async throws -> Value? {

@@ -131,7 +131,7 @@ extension Peripheral {
     ) async throws(BluetoothError) -> Value {
         let link = try usableLink(operation)
         let limit = timeout ?? central.configuration.operationTimeout
-        return try await link.operate(operation, within: limit) { () throws(BluetoothError) in
+        return try await link.operate(operation, within: limit, on: id) { () throws(BluetoothError) in
             try await body(try await self.find(id, of: link), link)
         }
     }

@@ -24,7 +24,7 @@ extension Peripheral {
         let policy = buffering ?? central.configuration.buffering
         let values = try await perform(.subscribe, on: characteristic, within: timeout) {
             (remote, link) throws(BluetoothError) in
-            try await listen(to: remote, policy, of: link)
+            try await Subscriber(central: central, link: link).listen(to: remote, policy)
         }
         return Notifications(values: values)
     }
@@ -38,12 +38,16 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws {
         try await perform(.subscribe, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
-            if isEnabled {
-                try await subscription(to: remote, of: link) { $0.pin(true) }
-            } else {
-                link.state.withLock { $0.subscriptions[remote.handle] }?.pin(false)
-                try await self.release(remote.handle, of: link)
+            let subscriber = Subscriber(central: central, link: link)
+            guard !isEnabled else {
+                try await subscriber.join(remote) { $0.pin(true) }
+                return
             }
+            let kept = link.lasting.removeKept { $0.matches(remote) }
+            let subscription = link.state.withLock { $0.subscriptions[remote.handle] }
+            subscription?.pin(false)
+            for id in kept { _ = subscription?.remove(id) }
+            try await subscriber.release(remote.handle)
         }
     }
 
@@ -91,11 +95,13 @@ extension Peripheral {
         timeout: Duration? = nil,
         where isAnswer: @escaping @Sendable (Answer) -> Bool = { _ in true }
     ) async throws -> Answer {
-        let octets = try value.value()
+        let octets = try value.value(for: characteristic, of: self)
         return try await perform(.writeAndListen, on: characteristic, within: timeout) {
             (remote, link) throws(BluetoothError) in
             let source = try await find(listening ?? CharacteristicID(remote), of: link)
-            let answers = try await listen(to: source, .bufferingNewest(64), of: link)
+            let subscriber = Subscriber(central: central, link: link)
+            let answers = try await subscriber.listen(to: source, .bufferingNewest(64))
+            link.log.bytes(.writeAndListen, characteristic, octets)
             try await send(octets, to: remote, writeType)
             while let answer = try await answers.mailbox.next() {
                 guard let answer = try? Answer(octets: answer.octets), isAnswer(answer) else { continue }
@@ -118,94 +124,5 @@ extension Peripheral {
             try remote.check(.writeWithoutResponse, "cannot be written without response")
             try await central.backend.writeWithoutResponse(octets, to: remote)
         }
-    }
-
-    // MARK: - One subscription for all
-
-    /// Joins the subscription until the sequence is released; runs in its turn.
-    private func listen(
-        to remote: RemoteCharacteristic,
-        _ policy: BufferingPolicy,
-        of link: Link
-    ) async throws(BluetoothError) -> ValueListener {
-        let mailbox = Mailbox<CharacteristicValue>(policy)
-        let listener = central.registry.withLock { $0.makeID() }
-        let subscription = try await subscription(to: remote, of: link) { $0.add(mailbox, as: listener) }
-        let lease = Cancellable {
-            subscription.remove(listener)
-            guard subscription.isIdle else { return }
-            self.central.inBackground {
-                // If the link ends meanwhile, the subscription ends too.
-                try? await link.operate(.subscribe, within: self.central.configuration.operationTimeout) {
-                    () throws(BluetoothError) in
-                    try await self.release(remote.handle, of: link)
-                }
-            }
-        }
-        return ValueListener(mailbox: mailbox, lease: lease)
-    }
-
-    /// Returns the existing subscription, or a new one.
-    ///
-    /// `join` runs first, because values may arrive before the reply.
-    @discardableResult
-    private func subscription(
-        to remote: RemoteCharacteristic,
-        of link: Link,
-        join: (SharedSubscription) -> Bool
-    ) async throws(BluetoothError) -> SharedSubscription {
-        if let subscription = link.state.withLock({ $0.subscriptions[remote.handle] }) {
-            guard join(subscription) else { throw linkIsLost }
-            return subscription
-        }
-        try remote.check([.notify, .indicate], "neither notifies nor indicates")
-        let token = SubscriptionToken(central.registry.withLock { $0.makeID() })
-        let subscription = SharedSubscription(remote, token, link.values)
-        _ = join(subscription)
-        try await begin(subscription, on: link)
-        return subscription
-    }
-
-    private func begin(_ subscription: SharedSubscription, on link: Link) async throws(BluetoothError) {
-        let number = link.state.withLock { state in
-            state.subscriptions[subscription.characteristic.handle] = subscription
-            return state.number
-        }
-        do throws(BluetoothError) {
-            try await subscribe(subscription)
-        } catch {
-            link.forget(subscription)
-            throw error
-        }
-        guard link.state.withLock({ $0.number == number && number != nil }) else { throw linkIsLost }
-    }
-
-    private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(address): the link was lost") }
-
-    /// Subscribes on the platform; indications have no socket and arrive as signals.
-    private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {
-        let (remote, token) = (subscription.characteristic, subscription.token)
-        let indicates = remote.properties.isDisjoint(with: .notify) && remote.properties.contains(.indicate)
-        let path = indicates ? .signals : central.configuration.notificationPath
-        do throws(BluetoothError) {
-            try await central.backend.subscribe(to: remote, by: path, token: token, sink: subscription)
-        } catch {
-            guard path == .socket, error.kind == .notSupported else { throw error }
-            try await central.backend.subscribe(to: remote, by: .signals, token: token, sink: subscription)
-        }
-    }
-
-    /// Ends the subscription unless it is in use; runs in its turn.
-    private func release(_ handle: String, of link: Link) async throws(BluetoothError) {
-        guard let subscription = link.state.withLock({ $0.subscriptions[handle] }), subscription.isIdle else { return }
-        link.forget(subscription)
-        try await central.backend.unsubscribe(subscription.token)
-    }
-}
-
-extension Link {
-    func forget(_ subscription: SharedSubscription) {
-        let handle = subscription.characteristic.handle
-        state.withLock { if $0.subscriptions[handle] === subscription { $0.subscriptions[handle] = nil } }
     }
 }

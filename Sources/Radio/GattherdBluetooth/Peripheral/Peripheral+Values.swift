@@ -17,14 +17,16 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws -> Value {
         let octets = try await perform(.read, on: characteristic, within: timeout) {
-            (remote, _) throws(BluetoothError) in
+            (remote, link) throws(BluetoothError) in
             try remote.check(.read, "cannot be read")
-            return try await central.backend.read(remote)
+            let octets = try await central.backend.read(remote)
+            link.log.bytes(.read, characteristic, octets)
+            return octets
         }
         do throws(BluetoothError) {
             return try Value(value: octets)
         } catch {
-            throw error.during(.read)
+            throw error.during(.read, of: "\(characteristic) of \(address)")
         }
     }
 
@@ -42,11 +44,12 @@ extension Peripheral {
         type: WriteType = .withResponse,
         timeout: Duration? = nil
     ) async throws {
-        let octets = try value.value()
+        let octets = try value.value(for: characteristic, of: self)
         switch type {
         case .withResponse:
-            try await perform(.write, on: characteristic, within: timeout) { (remote, _) throws(BluetoothError) in
+            try await perform(.write, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
                 try remote.check(.write, "cannot be written with response")
+                link.log.bytes(.write, characteristic, octets)
                 try await central.backend.write(octets, to: remote, withResponse: true)
             }
         case .withoutResponse: try await command(octets, characteristic, timeout)
@@ -61,8 +64,9 @@ extension Peripheral {
         let link = central.link(id)
         link?.state.withLock { $0.waitingCommands += 1 }
         defer { link?.state.withLock { $0.waitingCommands -= 1 } }
-        try await perform(.write, on: characteristic, within: timeout) { (remote, _) throws(BluetoothError) in
+        try await perform(.write, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
             try remote.check(.writeWithoutResponse, "cannot be written without response")
+            link.log.bytes(.write, characteristic, octets)
             try await central.backend.writeWithoutResponse(octets, to: remote)
         }
     }
@@ -136,6 +140,8 @@ extension Peripheral {
 // Descriptors.
 extension Peripheral {
     /// Reads a descriptor.
+    ///
+    /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func read<Value: Readable>(
         _ type: Value.Type = Value.self,
         from descriptor: Descriptor,
@@ -143,21 +149,28 @@ extension Peripheral {
     ) async throws -> Value {
         let link = try usableLink(.read)
         let limit = timeout ?? central.configuration.operationTimeout
-        return try await link.operate(.read, within: limit) { () throws(BluetoothError) in
-            try Value(value: try await central.backend.read(descriptor.remote))
+        return try await link.operate(.read, within: limit, on: CharacteristicID(descriptor.uuid)) {
+            () throws(BluetoothError) in
+            let octets = try await central.backend.read(descriptor.remote)
+            link.log.bytes(.read, CharacteristicID(descriptor.uuid), octets)
+            return try Value(value: octets)
         }
     }
 
     /// Writes a descriptor, except the one that enables notifications, which the platform writes.
+    ///
+    /// - Throws: As ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func write(
         _ value: some Writable,
         to descriptor: Descriptor,
         timeout: Duration? = nil
     ) async throws {
-        let octets = try value.value()
+        let octets = try value.value(for: CharacteristicID(descriptor.uuid), of: self)
         let link = try usableLink(.write)
         let limit = timeout ?? central.configuration.operationTimeout
-        try await link.operate(.write, within: limit) { () throws(BluetoothError) in
+        try await link.operate(.write, within: limit, on: CharacteristicID(descriptor.uuid)) {
+            () throws(BluetoothError) in
+            link.log.bytes(.write, CharacteristicID(descriptor.uuid), octets)
             try await central.backend.write(octets, to: descriptor.remote)
         }
     }

@@ -1,9 +1,22 @@
 import GattherdSync
 
+/// A receiver of the values of a subscription.
+protocol SubscriptionListener: Sendable {
+    func receive(_ value: CharacteristicValue)
+
+    /// Handles the end of the subscription; the error is `nil` after a request of this program.
+    func end(_ error: BluetoothError?)
+}
+
+extension Mailbox: SubscriptionListener where Element == CharacteristicValue {
+    func receive(_ value: CharacteristicValue) { push(value) }
+    func end(_ error: BluetoothError?) { finish(error) }
+}
+
 /// The subscription to one characteristic, shared by all its listeners.
 final class SharedSubscription: NotificationSink {
     private struct State: Sendable {
-        var listeners: [UInt64: Mailbox<CharacteristicValue>] = [:]
+        var listeners: [UInt64: any SubscriptionListener] = [:]
         /// True while the subscription is kept without listeners.
         var isPinned = false
         var isFinished = false
@@ -12,13 +25,15 @@ final class SharedSubscription: NotificationSink {
     let characteristic: RemoteCharacteristic
     let token: SubscriptionToken
     private let values: Broadcast<CharacteristicValue>
+    private let log: OperationLog
     private let state = Locked(State())
 
-    /// `values` receives every value too.
-    init(_ characteristic: RemoteCharacteristic, _ token: SubscriptionToken, _ values: Broadcast<CharacteristicValue>) {
+    /// The values of `link` receive every value too.
+    init(_ characteristic: RemoteCharacteristic, _ token: SubscriptionToken, _ link: Link) {
         self.characteristic = characteristic
         self.token = token
-        self.values = values
+        values = link.values
+        log = link.log
     }
 
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
@@ -27,21 +42,23 @@ final class SharedSubscription: NotificationSink {
             octets: octets.indices.map { octets[$0] },
             time: time
         )
-        for mailbox in state.withLock({ Array($0.listeners.values) }) { mailbox.push(value) }
+        log.bytes(.notification, value.characteristic, value.octets)
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.receive(value) }
         values.send(value)
     }
 
     /// Returns false if the subscription has ended.
-    func add(_ mailbox: Mailbox<CharacteristicValue>, as id: UInt64) -> Bool {
+    func add(_ listener: any SubscriptionListener, as id: UInt64) -> Bool {
         state.withLock { state in
             guard !state.isFinished else { return false }
-            state.listeners[id] = mailbox
+            state.listeners[id] = listener
             return true
         }
     }
 
-    func remove(_ id: UInt64) {
-        state.withLock { $0.listeners[id] = nil }
+    /// Removes a listener; returns true if there was one.
+    func remove(_ id: UInt64) -> Bool {
+        state.withLock { $0.listeners.removeValue(forKey: id) != nil }
     }
 
     /// Returns false if the subscription has ended.
@@ -64,6 +81,6 @@ final class SharedSubscription: NotificationSink {
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }
-        for mailbox in listeners { mailbox.finish(error) }
+        for listener in listeners { listener.end(error) }
     }
 }

@@ -13,9 +13,11 @@ final class AsyncMutex: Sendable {
     private let turns = Locked(TurnQueue<Ticket>())
     /// The name of the protected object, for error messages.
     private let name: String
+    private let log: OperationLog?
 
-    init(_ name: String) {
+    init(_ name: String, log: OperationLog? = nil) {
         self.name = name
+        self.log = log
     }
 
     /// Ends all waiting and running operations with `error`.
@@ -42,6 +44,7 @@ final class AsyncMutex: Sendable {
     ///   - operation: The operation, for errors.
     ///   - limit: The time from the call to the end.
     ///   - patience: The limit of the wait for the turn; `body` has its own deadline.
+    ///   - subject: The characteristic of the operation, for errors and the log.
     ///   - isPrivileged: True if the operation may run while the mutex is reserved.
     ///   - body: The operation itself.
     /// - Returns: The value of `body`.
@@ -51,10 +54,11 @@ final class AsyncMutex: Sendable {
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
         waiting patience: Duration? = nil,
+        on subject: CharacteristicID? = nil,
         isPrivileged: Bool = false,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
-        let ticket = Ticket()
+        let (ticket, start) = (Ticket(), ContinuousClock.now)
         let hasTurn = enter(ticket, isPrivileged)
         let patience = hasTurn ? nil : patience
         defer { leave(ticket) }
@@ -70,9 +74,12 @@ final class AsyncMutex: Sendable {
             return first ?? .failure(BluetoothError(.cancelled, "cancelled"))
         }
         do throws(BluetoothError) {
-            return try result.get()
+            let value = try result.get()
+            log?.finished(operation, subject, since: start, nil)
+            return value
         } catch {
-            throw error.during(operation)
+            log?.finished(operation, subject, since: start, error)
+            throw error.during(operation, of: subject.map { "\($0) of \(name)" })
         }
     }
 

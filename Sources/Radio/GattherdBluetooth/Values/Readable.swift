@@ -46,12 +46,13 @@ extension Readable {
 }
 
 extension Writable {
-    /// Encodes the value for an operation of the library.
-    func value() throws(BluetoothError) -> [UInt8] {
+    /// Encodes the value for a write of the library.
+    func value(for attribute: CharacteristicID, of peripheral: Peripheral) throws(BluetoothError) -> [UInt8] {
         do throws(PayloadError) {
             return try octets()
         } catch {
-            throw BluetoothError(.invalidValue, "a \(Self.self) that cannot be sent: \(error)")
+            let error = BluetoothError(.invalidValue, "a \(Self.self) that cannot be sent: \(error)")
+            throw error.during(.write, of: "\(attribute) of \(peripheral.address)")
         }
     }
 }

@@ -1,0 +1,149 @@
+import GattherdSync
+
+/// One listener of a characteristic, over all links.
+final class LastingListener: SubscriptionListener {
+    enum Event: Sendable {
+        case subscribed
+        case value(CharacteristicValue)
+        case interrupted(BluetoothError?)
+        case refused(BluetoothError)
+    }
+
+    private enum Phase {
+        case detached
+        case joining
+        case subscribed
+        /// The peripheral refused the subscription on this link and table.
+        case refused
+    }
+
+    private struct State {
+        var phase = Phase.detached
+        /// The number of subscriptions on this link and table.
+        var joins = 0
+    }
+
+    /// The most subscriptions on one link and table, of a peripheral that keeps ending them.
+    private static let mostJoins = 5
+
+    let characteristic: CharacteristicID
+    let mailbox: Mailbox<Event>
+    private let state = Locked(State())
+
+    init(_ characteristic: CharacteristicID, _ policy: BufferingPolicy) {
+        self.characteristic = characteristic
+        mailbox = Mailbox(policy)
+    }
+
+    /// True if the listener waits for a subscription that may be requested now.
+    var canJoin: Bool { state.withLock { $0.phase == .detached && $0.joins < Self.mostJoins } }
+
+    /// Returns true if the caller has to subscribe.
+    func beginJoining() -> Bool {
+        state.withLock { state in
+            guard state.phase == .detached, state.joins < Self.mostJoins else { return false }
+            state.phase = .joining
+            state.joins += 1
+            return true
+        }
+    }
+
+    /// Handles the peripheral's confirmation, which may arrive after the first value.
+    func confirm() {
+        state.withLock { state in
+            guard state.phase == .joining else { return }
+            state.phase = .subscribed
+            mailbox.push(.subscribed)
+        }
+    }
+
+    func receive(_ value: CharacteristicValue) {
+        confirm()
+        mailbox.push(.value(value))
+    }
+
+    func end(_ error: BluetoothError?) {
+        state.withLock { state in
+            if state.phase == .subscribed { mailbox.push(.interrupted(error)) }
+            state.phase = .detached
+        }
+    }
+
+    /// Handles a failed subscription; an error of the link itself is no refusal.
+    func fail(_ error: BluetoothError) {
+        state.withLock { state in
+            guard state.phase == .joining else { return }
+            switch error.kind {
+            case .notConnected, .cancelled, .serviceUnavailable, .adapterUnavailable: state.phase = .detached
+            default:
+                state.phase = .refused
+                mailbox.push(.refused(error))
+            }
+        }
+    }
+
+    /// Allows another subscription, on a new link or after a change of the services.
+    func reset() {
+        state.withLock { state in
+            state.joins = 0
+            if state.phase == .refused { state.phase = .detached }
+        }
+    }
+}
+
+/// The lasting listeners of one peripheral.
+final class LastingListeners: Sendable {
+    private struct State: Sendable {
+        var listeners: [UInt64: LastingListener] = [:]
+        /// The listeners without a consumer, which only keep a subscription.
+        var kept: Set<UInt64> = []
+        var isFinished = false
+    }
+
+    private let state = Locked(State())
+
+    var isEmpty: Bool { state.withLock { $0.listeners.isEmpty } }
+    var all: [UInt64: LastingListener] { state.withLock { $0.listeners } }
+    var characteristics: [CharacteristicID] { all.values.map(\.characteristic) }
+
+    func add(_ listener: LastingListener, as id: UInt64, isKept: Bool = false) {
+        let isFinished = state.withLock { state in
+            guard !state.isFinished else { return true }
+            state.listeners[id] = listener
+            if isKept { state.kept.insert(id) }
+            return false
+        }
+        if isFinished { listener.mailbox.finish() }
+    }
+
+    func remove(_ id: UInt64) {
+        state.withLock { state in
+            state.listeners[id] = nil
+            state.kept.remove(id)
+        }
+    }
+
+    /// Removes and returns the listeners without a consumer that `isUnwanted` admits.
+    func removeKept(where isUnwanted: (CharacteristicID) -> Bool) -> [UInt64] {
+        state.withLock { state in
+            let ids = state.kept.filter { state.listeners[$0].map { isUnwanted($0.characteristic) } ?? true }
+            for id in ids { state.listeners[id] = nil }
+            state.kept.subtract(ids)
+            return Array(ids)
+        }
+    }
+
+    func reset() {
+        for listener in all.values { listener.reset() }
+    }
+
+    /// Ends all sequences; the central is closed.
+    func finish() {
+        let listeners = state.withLock { state in
+            state.isFinished = true
+            defer { state.listeners = [:] }
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.mailbox.finish() }
+    }
+}

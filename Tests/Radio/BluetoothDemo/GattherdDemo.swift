@@ -1,0 +1,32 @@
+import BluetoothExamples
+import Foundation
+import GattherdBluetoothTesting
+
+/// A state-driven view of Bluetooth in a terminal; nothing is stored.
+///
+///     swift run gattherd-demo --simulated
+@main struct GattherdDemo {
+    private static let clearScreen = "\u{1B}[2J\u{1B}[H"
+
+    private static let scenario = """
+        peripherals:
+          - {name: strap, address: "C0:FF:EE:00:00:01", kind: heart-rate, advertise: {name: Strap}}
+          - {name: cell, address: "C0:FF:EE:00:00:02", kind: battery, advertise: {name: Cell}}
+        """
+
+    static func main() async throws {
+        let (input, lines) = AsyncStream.makeStream(of: String.self)
+        Thread.detachNewThread {
+            while let line = readLine() { lines.yield(line) }
+            lines.finish()
+        }
+        guard CommandLine.arguments.contains("--simulated") else {
+            return await withCentral { central in await run(central, input) }
+        }
+        try await withSimulatedCentral(scenario) { central, _ in await run(central, input) }
+    }
+
+    private static func run(_ central: Central, _ input: AsyncStream<String>) async {
+        await runDemo(central, input: input) { print(clearScreen + $0) }
+    }
+}
