@@ -92,7 +92,7 @@ if command -v swift >/dev/null; then
     sed -i "s|/usr/src/gattherd|$tree/usr/src/gattherd|" "$tree/srv/probe/Package.swift"
     swift build --package-path "$tree/srv/probe" >"$tree/tmp/swift.log" 2>&1 ||
         { tail -20 "$tree/tmp/swift.log" >&2; fail "a Swift profile does not build"; }
-    inside gattherd profile check /srv/probe/.build/debug/libProbe.so >/dev/null || fail "a Swift profile does not load"
+    [ "$(inside gattherd profile test /srv/probe/.build/debug/libProbe.so)" = "2 passed, 0 failed" ] || fail "the tests of a Swift profile fail"
 fi
 inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd-dev >/dev/null 2>&1
 [ ! -e "$tree/usr/src/gattherd" ] && [ ! -e "$tree/usr/include/gattherd_profile.h" ] || fail "purging leaves gattherd-dev"

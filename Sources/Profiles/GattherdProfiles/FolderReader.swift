@@ -34,3 +34,29 @@ enum FolderReader {
         return Array(octets.prefix(limit + 1))
     }
 }
+
+/// The error of a failed system call.
+struct FileFault: Error, Hashable, CustomStringConvertible {
+    let code: Int32
+
+    init(_ code: Int32 = errno) {
+        self.code = code
+    }
+
+    /// The command or the change that makes the file at `path` readable.
+    func remedy(for path: String) -> String {
+        switch code {
+        case EACCES: "Run: chmod o+r '\(path)'"
+        case ENOENT: "Correct the link or remove it"
+        default: "Copy the file again or remove it"
+        }
+    }
+
+    var description: String {
+        switch code {
+        case ENOENT: "there is no such file or folder"
+        case EACCES: "permission denied"
+        default: unsafe String(cString: strerror(code))
+        }
+    }
+}

@@ -101,6 +101,8 @@ import Testing
         let library = try await SharedLibrary.buildSwift(sources, to: "libProbe2.so", in: folder)
         let decode = ["profile", "decode", "probe-2", "fff1", "2A 01", "--json", "--path", library]
         #expect(try await Programs.run(Programs.path("gattherd"), decode) == (0, #"{"c_fff1":298}"# + "\n"))
+        let test = ["profile", "test", library]
+        #expect(try await Programs.run(Programs.path("gattherd"), test) == (0, "2 passed, 0 failed\n"))
         #expect(try await Programs.run(Programs.path("gattherd"), words).0 == 73)
     }
 

@@ -124,7 +124,7 @@ import Testing
             "moisture: 45}", "moisture: 46}", 65, "1 passed, 1 failed\n",
             "test 1 of stream 'soil': moisture: expected [46]"
         ),
-        (".test_count = 2", ".test_count = 0", 65, "0 passed, 0 failed\n", "contains no tests"),
+        (".test_count = 2", ".test_count = 0", 65, "0 passed, 0 failed\n", "contains no test; nothing was tested"),
     ])
     func `a native profile's own tests are run`(
         old: String,

@@ -47,7 +47,7 @@ struct ProfileTestCommand {
         guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: \(path) contains no profile") }
         guard !all.isEmpty else {
-            throw CommandFailure(.data, "gattherd: \(path) contains no tests, so nothing was tested")
+            throw CommandFailure(.data, "gattherd: \(path) contains no test; nothing was tested")
         }
     }
 

@@ -21,7 +21,7 @@ struct SwiftPackage {
         guard let place = places.first(where: Self.hasProfileKit) else {
             throw CommandFailure(
                 .noInput,
-                "gattherd: there is no ProfileKit in \(places.joined(separator: " or ")); "
+                "gattherd: there is no ProfileKit in \(gattherd ?? Self.installed); "
                     + "install the package gattherd-dev, or give the folder of gattherd's sources: --gattherd FOLDER"
             )
         }
@@ -47,7 +47,7 @@ struct SwiftPackage {
     }
 
     func write() throws(CommandFailure) {
-        for file in skeleton.swiftPackage(gattherd: gattherd) {
+        for file in SwiftSkeleton(skeleton).files(gattherd: gattherd) {
             let place = URL(filePath: folder).appending(path: file.path)
             do {
                 try FileManager.default.createDirectory(

@@ -1,6 +1,7 @@
 import GattherdGATT
 
-extension ProfileSkeleton {
+/// A skeleton of a native profile: a Swift package that builds and passes its tests.
+package struct SwiftSkeleton: Sendable {
     /// A file of a package.
     package struct File: Hashable, Sendable {
         /// The path in the package's folder.
@@ -8,17 +9,24 @@ extension ProfileSkeleton {
         package let text: String
     }
 
-    /// Returns the files of a Swift package with a native profile that builds and passes its tests.
+    private let name: String
+    private let named: [(characteristic: SkeletonCharacteristic, stream: String)]
+
+    package init(_ skeleton: ProfileSkeleton) {
+        (name, named) = (skeleton.name, skeleton.named)
+    }
+
+    /// Returns the files of the package.
     ///
-    /// - Parameter gattherd: The path of gattherd's package; its last component is the package identity.
+    /// - Parameter gattherd: The path of the package with ProfileKit; its last component is the package identity.
     /// - Returns: The files with their paths.
-    package func swiftPackage(gattherd: String) -> [File] {
+    package func files(gattherd: String) -> [File] {
         [
             File(path: "Package.swift", text: manifest(gattherd)),
             File(path: "README.md", text: page),
             File(path: "Sources/\(typeName)/\(typeName)Profile.swift", text: source),
             File(path: "Sources/\(typeName)/Export.swift", text: export),
-            File(path: "Tests/\(typeName)Tests/\(typeName)ProfileTests.swift", text: tests),
+            File(path: "Tests/\(typeName)Tests/\(typeName)ProfileTests.swift", text: packageTests),
         ]
     }
 
@@ -38,7 +46,7 @@ extension ProfileSkeleton {
             let package = Package(
                 name: "\(name)",
                 products: [.library(name: "\(typeName)", type: .dynamic, targets: ["\(typeName)"])],
-                dependencies: [.package(path: \(Self.quoted(gattherd)))],
+                dependencies: [.package(path: \(ProfileSkeleton.quoted(gattherd)))],
                 targets: [
                     .target(name: "\(typeName)", dependencies: [.product(name: "ProfileKit", package: "\(identity)")]),
                     .testTarget(name: "\(typeName)Tests", dependencies: ["\(typeName)"]),
@@ -56,6 +64,7 @@ extension ProfileSkeleton {
 
             swift test
             swift build -c release
+            gattherd profile test .build/release/lib\(typeName).so
             sudo install -D -t /etc/gattherd/profiles .build/release/lib\(typeName).so
             sudo systemctl restart gattherd
 
@@ -113,6 +122,7 @@ extension ProfileSkeleton {
             words.append("subscribe: .\(characteristic.notifies ? "notify" : "indicate")")
         }
         if characteristic.isReadable { words.append(".readAtConnect") }
+        words.append("tests: \(Self.metrics(stream)).tests")
         return ".init(\(words.joined(separator: ", ")), decode: \(Self.camel(stream)))"
     }
 
@@ -131,8 +141,7 @@ extension ProfileSkeleton {
     }
 
     private func decoder(_ characteristic: SkeletonCharacteristic, _ stream: String) -> String {
-        let function = Self.camel(stream)
-        let metrics = function.prefix(1).uppercased() + function.dropFirst() + "Metrics"
+        let (function, metrics) = (Self.camel(stream), Self.metrics(stream))
         let heard = characteristic.values.map { "`\(SwiftGuess.spaced($0))`" }.joined(separator: ", ")
         return """
 
@@ -141,6 +150,9 @@ extension ProfileSkeleton {
                 case value
 
                 var metric: Metric { Metric("\(stream)") }
+
+                static let tests: [DecodingTest] = [
+            \(tests(characteristic, stream))    ]
             }
 
             extension \(typeName)Profile {
@@ -153,7 +165,22 @@ extension ProfileSkeleton {
             """
     }
 
-    private var tests: String {
+    /// The lines of the tests for `gattherd profile test`.
+    private func tests(_ characteristic: SkeletonCharacteristic, _ stream: String) -> String {
+        let guess = SwiftGuess(characteristic)
+        return characteristic.values.compactMap { octets in
+            guess.literal(octets).map { value in
+                "        DecodingTest(\"\(SwiftGuess.spaced(octets))\", expect: [\"\(stream)\": \(value)]),\n"
+            }
+        }.joined()
+    }
+
+    private static func metrics(_ stream: String) -> String {
+        let function = camel(stream)
+        return function.prefix(1).uppercased() + function.dropFirst() + "Metrics"
+    }
+
+    private var packageTests: String {
         let lines = decoded.flatMap { characteristic, stream in
             characteristic.values.compactMap { octets in
                 SwiftGuess(characteristic).expectation(octets).map { value in
@@ -219,19 +246,25 @@ struct SwiftGuess {
         return ["let octets = try payload.octets(payload.left)", "samples.emit(.value, Hexadecimal.text(octets.span))"]
     }
 
-    /// Returns the expected samples of a payload; `nil` for a reject.
+    /// Returns the expected value of a payload for a `ProfileTester`; `nil` for a reject.
     func expectation(_ octets: [UInt8]) -> String? {
+        let isNumber = Self.readers[field.type] != nil
+        return literal(octets).map { isNumber ? ".integer(\($0))" : ".text(\($0))" }
+    }
+
+    /// Returns the expected value of a payload as a literal; `nil` for a reject.
+    func literal(_ octets: [UInt8]) -> String? {
         var cursor = PayloadCursor(octets.span)
         switch field.type {
-        case "u8": return (try? cursor.u8()).map { ".integer(\($0))" }
-        case "i8": return (try? cursor.i8()).map { ".integer(\($0))" }
-        case "u16le": return (try? cursor.u16()).map { ".integer(\($0))" }
-        case "i16le": return (try? cursor.i16()).map { ".integer(\($0))" }
-        case "u24le": return (try? cursor.u24()).map { ".integer(\($0))" }
-        case "u32le": return (try? cursor.u32()).map { ".integer(\($0))" }
-        case "i32le": return (try? cursor.i32()).map { ".integer(\($0))" }
-        case "utf8": return (try? cursor.text(octets: octets.count)).map { ".text(\(ProfileSkeleton.quoted($0)))" }
-        default: return ".text(\"\(Hexadecimal.text(octets.span))\")"
+        case "u8": return (try? cursor.u8()).map { "\($0)" }
+        case "i8": return (try? cursor.i8()).map { "\($0)" }
+        case "u16le": return (try? cursor.u16()).map { "\($0)" }
+        case "i16le": return (try? cursor.i16()).map { "\($0)" }
+        case "u24le": return (try? cursor.u24()).map { "\($0)" }
+        case "u32le": return (try? cursor.u32()).map { "\($0)" }
+        case "i32le": return (try? cursor.i32()).map { "\($0)" }
+        case "utf8": return (try? cursor.text(octets: octets.count)).map { ProfileSkeleton.quoted($0) }
+        default: return "\"\(Hexadecimal.text(octets.span))\""
         }
     }
 
