@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct RestoringTests {
