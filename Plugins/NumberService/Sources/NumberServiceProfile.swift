@@ -16,7 +16,7 @@ public struct NumberServiceProfile: NativeProfile {
             subscribe: .notify,
             [.readAtConnect, .required],
             tests: [
-                DecodingTest("7F", expect: ["number": 127]),
+                DecodingTest("7F", expect: ["number": 127, "ratio": 0.498039]),
                 DecodingTest("", reject: "truncated"),
                 DecodingTest("01 02", reject: "too long"),
             ],
