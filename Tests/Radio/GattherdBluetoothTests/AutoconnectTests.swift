@@ -132,6 +132,23 @@ import Testing
         }
     }
 
+    @Test func `a disconnect between two attempts is published`() async throws {
+        try await Bench.run { bench in
+            var policy = Self.quick { _ in true }
+            policy.minimumDelay = .seconds(3600)
+            policy.maximumDelay = .seconds(3600)
+            let strap = try await bench.connected(autoconnect: policy)
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap, .timedOut)
+            #expect(await changes.wait(for: .disconnected(.timedOut))?.willReconnect == true)
+            try await strap.disconnect()
+            #expect(strap.connectionState == .disconnected(.requested))
+            #expect(!strap.isReconnecting && strap.reconnection == nil)
+            let change = await changes.wait(for: .disconnected(.requested))
+            #expect(change?.willReconnect == false && change?.isAutomatic == false)
+        }
+    }
+
     @Test func `connecting by hand does not wait for the next attempt`() async throws {
         try await Bench.run { bench in
             var slow = Autoconnect.whenUnexpected

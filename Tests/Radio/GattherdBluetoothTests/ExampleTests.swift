@@ -147,7 +147,7 @@ import Testing
         let (input, keyboard) = AsyncStream.makeStream(of: String.self)
         let screen = LatestValue("")
         func wait(for text: String) async { for await now in screen.watch() where now.contains(text) { return } }
-        try await withSimulatedCentral(Self.scenario) { central, _ in
+        try await withSimulatedCentral(Self.scenario) { central, simulator in
             async let demo: Void = runDemo(central, input: input) { screen.set($0) }
             await wait(for: "[Enter] scan")
             keyboard.yield("")
@@ -158,6 +158,12 @@ import Testing
             keyboard.yield("")
             await wait(for: "[Enter] disconnect")
             await wait(for: " bpm")
+            try await simulator.perform(.vanish("strap"))
+            await wait(for: "last error")
+            await wait(for: "[Enter] cancel")
+            keyboard.yield("")
+            await wait(for: "disconnected (requested)")
+            #expect(screen.state.contains("[Enter] connect"))
             keyboard.yield("q")
             await demo
         }

@@ -14,6 +14,8 @@ public import GattherdSync
 /// ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
     private let loop: EventLoop
+    /// Without it a task that nobody awaits would go on, after each wait, on a thread of the pool.
+    private let executor: LoopTaskExecutor
     private let ownsLoop: Bool
     private let limits: Limits
     private let parts: CentralParts
@@ -41,6 +43,7 @@ public actor BlueZCentral: ClientBackend {
         let thread = loop ?? EventLoop(name: "bluez")
         let parts = CentralParts(bus: address, on: thread, limits: limits, log: log)
         self.loop = thread
+        executor = LoopTaskExecutor(thread)
         ownsLoop = loop == nil
         self.limits = limits
         events = parts.events.stream
@@ -56,13 +59,18 @@ public actor BlueZCentral: ClientBackend {
     /// Opens the bus and keeps it open until ``close()``, or until its task is cancelled.
     public func run() async {
         isRunning = true
-        connector.requestRenewal = { [weak self] in Task { await self?.renewSession() } }
-        connector.registerAgent = { [weak self] in Task { await self?.registerAgent() } }
+        connector.requestRenewal = { self.startRenewal() }
+        connector.registerAgent = { self.startRegistration() }
         await connector.run()
+        connector.requestRenewal = {}
+        connector.registerAgent = {}
         await close()
         isRunning = false
         if ownsLoop { loop.stop() }
     }
+
+    private func startRenewal() { Task(executorPreference: executor) { await self.renewSession() } }
+    private func startRegistration() { Task(executorPreference: executor) { await self.registerAgent() } }
 
     public func roundTrip() {}
 
@@ -72,7 +80,7 @@ public actor BlueZCentral: ClientBackend {
     public func close() async {
         if closing == nil {
             connector.beginClosing()
-            closing = Task { await leave() }
+            closing = Task(executorPreference: executor) { await self.leave() }
         }
         await closing?.value
     }
@@ -85,8 +93,10 @@ public actor BlueZCentral: ClientBackend {
 
     public func renewSession() async {
         // A cancelled task would not wait for the answers that leaving needs.
-        await Task { await connector.renew() }.value
+        await Task(executorPreference: executor) { await self.renew() }.value
     }
+
+    private func renew() async { await connector.renew() }
 
     public func isResponsive() async -> Bool { await parts.liveness.isResponsive() }
 
@@ -243,9 +253,11 @@ extension BlueZCentral {
     private func registerAgent() async {
         guard await !parts.pairing.registerAgent() else { return }
         // bluetoothd is busy.
-        Task {
-            if await parts.waiters.sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
-        }
+        Task(executorPreference: executor) { await self.registerAgentLater() }
+    }
+
+    private func registerAgentLater() async {
+        if await parts.waiters.sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
     }
 
     public func pair(
@@ -255,7 +267,7 @@ extension BlueZCentral {
     ) async throws(BluetoothError) {
         guard try await !parts.pairing.pair(peripheral, by: method, timeout: timeout) else { return }
         // An attacker could have answered in its place. A cancelled task could not call any more.
-        await Task { try? await forget(peripheral) }.value
+        await Task(executorPreference: executor) { try? await self.forget(peripheral) }.value
         throw BluetoothError(.authentication, "the peripheral paired without its passkey, and was removed")
     }
 

@@ -69,17 +69,19 @@ extension Central {
         guard !isClosed || !configuration.keepsLinks || !link.connection.isConnected else {
             throw unreadiness.during(.disconnect)
         }
-        release(link)
+        let wasReconnecting = release(link)
         try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
             () throws(BluetoothError) in
             try await self.end(link)
+            // Between two attempts there is no link to end, but the last change announced another attempt.
+            if wasReconnecting { link.move(to: .disconnected(.requested), self, if: \.isDisconnected) }
         }
     }
 
     /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
     public func detach(_ peripheral: Peripheral) async throws {
         guard let link = link(peripheral.id) else { return }
-        release(link)
+        let wasReconnecting = release(link)
         try await link.connecting.perform(.disconnect, within: configuration.disconnectTimeout) {
             () throws(BluetoothError) in
             let tokens = link.state.withLock { state in
@@ -88,7 +90,9 @@ extension Central {
             }
             link.endUse(nil)
             for token in tokens { try await self.backend.unsubscribe(token) }
-            link.move(to: .disconnected(.detached), self) { $0.connection.isConnected }
+            link.move(to: .disconnected(.detached), self) { state in
+                state.connection.isConnected || wasReconnecting && state.isDisconnected
+            }
         }
     }
 
@@ -98,12 +102,19 @@ extension Central {
     }
 
     /// Marks the link as unwanted and stops all attempts.
-    private func release(_ link: Link) {
+    ///
+    /// - Returns: True if it was reconnecting.
+    @discardableResult
+    private func release(_ link: Link) -> Bool {
         let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
-        link.state.withLock { $0.isWanted = false }
+        let wasReconnecting = link.state.withLock { state in
+            defer { (state.isWanted, state.reconnecter, state.reconnection) = (false, nil, nil) }
+            return state.reconnecter != nil
+        }
         _ = link.lasting.removeKept { _ in true }
         link.reconnecting.stopAll(stop)
         link.connecting.stopAll(stop)
+        return wasReconnecting
     }
 
     // MARK: - Connecting

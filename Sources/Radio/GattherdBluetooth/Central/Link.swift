@@ -33,6 +33,10 @@ final class Link: Sendable {
         /// The next attempt to reconnect; `nil` if none is scheduled.
         var reconnection: Reconnection?
 
+        var isDisconnected: Bool {
+            if case .disconnected = connection { true } else { false }
+        }
+
         /// Changes the connection state.
         mutating func move(to next: ConnectionState) {
             connection = next
