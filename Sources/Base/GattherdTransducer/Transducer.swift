@@ -36,7 +36,7 @@ extension Transducer where Output == Self {
 
 /// Two transducers side by side, as one.
 ///
-/// It is finished when both are. An event for a finished half changes nothing.
+/// The pair is finished when both halves are. An event for a finished half changes nothing.
 public struct TransducerPair<First: Transducer, Second: Transducer>: Transducer {
     public enum Event: Sendable {
         case first(First.Event)
@@ -103,7 +103,7 @@ public struct TransducerPair<First: Transducer, Second: Transducer>: Transducer 
 
 /// Two transducers in a row: the effects of the first are the events of the second.
 ///
-/// It is finished when the second is. When only the first is finished, further events change nothing.
+/// The chain is finished when the second is. When only the first is finished, further events change nothing.
 public struct TransducerChain<First: Transducer, Second: Transducer>: Transducer where First.Effect == Second.Event {
     public enum Event: Sendable {
         case event(First.Event)

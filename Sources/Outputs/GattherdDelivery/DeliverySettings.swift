@@ -31,7 +31,7 @@ public struct DeliverySettings: Sendable {
     public var version = Version.v5
     /// The client id.
     ///
-    /// It must be unique at the broker: a second client with the same id ends the first one's session.
+    /// Each client of a broker needs its own: a second client with the same id ends the first one's session.
     public var clientID: String
     public var username: String?
     public var password: Secret?

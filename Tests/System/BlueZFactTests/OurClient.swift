@@ -18,7 +18,7 @@ struct OurClient: Sendable {
 
     /// Runs a client on a bus during `body`.
     ///
-    /// It leaves the bus before this returns.
+    /// The client leaves the bus before this returns.
     static func run(on bus: String, _ body: (OurClient) async throws -> Void) async throws {
         let client = OurClient(central: BlueZCentral(bus: .address(bus), log: .silent))
         async let running: Void = client.central.run()

@@ -1,6 +1,6 @@
 /// A call of one of our exported methods.
 ///
-/// It is answered once, at once or later, on the loop's thread.
+/// Each call is answered once, at once or later, on the loop's thread.
 public final class DBusMethodCall {
     public let path: String
     /// The interface; empty if the caller omitted it, which D-Bus allows.

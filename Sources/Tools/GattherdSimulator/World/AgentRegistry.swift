@@ -47,7 +47,7 @@ final class AgentRegistry {
         updatePairable()
     }
 
-    /// Tells all agents that bluetoothd ends.
+    /// Sends `Release` to all agents, because bluetoothd ends.
     func release() {
         for agent in agents.all { world.effects.append(.notifyAgent(agent, "Release")) }
     }
