@@ -1,3 +1,5 @@
+import Glibc
+
 /// A clock for tasks that uses the timers of an event loop.
 ///
 /// Time in which the system is suspended does not count.
@@ -78,5 +80,15 @@ public func wait(atMost limit: Duration, for body: @escaping @Sendable () async 
         group.addTask { try? await Task.sleep(for: limit, clock: .loop) }
         await group.next()
         group.cancelAll()
+    }
+}
+
+/// The system's time in UTC, which may be wrong and may jump.
+public enum WallClock {
+    /// Microseconds since 1970.
+    public static var microseconds: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 }

@@ -67,47 +67,6 @@ public protocol ReadingStore: Sendable {
     func heldDevices() async throws(StoreFault) -> Set<String>
 }
 
-/// A reading of the journal as an encoded MQTT payload.
-public struct JournalReading: Hashable, Sendable {
-    public let seq: Int64
-    public let device: String
-    public let stream: String
-    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``; readings of one commit share the buffer.
-    public let payload: ArraySlice<UInt8>
-
-    public init(seq: Int64, device: String, stream: String, payload: [UInt8]) {
-        self.init(seq: seq, device: device, stream: stream, payload: payload[...])
-    }
-
-    public init(seq: Int64, device: String, stream: String, payload: ArraySlice<UInt8>) {
-        self.seq = seq
-        self.device = device
-        self.stream = stream
-        self.payload = payload
-    }
-}
-
-/// The ordered record of stored readings, with the delivery cursor.
-///
-/// MQTT delivery reads it; `GattherdHistory` implements it.
-public protocol ReadingJournal: Sendable {
-    /// Returns a stream of the newest committed `seq`: the current one, then one after each commit. Negative while
-    /// unknown.
-    func heads() -> AsyncStream<Int64>
-    /// Returns up to `limit` readings after `seq`, in order.
-    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading]
-    /// Returns the same from memory without waiting; `nil` if ``readings(after:limit:)`` must read the file.
-    func recent(after seq: Int64, limit: Int) -> [JournalReading]?
-    /// Returns the delivery cursor: the broker acknowledged all readings up to this `seq`.
-    func acknowledged() async throws(StoreFault) -> Int64
-    /// Moves the delivery cursor to `seq`. Retention may then delete readings up to it.
-    func acknowledge(through seq: Int64) async throws(StoreFault)
-}
-
-extension ReadingJournal {
-    public func recent(after seq: Int64, limit: Int) -> [JournalReading]? { nil }
-}
-
 /// A request to write a control, for example from MQTT.
 public struct ControlRequest: Hashable, Sendable {
     public let device: String
@@ -124,7 +83,7 @@ public struct ControlRequest: Hashable, Sendable {
     }
 }
 
-/// An output for the state of devices, such as MQTT or the dashboard.
+/// A receiver of the state of devices, such as MQTT or the dashboard.
 ///
 /// Methods return without blocking.
 public protocol Announcer: Sendable {
@@ -136,14 +95,4 @@ public protocol Announcer: Sendable {
     func remove(device: String)
     /// Publishes a lifecycle event.
     func announce(_ event: LifecycleEvent)
-}
-
-/// The delivery service, as the daemon controls it.
-public protocol Deliverer: Announcer {
-    /// Publishes the journal until ``stop(within:)`` is called.
-    func run() async
-    /// Returns once the delivery loop has processed an event; the watchdog calls it to detect a stall.
-    func roundTrip() async
-    /// Publishes remaining readings for at most `limit`, disconnects and ends ``run()``.
-    func stop(within limit: Duration) async
 }

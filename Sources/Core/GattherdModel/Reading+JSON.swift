@@ -1,22 +1,15 @@
-extension Reading {
+extension JournalReading {
     /// Writes the reading as published: `seq`, `ts`, `source`, then its metrics in the profile's order.
     ///
     /// A metric without a sample is omitted; a repeated metric is always an array. A reading that history could not
     /// store has `"stored":false` before its metrics.
-    ///
-    /// - Parameters:
-    ///   - seq: The reading's position in the journal.
-    ///   - samples: The samples of the batch that the reading is part of.
-    ///   - isStored: False for a reading that history could not store.
-    ///   - writer: Receives the object.
-    public func writeJSON(seq: Int64, samples: [Sample], isStored: Bool = true, to writer: inout JSONWriter) {
+    public func writeJSON(to writer: inout JSONWriter) {
         writer.beginReading(seq: seq, time: time, source: source.rawValue)
         if !isStored {
             writer.key("stored")
             writer.boolean(false)
         }
-        let stream = stream
-        for metric in stream.metrics.indices { stream.write(metric, samples[self.samples], to: &writer) }
+        for metric in stream.metrics.indices { stream.write(metric, samples, to: &writer) }
         writer.endObject()
     }
 }

@@ -16,7 +16,7 @@ public final class StreamDefinition: Sendable {
     /// The stream's name, for example `heart_rate`; the last part of its MQTT topic.
     public let stream: String
     public let metrics: [MetricDescriptor]
-    /// `"name":` for each metric, ready for ``Reading/writeJSON(seq:samples:isStored:to:)``.
+    /// `"name":` for each metric, ready for ``JournalReading/writeJSON(to:)``.
     let jsonKeys: [JSONKey]
 
     public init(device: String, profile: String, stream: String, metrics: [MetricDescriptor]) {

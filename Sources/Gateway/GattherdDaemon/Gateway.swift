@@ -11,7 +11,7 @@ public struct Gateway: Sendable {
     private let ingest: Ingest
     private let central: any CentralBackend
     private let store: any ReadingStore
-    private let deliverer: (any Deliverer)?
+    private let outputs: [any Output]
     private let announcer: any Announcer
     private let log: Log
 
@@ -20,8 +20,8 @@ public struct Gateway: Sendable {
     ///   - profiles: All profiles, in order of preference.
     ///   - central: The Bluetooth central.
     ///   - store: The history.
-    ///   - deliverer: The MQTT output, if configured.
-    ///   - onlooker: Another receiver of events.
+    ///   - outputs: The receivers of the journal.
+    ///   - announcers: The receivers of the devices' state and of events.
     ///   - settings: The supervisor's limits and policies.
     ///   - commitInterval: The shortest time between two commits of few values.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
@@ -32,8 +32,8 @@ public struct Gateway: Sendable {
         profiles: [any Profile],
         central: any CentralBackend,
         store: any ReadingStore,
-        deliverer: (any Deliverer)?,
-        onlooker: (any Announcer)? = nil,
+        outputs: [any Output] = [],
+        announcers: [any Announcer] = [],
         settings: Supervisor.Settings,
         commitInterval: Duration,
         loop: EventLoop? = nil,
@@ -42,10 +42,9 @@ public struct Gateway: Sendable {
     ) {
         self.central = central
         self.store = store
-        self.deliverer = deliverer
+        self.outputs = outputs
         self.log = log
-        let announcers: [(any Announcer)?] = [deliverer, onlooker]
-        announcer = Announcers(announcers.compactMap(\.self))
+        announcer = Announcers(announcers)
         intake = Intake()
         recorder = EventRecorder(now: now)
         ingest = Ingest(
@@ -70,25 +69,25 @@ public struct Gateway: Sendable {
         )
     }
 
-    /// Returns when every loop has run once more: supervisor, Bluetooth, ingest and delivery.
+    /// Returns when every loop has run once more: supervisor, Bluetooth, ingest and the outputs.
     public func roundTrip() async {
         await supervisor.roundTrip()
         await central.roundTrip()
         await ingest.roundTrip()
-        await deliverer?.roundTrip()
+        for output in outputs { await output.roundTrip() }
     }
 
-    /// The limit of the final delivery to the broker.
+    /// The limit of the final delivery to the outputs.
     private static let drainLimit = Duration.seconds(5)
     /// The limit of the wait for notifications that bluetoothd sent before the stop.
     private static let catchUpLimit = Duration.seconds(2)
 
-    /// Runs until `stopped` returns, then drains the pipeline from the radio to the broker.
+    /// Runs until `stopped` returns, then drains the pipeline from the radio to the outputs.
     ///
     /// - Parameter stopped: Returns when the daemon must stop.
     public func run(until stopped: @Sendable () async -> Void) async {
         recorder.record(kind: "daemon", ["state": .text("started")])
-        async let delivering: Void? = deliverer?.run()
+        async let delivering: Void = forEachOutput { await $0.run() }
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
         async let ingesting: Void = ingest.run()
         async let supervising: Void = supervisor.run()
@@ -106,7 +105,14 @@ public struct Gateway: Sendable {
         recorder.record(kind: "daemon", ["state": .text("stopped")])
         recorder.finish()
         await recording
-        await deliverer?.stop(within: Self.drainLimit)
-        _ = await delivering
+        await forEachOutput { await $0.stop(within: Self.drainLimit) }
+        await delivering
+    }
+
+    /// Runs `body` for all outputs at once.
+    private func forEachOutput(_ body: @escaping @Sendable (any Output) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for output in outputs { group.addTask { await body(output) } }
+        }
     }
 }

@@ -53,14 +53,16 @@ package struct Composition: Sendable {
         let path = configuration.history.path.value
         let router = RequestRouter(history: history, path: path)
         let delivery = try Self.delivery(configuration, history, router, log)
+        var announcers: [any Announcer] = [live]
+        if let delivery { announcers.append(delivery) }
         let central = Self.central(configuration, log)
         gateway = Gateway(
             devices: devices,
             profiles: registry.profiles,
             central: central,
             store: LiveStore(history, live: live),
-            deliverer: delivery,
-            onlooker: live,
+            outputs: [delivery].compactMap(\.self),
+            announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth),
             // Half, because values wait in the bus connection before.
             commitInterval: configuration.history.commitInterval / 2,
@@ -203,7 +205,7 @@ package struct Composition: Sendable {
                 devices: configuration.devices,
                 log: log
             ),
-            readings: history,
+            readings: history.consumer("mqtt"),
             log: log,
             setControl: { await router.set($0) },
             askBridge: { await router.answer($0) },

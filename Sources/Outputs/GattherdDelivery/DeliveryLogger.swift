@@ -68,7 +68,7 @@ extension DeliveryLogger {
             record(["state": .text("busy"), "error": .text(detail)])
             log(.warning, "the broker does not accept readings for now", [.init("mqtt.reason", detail)])
         case .awaitingSubscribers(let reading):
-            let topic = topics.reading(reading.device, reading.stream)
+            let topic = topics.reading(reading.device, reading.stream.stream)
             record(["state": .text("awaiting_subscribers"), "topic": .text(topic)])
             log(.notice, "waiting for subscribers to return", [.init("mqtt.topic", topic)])
         case .goingOnWithoutSubscribers:

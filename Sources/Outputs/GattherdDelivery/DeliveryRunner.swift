@@ -38,7 +38,7 @@ final class DeliveryRunner {
         _ context: DeliveryContext,
         _ board: DeliveryBoard,
         _ requests: RequestService,
-        _ readings: any ReadingJournal
+        _ readings: any JournalConsumer
     ) {
         self.context = context
         self.board = board
@@ -102,7 +102,7 @@ final class DeliveryRunner {
         case .unacknowledged(let reading): session?.sender.recordOmission(of: reading)
         case .skipped(let reading, let detail):
             context.counters.refused.add()
-            let topic = context.topics.reading(reading.device, reading.stream)
+            let topic = context.topics.reading(reading.device, reading.stream.stream)
             if !admission.isSetAside(topic) { context.logger.skipped(topic, detail) }
         default: context.logger.log(report)
         }
@@ -190,6 +190,7 @@ extension DeliveryRunner {
             if reason.forbidsRetaining { dialler.isWillRetained = false }
             step(.failed(session: number, reason.refusal(text)))
         case .answered(let outcomes):
+            context.counters.acknowledged.add(UInt64(outcomes.count(where: \.isAcknowledgement)))
             step(.answered(session: number, outcomes))
             gatherAcknowledgements(session)
         case .opened: step(.opened(session: number))

@@ -49,6 +49,12 @@ public struct DeliverySettings: Sendable {
     /// The keepalive as CONNECT encodes it, in seconds.
     var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
 
+    /// The broker as a URL.
+    var target: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        return "\(tls == nil ? "mqtt" : "mqtts")://\(name):\(port)"
+    }
+
     /// Creates settings for a broker, with the client id `gattherd-<gateway>`.
     public init(gateway: String, host: String, port: UInt16 = 1883) {
         self.gateway = gateway

@@ -1,5 +1,6 @@
 public import GattherdLog
 public import GattherdMachines
+public import GattherdModel
 import GattherdSync
 
 /// The state of delivery, for people.
@@ -11,12 +12,65 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var cursor: Int64?
     /// An upper bound of committed readings that the broker has not acknowledged.
     public var backlog: Int64 = 0
+    /// The time of the oldest of them; `nil` without a backlog.
+    public var waitingSince: Timestamp?
+    /// The time of the next attempt to connect, since the delivery's creation.
+    public var nextTry: Duration?
     /// The reason why readings wait during a session, if they do.
     public var pause: DeliveryMachine.Pause?
     /// The refused topics that are set aside.
     public var refusals: [TopicRefusals.Refusal] = []
     /// Readings without a PUBACK.
     public var inFlight = 0
+}
+
+extension OutputStatus {
+    /// - Parameters:
+    ///   - delivery: The state of delivery.
+    ///   - target: The broker's URL.
+    ///   - elapsed: The time since the delivery's creation.
+    init(_ delivery: DeliveryStatus, target: String, elapsed: Duration) {
+        self.init(target: target)
+        state = State(delivery.session)
+        cursor = delivery.cursor
+        backlog = delivery.backlog
+        waitingSince = delivery.waitingSince
+        problem = delivery.session == .connected ? delivery.obstacle : delivery.lastError
+        nextTry = delivery.nextTry.map { Timestamp(microseconds: WallClock.microseconds).advanced(by: max(.zero, $0 - elapsed)) }
+    }
+}
+
+extension OutputStatus.State {
+    fileprivate init(_ session: DeliveryMachine.Session) {
+        self =
+            switch session {
+            case .idle: .idle
+            case .connecting: .connecting
+            case .connected: .connected
+            case .backingOff: .waiting
+            case .stopping: .stopping
+            case .stopped: .stopped
+            }
+    }
+}
+
+extension DeliveryStatus {
+    /// The reason why readings wait although there is a session.
+    fileprivate var obstacle: String? {
+        switch pause {
+        case .reconnected: "waiting a moment for subscribers to return"
+        case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
+        case .busy: "waiting for a busy broker"
+        case nil: refusedTopics
+        }
+    }
+
+    /// The topics that are set aside, as a message.
+    private var refusedTopics: String? {
+        guard let first = refusals.first else { return nil }
+        let others = refusals.count > 1 ? " and \(refusals.count - 1) more" : ""
+        return "refuses '\(first.topic)'\(others) (\(first.reason)); allow our user to use the gateway's topics"
+    }
 }
 
 /// The newest state of a delivery, readable on any thread.
@@ -36,6 +90,8 @@ final class DeliveryBoard: Sendable {
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight
         status.pause = machine.pause(at: now)
+        status.waitingSince = machine.waitingSince
+        status.nextTry = machine.nextTry
         let isNew = current.withLock { [status] current in
             let (last, refusals) = (current.session, current.refusals)
             current = status
@@ -53,6 +109,8 @@ final class DeliveryBoard: Sendable {
 /// The counters of delivery.
 public struct DeliveryCounters: Sendable {
     public let published = Counter("mqtt_readings_published_total", "Published readings, including republished ones")
+    /// Readings that the broker has acknowledged.
+    public let acknowledged = Counter("mqtt_readings_acknowledged_total", "Readings that the broker has acknowledged")
     public let republished = Counter("mqtt_readings_republished_total", "Readings published again after a reconnect")
     public let suppressed = Counter("mqtt_readings_suppressed_total", "Readings suppressed by their stream's policy")
     public let refused = Counter("mqtt_readings_refused_total", "Readings that the broker refused for good")
@@ -80,7 +138,7 @@ public struct DeliveryCounters: Sendable {
     /// All counters, for the metrics.
     public var all: [Counter] {
         [
-            published, republished, suppressed, refused, topicsSetAside, messagesRefused, connects, eventsDropped,
+            published, acknowledged, republished, suppressed, refused, topicsSetAside, messagesRefused, connects, eventsDropped,
             answersDropped, requests, retainedRequestsIgnored, misnamedRequests,
         ]
     }

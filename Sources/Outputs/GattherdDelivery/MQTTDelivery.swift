@@ -39,7 +39,7 @@ public actor MQTTDelivery {
     /// - record: Records the events of the broker connection.
     public init(
         _ settings: DeliverySettings,
-        readings: any ReadingJournal,
+        readings: any JournalConsumer,
         log: Log,
         setControl: @escaping ControlHandler,
         askBridge: @escaping BridgeHandler,
@@ -88,7 +88,16 @@ public actor MQTTDelivery {
     public nonisolated var session: LatestValue<DeliveryMachine.Session> { board.session }
 
     /// The current state of delivery; callable from any thread.
-    public nonisolated var status: DeliveryStatus { board.status }
+    public nonisolated var deliveryStatus: DeliveryStatus { board.status }
+
+    public nonisolated var name: String { "mqtt" }
+
+    public nonisolated var status: OutputStatus {
+        var status = OutputStatus(deliveryStatus, target: context.settings.target, elapsed: context.now)
+        status.delivered = counters.acknowledged.value
+        status.skipped = counters.refused.value
+        return status
+    }
 
     private nonisolated func requestStop(drain: Duration) {
         context.loop.execute { self.assumeIsolated { $0.runner.step(.stop(drain: drain)) } }
@@ -108,7 +117,7 @@ public actor MQTTDelivery {
 }
 
 /// The entry points for the rest of the daemon, callable from any thread.
-extension MQTTDelivery: Deliverer {
+extension MQTTDelivery: Output, Announcer {
     public nonisolated func update(_ status: LinkStatus) {
         write { $0.update(status) }
     }

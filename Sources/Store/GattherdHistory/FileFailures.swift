@@ -28,7 +28,7 @@ struct FileFailures {
     private var damages = DamageCount()
 
     init(_ options: HistoryOptions) {
-        maySkip = options.keepsJournal && options.whenFull == .deliver
+        maySkip = !options.consumers.isEmpty && options.whenFull == .deliver
         patience = options.patience
         pause = options.pause
     }

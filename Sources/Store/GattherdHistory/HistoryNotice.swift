@@ -4,6 +4,8 @@ public import GattherdModel
 public enum HistoryNotice: Hashable, Sendable {
     /// Undelivered readings were dropped, because the file would have grown too large.
     case backlogDropped(readings: Int)
+    /// An output has skipped undelivered readings with these numbers, because too many waited for it.
+    case skipped(output: String, readings: Int, after: Int64, through: Int64)
     /// The file cannot be written; readings are held in memory.
     case failing(error: String)
     /// Readings are delivered from memory from now on, and not stored.
@@ -24,6 +26,11 @@ public enum HistoryNotice: Hashable, Sendable {
     public var members: KeyValuePairs<String, SampleValue?> {
         switch self {
         case .backlogDropped(let readings): ["state": .text("backlog_dropped"), "readings": .integer(Int64(readings))]
+        case .skipped(let output, let readings, let after, let through):
+            [
+                "state": .text("skipped"), "output": .text(output), "readings": .integer(Int64(readings)),
+                "after": .integer(after), "through": .integer(through),
+            ]
         case .failing(let error): ["state": .text("failing"), "error": .text(error)]
         case .delivering: ["state": .text("delivering_unstored")]
         case .recovered(let readings, let rejects):

@@ -33,7 +33,7 @@ struct HistoryOpener {
         let lost = lostMark
         let file = try HistoryFile(
             path: options.path,
-            keepsJournal: options.keepsJournal,
+            consumers: options.consumers,
             limits: options.limits,
             carriedOver: carriedOver,
             clock: options.clock,

@@ -1,3 +1,5 @@
+public import GattherdModel
+
 /// The handling of readings while the file cannot be written, for example on a full disk.
 public enum WhenFull: String, CaseIterable, Hashable, Sendable {
     /// After some seconds, readings are delivered from memory, marked as unstored, and never stored.
@@ -10,10 +12,10 @@ public enum WhenFull: String, CaseIterable, Hashable, Sendable {
 public struct HistoryOptions: Sendable {
     /// The database file in a directory that exists; other files are kept beside it.
     public var path: String
-    /// True if readings are kept for delivery until they are acknowledged.
+    /// The consumers of the journal, for which readings are kept until they are acknowledged.
     ///
-    /// Readings that arrive while this is false are never delivered.
-    public var keepsJournal: Bool
+    /// Readings that arrive while there is none are never delivered.
+    public var consumers: [JournalConsumerOptions]
     public var limits = HistoryLimits()
     public var whenFull = WhenFull.deliver
     public var clock: GatewayClock
@@ -22,9 +24,9 @@ public struct HistoryOptions: Sendable {
     /// The time between two attempts to write.
     var pause = Duration.seconds(1)
 
-    public init(path: String, keepsJournal: Bool, clock: GatewayClock) {
+    public init(path: String, consumers: [JournalConsumerOptions], clock: GatewayClock) {
         self.path = path
-        self.keepsJournal = keepsJournal
+        self.consumers = consumers
         self.clock = clock
     }
 }

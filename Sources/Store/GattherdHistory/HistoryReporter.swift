@@ -66,6 +66,21 @@ struct HistoryReporter {
 
     // MARK: - Readings
 
+    /// Reports readings that a consumer has skipped, because too many waited for it.
+    func skipped(_ gap: Journal.Gap) {
+        log(
+            .warning,
+            "readings were skipped: the output is too far behind",
+            [
+                LogField("output", gap.consumer), LogField("readings", gap.readings), LogField("after", gap.after),
+                LogField("through", gap.through),
+            ]
+        )
+        notices.yield(
+            .skipped(output: gap.consumer, readings: gap.readings, after: gap.after, through: gap.through)
+        )
+    }
+
     func dropped(_ count: Int) {
         log(
             .error,
@@ -97,9 +112,8 @@ struct HistoryReporter {
         notices.yield(.clock(doubt))
     }
 
-    func corrected(_ shift: ClockShift) {
-        let (first, last) = (shift.start.seq, shift.end.seq)
-        let distance = Duration.microseconds(shift.shift)
+    func corrected(_ correction: ClockCorrection) {
+        let (first, last, distance) = (correction.after, correction.through, correction.shift)
         log(
             .notice,
             "the clock was set: readings from before it have their right times now",

@@ -24,7 +24,7 @@ public actor ReadingHistory {
     /// The open file; `nil` before opening, after closing and while the file is unusable.
     private(set) var file: HistoryFile?
     private var failures: FileFailures
-    private var unstored = UnstoredReadings()
+    private var unstored: UnstoredReadings
     private var schedule: UpkeepSchedule
     private var isClosed = false
     /// True if the last background work failed.
@@ -44,7 +44,9 @@ public actor ReadingHistory {
         )
         self.notices = notices
         reporter = HistoryReporter(log, continuation)
-        tail = JournalTail()
+        let consumers = options.consumers.map(\.name)
+        tail = JournalTail(consumers: consumers)
+        unstored = UnstoredReadings(consumers: consumers)
         opener = HistoryOpener(options, tail, log, reporter)
         failures = FileFailures(options)
         schedule = UpkeepSchedule(reopeningDelay: options.pause)
@@ -111,6 +113,10 @@ public actor ReadingHistory {
         throw fault
     }
 
+    private func publishHead(of file: HistoryFile) {
+        if file.head > newest.state { newest.set(file.head) }
+    }
+
     /// Runs a change of the file, which is a commit, and schedules what follows from it.
     private func change(_ body: (HistoryFile) throws(StoreFault) -> Void) throws(StoreFault) {
         let file = try opened()
@@ -161,7 +167,10 @@ extension ReadingHistory: ReadingStore {
 
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         guard !events.isEmpty else { return }
-        try change { (file) throws(StoreFault) in try file.record(events) }
+        try change { (file) throws(StoreFault) in
+            try file.record(events)
+            publishHead(of: file)
+        }
     }
 
     /// Adds or updates a device; each call is a commit, so do not call it for every advertisement.
@@ -196,42 +205,80 @@ extension ReadingHistory: ReadingStore {
 
 // MARK: - Journal
 
-extension ReadingHistory: ReadingJournal {
-    /// Starts with -1 until a file could be opened, because the earlier readings are unknown.
-    public nonisolated func heads() -> AsyncStream<Int64> {
-        newest.watch()
+extension ReadingHistory {
+    /// The journal as the consumer with this name sees it.
+    public nonisolated func consumer(_ name: String) -> HistoryConsumer {
+        let options = options.consumers.first { $0.name == name } ?? JournalConsumerOptions(name: name)
+        return HistoryConsumer(self, options)
     }
 
-    public nonisolated func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
-        tail.dequeue(after: seq, limit: limit)
+    fileprivate nonisolated var heads: AsyncStream<Int64> { newest.watch() }
+
+    fileprivate nonisolated func recent(
+        after seq: Int64,
+        limit: Int,
+        for consumer: JournalConsumerOptions
+    ) -> JournalBatch? {
+        tail.entries(after: seq, limit: limit, for: consumer)
     }
 
-    public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
+    fileprivate func entries(after seq: Int64, limit: Int, for consumer: String) throws(StoreFault) -> JournalBatch {
         do throws(StoreFault) {
-            let stored = try opened().readings(after: seq, limit: limit)
+            let stored = try opened().entries(after: seq, limit: limit, for: consumer)
             guard !unstored.isEmpty else { return stored }
             return unstored.merged(with: stored, after: seq, limit: limit)
         } catch {
-            if !isClosed { recordFailure(error) }
+            let isBeingCorrected = error.kind == .busy && file?.clock.currentShift != nil
+            if !isClosed, !isBeingCorrected { recordFailure(error) }
             throw error
         }
     }
 
-    public func acknowledged() throws(StoreFault) -> Int64 {
+    fileprivate func acknowledged(by consumer: String) throws(StoreFault) -> Int64 {
         let file = try opened()
-        return file.journal?.cursor ?? file.head
+        return file.journal?.position(of: consumer) ?? file.head
     }
 
-    /// Moves the cursor, which is saved with the next commit or after a short delay.
+    /// Moves a cursor, which is saved with the next commit or after a short delay.
     ///
     /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
-    public func acknowledge(through seq: Int64) throws(StoreFault) {
+    fileprivate func acknowledge(through seq: Int64, by consumer: String) throws(StoreFault) {
         let file = try opened()
-        unstored.acknowledge(through: seq)
+        unstored.acknowledge(through: seq, by: consumer)
         guard let journal = file.journal else { return }
-        journal.acknowledge(through: min(seq, file.sequence.last))
+        journal.acknowledge(through: min(seq, file.sequence.last), by: consumer)
         guard journal.isSaveDue else { return }
         if journal.isSaveUrgent, !isUntidy { saveCursor() } else { scheduleWork(.cursor) }
+    }
+}
+
+/// The journal of a history as one consumer sees it.
+public struct HistoryConsumer: JournalConsumer {
+    private let history: ReadingHistory
+    private let options: JournalConsumerOptions
+
+    init(_ history: ReadingHistory, _ options: JournalConsumerOptions) {
+        self.history = history
+        self.options = options
+    }
+
+    /// Starts with -1 until a file could be opened, because the earlier entries are unknown.
+    public func heads() -> AsyncStream<Int64> { history.heads }
+
+    public func recent(after seq: Int64, limit: Int) -> JournalBatch? {
+        history.recent(after: seq, limit: limit, for: options)
+    }
+
+    public func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch {
+        try await history.entries(after: seq, limit: limit, for: options.name)
+    }
+
+    public func acknowledged() async throws(StoreFault) -> Int64 {
+        try await history.acknowledged(by: options.name)
+    }
+
+    public func acknowledge(through seq: Int64) async throws(StoreFault) {
+        try await history.acknowledge(through: seq, by: options.name)
     }
 }
 
@@ -293,8 +340,8 @@ extension ReadingHistory {
     }
 
     private func adopt(_ new: HistoryFile) {
-        let cursor = abandonFile()
-        if let journal = new.journal { journal.acknowledge(through: min(cursor, new.head)) }
+        let positions = abandonFile()
+        new.journal?.acknowledge(positions, through: new.head)
         if !options.clock.isSynchronised() { reporter.openedUnsynchronised() }
         file = new
         tail.removeAll()
@@ -303,14 +350,14 @@ extension ReadingHistory {
         if new.journal?.isSaveDue == true { scheduleWork(.cursor) }
     }
 
-    /// Releases the file without writing to it any more; returns its cursor.
+    /// Releases the file without writing to it any more; returns the positions of the consumers.
     @discardableResult
-    private func abandonFile() -> Int64 {
-        guard let file else { return 0 }
+    private func abandonFile() -> [String: Int64] {
+        guard let file else { return [:] }
         file.connection.keepsWALOnClose(true)
         droppedBefore += file.undelivered
         self.file = nil
-        return file.journal?.cursor ?? 0
+        return file.journal?.positions ?? [:]
     }
 }
 
@@ -377,7 +424,9 @@ extension ReadingHistory {
         let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
         updateStatus()
         reportDropped()
-        for shift in file.clock.drainCompleted() { reporter.corrected(shift) }
+        publishHead(of: file)
+        for correction in file.clock.drainCompleted() { reporter.corrected(correction) }
+        for gap in file.drainGaps() { reporter.skipped(gap) }
         if isDone { scheduleStep() }
         scheduleWork(.tidying)
     }

@@ -45,7 +45,7 @@ struct CommitLatency {
     }
 
     func measure() async throws -> Result {
-        let options = HistoryOptions(path: path, keepsJournal: false, clock: GatewayClock(now: { workload.end }))
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock(now: { workload.end }))
         let history = try await ReadingHistory.open(options, log: .silent)
         let alone = try await times(history, from: workload.count)
         let isOver = Locked(false)

@@ -111,12 +111,13 @@ struct OurHistory {
 
     private func fill(_ isDelivering: Bool) async throws {
         let clock = GatewayClock(now: { workload.end })
-        let options = HistoryOptions(path: path, keepsJournal: isDelivering, clock: clock)
+        let consumers = isDelivering ? [JournalConsumerOptions(name: "consumer")] : []
+        let options = HistoryOptions(path: path, consumers: consumers, clock: clock)
         let history = try await ReadingHistory.open(options, log: .silent)
         let streams = BenchmarkStream.all
         for start in stride(from: 0, to: workload.count, by: workload.commit) {
             try await history.append(.benchmark(start, workload, streams))
-            if isDelivering { try await history.acknowledge(through: history.newestSeq) }
+            if isDelivering { try await history.consumer("consumer").acknowledge(through: history.newestSeq) }
         }
         try await history.close()
     }

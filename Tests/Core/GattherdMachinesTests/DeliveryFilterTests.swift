@@ -5,19 +5,19 @@ import Testing
 @Suite struct DeliveryFilterTests {
     /// Returns whether each reading of one stream passes; times are in tenths of a second.
     private func passed(
-        _ readings: [(Int64, [String: DeliveryFilter.Value])],
+        _ readings: [(Int64, [String: SampleValue])],
         _ change: (inout DeliveryPolicy) -> Void
     ) -> [Bool] {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         change(&policy)
         return readings.map { time, metrics in
-            let content = DeliveryFilter.Content(time: Timestamp(microseconds: time * 100_000), metrics: metrics)
-            return filter.passes(content, of: "d", "s", under: policy)
+            let reading = JournalReading.test(at: Timestamp(microseconds: time * 100_000), metrics.map { ($0, $1) })
+            return filter.passes(reading, under: policy)
         }
     }
 
-    private func numbers(_ values: Double...) -> [(Int64, [String: DeliveryFilter.Value])] {
-        values.enumerated().map { (Int64($0) * 10, ["t": .number($1)]) }
+    private func numbers(_ values: Double...) -> [(Int64, [String: SampleValue])] {
+        values.enumerated().map { (Int64($0) * 10, ["t": .real($1)]) }
     }
 
     @Test func `every reading passes without a policy`() {
@@ -38,9 +38,9 @@ import Testing
     }
 
     @Test func `a metric may have its own deadband, and one exceeded deadband is enough`() {
-        let readings: [(Int64, [String: DeliveryFilter.Value])] = [
-            (0, ["t": .number(1), "h": .number(1)]), (1, ["t": .number(1.2), "h": .number(5)]),
-            (2, ["t": .number(1.4), "h": .number(5)]), (3, ["t": .number(1.4), "h": .number(11)]),
+        let readings: [(Int64, [String: SampleValue])] = [
+            (0, ["t": .real(1), "h": .real(1)]), (1, ["t": .real(1.2), "h": .real(5)]),
+            (2, ["t": .real(1.4), "h": .real(5)]), (3, ["t": .real(1.4), "h": .real(11)]),
         ]
         let passed = passed(readings) { policy in
             policy.isOnChange = true
@@ -51,15 +51,15 @@ import Testing
     }
 
     @Test func `a missing metric is no change, a new or unknown one is`() {
-        let readings: [(Int64, [String: DeliveryFilter.Value])] = [
-            (0, ["t": .number(1)]), (1, [:]), (2, ["t": .number(1), "c": .text("true")]), (3, ["t": .number(1)]),
-            (4, ["t": .text("null")]), (5, ["t": .text("null"), "c": .text("true")]), (6, ["c": .text("false")]),
+        let readings: [(Int64, [String: SampleValue])] = [
+            (0, ["t": .real(1)]), (1, [:]), (2, ["t": .real(1), "c": .boolean(true)]), (3, ["t": .real(1)]),
+            (4, ["t": .null]), (5, ["t": .null, "c": .boolean(true)]), (6, ["c": .boolean(false)]),
         ]
         #expect(passed(readings) { $0.isOnChange = true } == [true, false, true, false, true, false, true])
     }
 
     @Test func `no reading passes within the shortest interval, not even a change`() {
-        let passed = passed((0..<7).map { ($0 * 5, ["t": .number(Double($0))]) }) { $0.minimumInterval = .seconds(1) }
+        let passed = passed((0..<7).map { ($0 * 5, ["t": .real(Double($0))]) }) { $0.minimumInterval = .seconds(1) }
         #expect(passed == [true, false, true, false, true, false, true])
     }
 
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `a clock that is set back delays nothing`() {
-        let passed = passed([(1000, ["t": .number(1)]), (10, ["t": .number(1)]), (15, ["t": .number(1)])]) { policy in
+        let passed = passed([(1000, ["t": .real(1)]), (10, ["t": .real(1)]), (15, ["t": .real(1)])]) { policy in
             policy.minimumInterval = .seconds(1)
         }
         #expect(passed == [true, true, false])
@@ -81,18 +81,37 @@ import Testing
     @Test func `streams and devices are independent`() {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         policy.isOnChange = true
-        let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])
         let places = [("a", "s"), ("b", "s"), ("a", "x"), ("a", "s")]
-        #expect(places.map { filter.passes(content, of: $0, $1, under: policy) } == [true, true, true, false])
+        let passed = places.map { device, stream in
+            filter.passes(.test(device: device, stream: stream, [("t", .real(1))]), under: policy)
+        }
+        #expect(passed == [true, true, true, false])
     }
 
     @Test func `all values of a removed device are new, those of other devices are not`() {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         policy.isOnChange = true
-        let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])
-        for device in ["a", "b"] { _ = filter.passes(content, of: device, "s", under: policy) }
+        for device in ["a", "b"] { _ = filter.passes(.test(device: device, [("t", .real(1))]), under: policy) }
         filter.forget("a")
-        let passed = ["a", "b"].map { filter.passes(content, of: $0, "s", under: policy) }
+        let passed = ["a", "b"].map { filter.passes(.test(device: $0, [("t", .real(1))]), under: policy) }
         #expect(passed == [true, false])
+    }
+
+    @Test func `an integer and a real number of one metric are compared, lists as a whole`() {
+        let numbers = passed([(0, ["t": .integer(1)]), (10, ["t": .real(1)]), (20, ["t": .integer(2)])]) {
+            $0.isOnChange = true
+        }
+        #expect(numbers == [true, false, true])
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        policy.isOnChange = true
+        policy.deadband = 10
+        let metric = MetricDescriptor(name: "rr", isRepeated: true)
+        let stream = StreamDefinition(device: "d", profile: "p", stream: "s", metrics: [metric])
+        let lists = [[1.0], [2], [2, 3], [2, 3], [2, 4]].map { values in
+            let samples = values.map { Sample(metric: 0, value: .real($0)) }
+            let time = Timestamp(microseconds: 0)
+            return JournalReading(seq: 1, stream: stream, time: time, source: .notify, samples: samples[...])
+        }
+        #expect(lists.map { filter.passes($0, under: policy) } == [true, false, true, false, true])
     }
 }

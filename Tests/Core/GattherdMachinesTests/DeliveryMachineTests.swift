@@ -222,7 +222,7 @@ import Testing
 
     @Test func `gaps in the journal do not stop delivery`() {
         var world = World.connected()
-        world.committed = [3, 7, 900].map { JournalReading(seq: $0, device: "d", stream: "s", payload: []) }
+        world.committed = [3, 7, 900].map { .test(seq: $0) }
         world.step(.headMoved(1000))
         world.settleDown()
         #expect(world.sessions == [[3, 7, 900]])

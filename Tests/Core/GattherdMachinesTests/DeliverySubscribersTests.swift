@@ -97,7 +97,7 @@ import Testing
         while world.machine.cursor != 22, world.now < .seconds(100) {
             let session = try #require(world.session)
             let outcomes = world.unacknowledged.map { seq in
-                let isHere = world.committed[Int(seq) - 1].stream == "here"
+                let isHere = world.committed[Int(seq) - 1].stream.stream == "here"
                 return PublishOutcome(seq: seq, isHere ? .accepted : .noSubscribers)
             }
             world.unacknowledged = []
@@ -142,7 +142,7 @@ import Testing
             world.wait()
         }
         world.settleDown()
-        let others = (world.sessions.last ?? []).filter { world.committed[Int($0) - 1].stream == "other" }
+        let others = (world.sessions.last ?? []).filter { world.committed[Int($0) - 1].stream.stream == "other" }
         #expect(others == [3, 4, 5, 6, 7])
         #expect(world.machine.cursor == 7)
     }

@@ -1,6 +1,22 @@
 import GattherdMachines
 import GattherdModel
 
+extension JournalReading {
+    /// A reading of the device `d`, with the metrics and their values.
+    static func test(
+        seq: Int64 = 1,
+        at time: Timestamp = Timestamp(microseconds: 0),
+        device: String = "d",
+        stream: String = "s",
+        _ values: [(String, SampleValue)] = []
+    ) -> JournalReading {
+        let metrics = values.map { MetricDescriptor(name: $0.0) }
+        let definition = StreamDefinition(device: device, profile: "p", stream: stream, metrics: metrics)
+        let samples = values.indices.map { Sample(metric: $0, value: values[$0].1) }
+        return JournalReading(seq: seq, stream: definition, time: time, source: .notify, samples: samples[...])
+    }
+}
+
 /// A journal, a broker and a clock around one machine, in virtual time; every step is explicit.
 struct DeliveryTestWorld {
     var machine: DeliveryMachine
@@ -52,7 +68,7 @@ struct DeliveryTestWorld {
     mutating func commit(_ count: Int, stream: String = "s") {
         for _ in 0..<count {
             let seq = (committed.last?.seq ?? 0) + 1
-            committed.append(JournalReading(seq: seq, device: "d", stream: stream, payload: []))
+            committed.append(.test(seq: seq, stream: stream))
         }
         if let head = committed.last?.seq { step(.headMoved(head)) }
     }
@@ -80,7 +96,8 @@ struct DeliveryTestWorld {
         case .loadCursor: step(.cursorLoaded(stored))
         case .fetch(let after, let limit):
             let batch = Array(committed[position(after: after)...].prefix(limit))
-            step(.fetched(batch, skipping: Set(batch.map(\.seq).filter { !isWanted($0) })))
+            let through = (batch.count < limit ? committed.last?.seq : batch.last?.seq) ?? after
+            step(.fetched(batch, through: through, skipping: Set(batch.map(\.seq).filter { !isWanted($0) })))
         case .save(let seq):
             stored = seq
             saves += 1

@@ -17,9 +17,11 @@ import Testing
     private func json(_ samples: [Sample], source: ReadingSource = .notify) -> String {
         let time = Timestamp(microseconds: 1_795_231_205_123_456)
         let noise = [Sample(metric: 0, value: .integer(1))]
-        let reading = Reading(stream: stream, time: time, source: source, samples: 1..<(1 + samples.count))
+        let shared = noise + samples + noise
+        let own = shared[1..<(1 + samples.count)]
+        let reading = JournalReading(seq: 48_211, stream: stream, time: time, source: source, samples: own)
         var writer = JSONWriter()
-        reading.writeJSON(seq: 48_211, samples: noise + samples + noise, to: &writer)
+        reading.writeJSON(to: &writer)
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 

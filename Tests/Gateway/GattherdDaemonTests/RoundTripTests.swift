@@ -15,7 +15,6 @@ import Testing
             profiles: [],
             central: central,
             store: store,
-            deliverer: nil,
             settings: Supervisor.Settings(),
             commitInterval: .zero,
             log: .silent,

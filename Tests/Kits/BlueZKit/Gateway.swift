@@ -164,7 +164,7 @@ public final class Gateway: Sendable {
 
     /// Waits until the broker has acknowledged all committed readings.
     public func waitUntilDelivered() async throws {
-        let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT value FROM state WHERE key = 'cursor')"
+        let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT cursor FROM consumer)"
         try await eventually { (try? await self.database.value(sql)) == "1" }
     }
 }

@@ -151,7 +151,7 @@ extension [ReceivedMessage] {
     var seqs: [Int64] {
         compactMap { message in
             guard message.payload.hasPrefix("{\"seq\":"), message.topic.hasSuffix("/heart_rate") else { return nil }
-            return Int64(message.payload.dropFirst(7).dropLast())
+            return Int64(message.payload.dropFirst(7).prefix { $0 != "," })
         }
     }
 

@@ -44,7 +44,7 @@ struct PublishingTests {
             let messages = await subscriber.messages { values($0, "count").count == 2 }
             #expect(values(messages, "air").map { $0.split(separator: "\"t\":").last } == ["20}", "20.2}", "null}"])
             #expect(delivery.counters.suppressed.value == 3)
-            #expect(delivery.status.backlog == 0)
+            #expect(delivery.deliveryStatus.backlog == 0)
         }
     }
 

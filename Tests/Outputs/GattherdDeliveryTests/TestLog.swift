@@ -4,7 +4,7 @@ import GattherdSync
 /// A journal in memory.
 ///
 /// Every other call of ``recent(after:limit:)`` finds nothing in memory.
-final class TestLog: ReadingJournal {
+final class TestLog: JournalConsumer {
     private struct State: Sendable {
         var requests = 0
         var readings: [JournalReading] = []
@@ -15,44 +15,61 @@ final class TestLog: ReadingJournal {
     private let head = LatestValue<Int64>(0)
     let cursor = LatestValue<Int64>(0)
 
-    /// Commits `count` readings of `device`; their payloads are their numbers.
+    /// Commits `count` readings of `device`, without metrics.
     func commit(_ count: Int, device: String = "strap", stream: String = "heart_rate") {
-        let last = state.withLock { state in
-            for _ in 0..<count {
-                let seq = Int64(state.readings.count + 1)
-                let payload = Array("{\"seq\":\(seq)}".utf8)
-                state.readings.append(JournalReading(seq: seq, device: device, stream: stream, payload: payload))
-            }
-            return Int64(state.readings.count)
-        }
-        head.set(last)
+        let definition = StreamDefinition(device: device, profile: "p", stream: stream, metrics: [])
+        for _ in 0..<count { append(definition, []) }
+        publishHead()
     }
 
-    /// Commits a reading with these metrics, a second after the one before.
+    /// Commits a reading with these members of a JSON object as its metrics, a second after the one before.
     func commit(payload metrics: String, device: String, stream: String) {
-        let last = state.withLock { state in
-            let seq = Int64(state.readings.count + 1)
-            let time = Timestamp(microseconds: seq * 1_000_000).rfc3339
-            let payload = "{\"seq\":\(seq),\"ts\":\"\(time)\",\"source\":\"notify\",\(metrics)}"
-            let reading = JournalReading(seq: seq, device: device, stream: stream, payload: Array(payload.utf8))
-            state.readings.append(reading)
-            return seq
+        guard case .object(let members)? = try? JSONReader.value(of: Array("{\(metrics)}".utf8)) else { return }
+        let descriptors = members.map { member in
+            if case .array = member.value { return MetricDescriptor(name: member.name, isRepeated: true) }
+            return MetricDescriptor(name: member.name)
         }
-        head.set(last)
+        let samples = members.enumerated().flatMap { index, member in
+            member.value.samples.map { Sample(metric: index, value: $0) }
+        }
+        append(StreamDefinition(device: device, profile: "p", stream: stream, metrics: descriptors), samples)
+        publishHead()
+    }
+
+    private func append(_ stream: StreamDefinition, _ samples: [Sample]) {
+        state.withLock { state in
+            let seq = Int64(state.readings.count + 1)
+            let time = Timestamp(microseconds: seq * 1_000_000)
+            state.readings.append(
+                JournalReading(seq: seq, stream: stream, time: time, source: .notify, samples: samples[...])
+            )
+        }
+    }
+
+    private func publishHead() {
+        head.set(state.withLock { Int64($0.readings.count) })
+    }
+
+    private func batch(after seq: Int64, limit: Int) -> JournalBatch {
+        state.withLock { state in
+            let readings = state.readings.dropFirst(Int(seq)).prefix(limit)
+            let end = readings.count < limit ? Int64(state.readings.count) : readings.last?.seq ?? seq
+            return JournalBatch(readings.map { .reading($0) }, through: end)
+        }
     }
 
     func heads() -> AsyncStream<Int64> { head.watch() }
 
-    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading] {
-        state.withLock { Array($0.readings.dropFirst(Int(seq)).prefix(limit)) }
+    func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch {
+        batch(after: seq, limit: limit)
     }
 
-    func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
-        state.withLock { state in
+    func recent(after seq: Int64, limit: Int) -> JournalBatch? {
+        let isInMemory = state.withLock { state in
             state.requests += 1
-            guard state.requests.isMultiple(of: 2) else { return nil }
-            return Array(state.readings.dropFirst(Int(seq)).prefix(limit))
+            return state.requests.isMultiple(of: 2)
         }
+        return isInMemory ? batch(after: seq, limit: limit) : nil
     }
 
     func acknowledged() async throws(StoreFault) -> Int64 { state.withLock { $0.cursor } }
@@ -65,5 +82,20 @@ final class TestLog: ReadingJournal {
     /// Waits until the cursor is at `seq`.
     func waitForCursor(_ seq: Int64) async {
         for await cursor in cursor.watch() where cursor >= seq { return }
+    }
+}
+
+extension JSONValue {
+    /// The samples of a metric with this value.
+    fileprivate var samples: [SampleValue] {
+        switch self {
+        case .null: [.null]
+        case .boolean(let flag): [.boolean(flag)]
+        case .integer(let number): [.integer(number)]
+        case .real(let number): [.real(number)]
+        case .string(let text): [.text(text)]
+        case .array(let elements): elements.flatMap(\.samples)
+        case .object: []
+        }
     }
 }

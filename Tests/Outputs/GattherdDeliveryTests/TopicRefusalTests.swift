@@ -68,7 +68,7 @@ struct TopicRefusalTests {
             fixture.log.commit(5, device: "lamp")
             fixture.log.commit(1)
             await fixture.log.waitForCursor(36)
-            #expect(delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"])
+            #expect(delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"])
         }
         let seen = book.withLock { $0 }
         #expect(seen.topics.count { $0 == "gattherd/lab/strap/heart_rate" } >= 11)
@@ -91,7 +91,7 @@ struct TopicRefusalTests {
         for device in ["lamp", "strap"] { delivery.update(DeliveryFixture.status(device, .ready)) }
         try await delivery.running {
             await fixture.log.waitForCursor(20)
-            try await eventually { delivery.status.refusals.count == 2 }
+            try await eventually { delivery.deliveryStatus.refusals.count == 2 }
             try await eventually { book.withLock { $0.topics.contains("gattherd/lab/strap/availability") } }
         }
     }
@@ -112,7 +112,7 @@ struct TopicRefusalTests {
                 for device in ["strap", "lamp"] {
                     fixture.log.commit(payload: "\"t\":1", device: device, stream: "air")
                 }
-                return delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/air/t"]
+                return delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/lamp/air/t"]
             }
             await fixture.log.waitForCursor(2)
         }
@@ -185,7 +185,7 @@ struct TopicRefusalTests {
         let delivery = delivery(broker, fixture, .close)
         await delivery.running {
             await fixture.log.waitForCursor(10)
-            #expect(delivery.status.refusals.isEmpty)
+            #expect(delivery.deliveryStatus.refusals.isEmpty)
         }
         #expect(delivery.counters.refused.value == 0)
         #expect(delivery.counters.topicsSetAside.value == 0)
@@ -210,7 +210,7 @@ struct TopicRefusalTests {
             fixture.log.commit(1, device: "lamp")
             fixture.log.commit(1)
             await fixture.log.waitForCursor(22)
-            #expect(delivery.status.refusals.map(\.topic) == [denied])
+            #expect(delivery.deliveryStatus.refusals.map(\.topic) == [denied])
         }
         #expect(delivery.counters.refused.value == 11)
         #expect(delivery.counters.connects.value == 1)
@@ -229,7 +229,7 @@ struct TopicRefusalTests {
         let fixture = DeliveryFixture(try Broker())
         let delivery = broker.delivery(fixture) { $0.options.topics.retryPause = .milliseconds(50) }
         try await delivery.running {
-            try await eventually { book.withLock { $0.topics.count } == 2 && delivery.status.refusals.isEmpty }
+            try await eventually { book.withLock { $0.topics.count } == 2 && delivery.deliveryStatus.refusals.isEmpty }
         }
         #expect(delivery.counters.topicsSetAside.value == 1)
         #expect(delivery.counters.connects.value == 1)
@@ -249,7 +249,7 @@ struct TopicRefusalTests {
         try await delivery.running {
             try await eventually {
                 fixture.log.commit(1)
-                return delivery.status.refusals.map(\.topic) == [denied]
+                return delivery.deliveryStatus.refusals.map(\.topic) == [denied]
             }
             await fixture.log.waitForCursor(4)
         }
@@ -291,9 +291,9 @@ struct TopicRefusalTests {
         let delivery = broker.delivery(fixture)
         try await delivery.running {
             try await eventually { book.withLock { $0.topics.count { $0.hasSuffix("/n/result") } } == 1100 }
-            #expect(delivery.status.refusals.isEmpty)
+            #expect(delivery.deliveryStatus.refusals.isEmpty)
             fixture.log.commit(1, device: "lamp")
-            try await eventually { delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"] }
+            try await eventually { delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"] }
         }
         #expect(fixture.losses.count { $0.contains("response_topics_refused") } == 1)
         #expect(delivery.counters.answersDropped.value == 0)

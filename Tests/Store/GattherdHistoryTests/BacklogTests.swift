@@ -16,14 +16,14 @@ struct BacklogTests {
     private func open(
         size: Int64? = nil,
         age: Duration? = nil,
-        keepsJournal: Bool = true
+        consumers: [JournalConsumerOptions] = .one
     ) throws(StoreFault) -> HistoryFile {
         var limits = HistoryLimits()
         limits.backlogSize = size
         limits.backlogAge = age
         return try HistoryFile(
             path: folder.database,
-            keepsJournal: keepsJournal,
+            consumers: consumers,
             limits: limits,
             clock: GatewayClock(now: { Fixture.epoch }),
             log: .silent
@@ -73,7 +73,7 @@ struct BacklogTests {
         }
         if isReopened {
             try file.close()
-            file = try HistoryFile(path: folder.file("none.db"), keepsJournal: true, log: .silent)
+            file = try HistoryFile(path: folder.file("none.db"), consumers: .one, log: .silent)
             file = try open(size: limit)
             try upkeep(file)
         }
@@ -95,12 +95,12 @@ struct BacklogTests {
         }
         #expect(file.undelivered == 0)
         try fill(file, seconds: 20_000..<20_100)
-        let taken = try outbox.readings(after: outbox.cursor, limit: 45)
+        let taken = try file.readings(after: outbox.cursor, limit: 45)
         for start in stride(from: 20_100, to: 25_100, by: 500) {
             try fill(file, seconds: start..<(start + 500))
             try upkeep(file)
         }
-        #expect(try outbox.readings(after: outbox.cursor, limit: 45) == taken)
+        #expect(try file.readings(after: outbox.cursor, limit: 45) == taken)
         #expect(file.undelivered > 1000)
         #expect(try octets(file) <= 200_000)
     }
@@ -125,7 +125,7 @@ struct BacklogTests {
             #expect(try waiting(file) == 1...5000)
             try file.close()
         }
-        let file = try open(age: .seconds(1000), keepsJournal: isOn)
+        let file = try open(age: .seconds(1000), consumers: isOn ? .one : [])
         try upkeep(file, at: 5000)
         #expect(try waiting(file) == 4001...5000)
         #expect(file.undelivered == 4000)

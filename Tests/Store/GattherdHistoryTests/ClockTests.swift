@@ -76,7 +76,7 @@ struct ClockTests {
     private func open(_ machine: Machine, after old: HistoryFile? = nil) throws(StoreFault) -> HistoryFile {
         try HistoryFile(
             path: folder.database,
-            keepsJournal: true,
+            consumers: .one,
             carriedOver: old.map { HistoryFile.CarriedOver(lock: $0.lock) },
             clock: machine.clock,
             log: .silent
@@ -138,7 +138,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
         try expectOrder()
         #expect(try count("SELECT 1 FROM latest WHERE seq = 400 AND ts = value") == 1)
-        #expect(file.clock.drainCompleted().map(\.shift) == [-error * 1_000_000])
+        #expect(file.clock.drainCompleted().map(\.shift) == [.seconds(-error)])
         #expect(!file.clock.isTrusted && file.clock.doubt == nil)
         try run(file, machine, minutes: 63)
         #expect(file.clock.isTrusted && file.clock.isSet)
@@ -167,9 +167,7 @@ struct ClockTests {
             #expect(try await folder.shell.rows("SELECT time FROM \(view)") == [[time], [time]], "\(view)")
         }
         #expect(try await folder.shell.rows("SELECT first_seen FROM devices") == [[time]])
-        let payloads = try #require(file.journal).readings(after: 0, limit: 9).map {
-            String(decoding: $0.payload, as: UTF8.self)
-        }
+        let payloads = try file.readings(after: 0, limit: 9).map(\.json)
         #expect(payloads == [1, 2].map { #"{"seq":\#($0),"ts":"\#(time)","source":"notify","value":\#($0)}"# })
         #expect(
             try await folder.shell.rows("SELECT DISTINCT ts, ts_last FROM outbox")
@@ -341,7 +339,7 @@ struct ClockTests {
         limits.samples = .seconds(30 * Self.day)
         file = try HistoryFile(
             path: folder.database,
-            keepsJournal: false,
+            consumers: [],
             limits: limits,
             carriedOver: HistoryFile.CarriedOver(lock: file.lock),
             clock: machine.clock,
@@ -371,7 +369,7 @@ struct ClockTests {
         old?.connection.keepsWALOnClose(true)
         return try HistoryFile(
             path: folder.database,
-            keepsJournal: false,
+            consumers: [],
             limits: HistoryLimits(samples: keep, minutes: keep, maxSize: maxSize),
             carriedOver: old.map { HistoryFile.CarriedOver(lock: $0.lock) },
             clock: machine.clock,
@@ -556,7 +554,7 @@ struct ClockTests {
 
     @Test func `the daemon corrects timestamps between commits and sends a notice`() async throws {
         let machine = Machine(error: -Self.day)
-        let options = HistoryOptions(path: folder.database, keepsJournal: true, clock: machine.clock)
+        let options = HistoryOptions(path: folder.database, consumers: .one, clock: machine.clock)
         let recorder = LogRecorder()
         let history = try await ReadingHistory.open(options, log: recorder.log)
         #expect(recorder.messages.contains { $0.hasPrefix("the clock is not synchronised yet") })

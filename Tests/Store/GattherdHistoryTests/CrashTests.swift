@@ -67,7 +67,7 @@ private struct CrashingWriter {
     let witness: String
 
     func run(killedAfter microseconds: Int) async throws {
-        let history = try await ReadingHistory.open(path: path, keepsJournal: true, log: .silent)
+        let history = try await ReadingHistory.open(path: path, consumers: .one, log: .silent)
         let output = unsafe open(witness, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         _ = NamedThread(name: "killer") {
             usleep(UInt32(microseconds))
@@ -90,10 +90,7 @@ private struct CrashingWriter {
 
     /// The number at the end of `…,"value":17}`.
     private func value(of reading: JournalReading) -> String {
-        String(
-            decoding: reading.payload.dropLast().reversed().prefix { $0 != UInt8(ascii: ":") }.reversed(),
-            as: UTF8.self
-        )
+        String(reading.json.dropLast().reversed().prefix { $0 != ":" }.reversed())
     }
 
     private func say(_ line: String, to output: Int32) {

@@ -17,7 +17,7 @@ struct FaultTests {
 
     private func fault(opening path: String) async -> StoreFault? {
         do throws(StoreFault) {
-            _ = try await ReadingHistory.open(path: path, keepsJournal: true, log: .silent)
+            _ = try await ReadingHistory.open(path: path, consumers: .one, log: .silent)
             return nil
         } catch {
             return error
@@ -46,7 +46,7 @@ struct FaultTests {
         if isThere { try await ReadingHistory.open(folder).close() }
         let first = try await ReadingHistory.open(
             path: isThere ? folder.database : outer,
-            keepsJournal: true,
+            consumers: .one,
             log: .silent
         )
         for path in [outer, link, folder.database] {
@@ -118,7 +118,7 @@ struct FaultTests {
         #expect(HistoryFileProblem(path: folder.database)?.text.contains("missing or empty") == true)
 
         let recorder = LogRecorder()
-        history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
+        history = try await ReadingHistory.open(path: folder.database, consumers: .one, log: recorder.log)
         let path = folder.database
         #expect(await history.notices.first { $0 == .lost(path: path) } != nil)
         #expect(history.status.isNewAfterLoss)
@@ -187,7 +187,7 @@ struct FaultTests {
     }
 
     @Test func `a full disk fails only the batch that does not fit`() throws {
-        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         try file.append(.plain(integers: 0..<100))
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 2)")
@@ -207,12 +207,12 @@ struct FaultTests {
         #expect(rows.count == 100 + 1 + 4900)
         #expect(Set(rows.map(\.seq)).count == rows.count)
         #expect(rows.filter { $0.seq > headBefore }.count == 4900)
-        let logged = try #require(file.journal).readings(after: 0, limit: 10_000)
+        let logged = try file.readings(after: 0, limit: 10_000)
         #expect(logged.map(\.seq) == rows.map(\.seq).sorted())
     }
 
     @Test func `a series of a failed batch is stored with the next one`() throws {
-        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
         let stream = Fixture.plain("new", device: "new")
@@ -227,7 +227,7 @@ struct FaultTests {
     }
 
     @Test func `a locked file is waited for, and then the fault is transient`() throws {
-        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         let other = try SQLiteConnection(path: folder.database, flags: 0x2)
         try file.connection.execute("PRAGMA busy_timeout = 10")
         try other.execute("BEGIN IMMEDIATE")

@@ -15,7 +15,7 @@ struct FileFailureTests {
     }
 
     private func options(_ path: String, whenFull: WhenFull = .deliver) -> HistoryOptions {
-        var options = HistoryOptions(path: path, keepsJournal: true, clock: GatewayClock(now: { Fixture.epoch }))
+        var options = HistoryOptions(path: path, consumers: .one, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
         options.patience = .zero
         options.pause = .milliseconds(20)
@@ -36,7 +36,7 @@ struct FileFailureTests {
     }
 
     private func isMarked(_ reading: JournalReading) -> Bool {
-        String(decoding: reading.payload, as: UTF8.self).contains(#""source":"notify","stored":false,"#)
+        reading.json.contains(#""source":"notify","stored":false,"#)
     }
 
     @Test(
@@ -232,28 +232,41 @@ extension ReadingHistory {
 
 @Suite struct UnstoredReadingsTests {
     private func reading(_ seq: Int64) -> JournalReading {
-        JournalReading(seq: seq, device: "d", stream: "s", payload: Array(repeating: 0, count: 10))
+        .test(seq)
+    }
+
+    /// The numbers of both, if the file has these readings.
+    private func merged(
+        _ unstored: inout UnstoredReadings,
+        _ stored: [Int64],
+        after seq: Int64,
+        limit: Int
+    ) -> [Int64] {
+        let entries = stored.prefix(max(0, limit)).map { JournalEntry.reading(reading($0)) }
+        let batch = JournalBatch(entries, through: stored.count < limit ? 1000 : entries.last?.seq ?? seq)
+        return unstored.merged(with: batch, after: seq, limit: limit).entries.map(\.seq)
     }
 
     @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
-        var unstored = UnstoredReadings(capacity: 100)
+        var unstored = UnstoredReadings(consumers: ["a", "b"], capacity: 1000)
         unstored.append((1...8).map { reading($0) })
-        #expect(unstored.merged(with: [], after: 0, limit: 3).map(\.seq) == [1, 2, 3])
+        #expect(merged(&unstored, [], after: 0, limit: 3) == [1, 2, 3])
         unstored.append((9...15).map { reading($0) })
         #expect(unstored.left == 10)
         #expect(unstored.dropped == 2)
-        #expect(unstored.merged(with: [], after: 3, limit: 100).map(\.seq) == Array(6...15))
-        unstored.acknowledge(through: 14)
+        #expect(merged(&unstored, [], after: 3, limit: 100) == Array(6...15))
+        unstored.acknowledge(through: 14, by: "a")
+        #expect(unstored.left == 10, "b may still need them")
+        unstored.acknowledge(through: 15, by: "b")
         #expect(unstored.left == 1)
         #expect(unstored.count == 15)
     }
 
     @Test func `unstored and stored readings are delivered in the order of their numbers`() {
-        var unstored = UnstoredReadings()
+        var unstored = UnstoredReadings(consumers: ["a"])
         unstored.append([3, 4, 9].map { reading($0) })
-        let stored = [1, 2, 5, 6].map { reading($0) }
-        #expect(unstored.merged(with: stored, after: 0, limit: 4).map(\.seq) == [1, 2, 3, 4])
-        #expect(unstored.merged(with: stored, after: 0, limit: 100).map(\.seq) == [1, 2, 3, 4, 5, 6, 9])
-        #expect(unstored.merged(with: [], after: 4, limit: -1).isEmpty)
+        #expect(merged(&unstored, [1, 2, 5, 6], after: 0, limit: 4) == [1, 2, 3, 4])
+        #expect(merged(&unstored, [1, 2, 5, 6], after: 0, limit: 100) == [1, 2, 3, 4, 5, 6, 9])
+        #expect(merged(&unstored, [], after: 4, limit: -1).isEmpty)
     }
 }

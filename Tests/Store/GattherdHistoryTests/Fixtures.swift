@@ -67,17 +67,71 @@ extension ReadingBatch {
     }
 }
 
+extension [JournalConsumerOptions] {
+    /// One consumer, the journal's reader of most tests.
+    static var one: Self { [JournalConsumerOptions(name: "mqtt")] }
+}
+
+/// The journal as the only consumer sees it.
+extension ReadingHistory {
+    nonisolated func heads() -> AsyncStream<Int64> { consumer("mqtt").heads() }
+
+    nonisolated func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
+        consumer("mqtt").recent(after: seq, limit: limit)?.readings
+    }
+
+    nonisolated func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading] {
+        try await consumer("mqtt").entries(after: seq, limit: limit).readings
+    }
+
+    nonisolated func acknowledged() async throws(StoreFault) -> Int64 { try await consumer("mqtt").acknowledged() }
+
+    nonisolated func acknowledge(through seq: Int64) async throws(StoreFault) {
+        try await consumer("mqtt").acknowledge(through: seq)
+    }
+}
+
+extension JournalReading {
+    /// A reading with one sample, its number.
+    static func test(_ seq: Int64) -> JournalReading {
+        let sample = Sample(metric: 0, value: .integer(seq))
+        let stream = Fixture.plain("value")
+        return JournalReading(seq: seq, stream: stream, time: Fixture.epoch, source: .notify, samples: [sample])
+    }
+
+    /// True if a sample is not a number, which is stored as unknown.
+    var hasNaN: Bool {
+        samples.contains { if case .real(let number) = $0.value { !number.isFinite } else { false } }
+    }
+
+    /// The reading as it is published.
+    var json: String { String(decoding: JSONWriter.bytes { writeJSON(to: &$0) }, as: UTF8.self) }
+}
+
+extension HistoryFile {
+    func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
+        try entries(after: seq, limit: limit, for: "mqtt").readings
+    }
+}
+
+extension Journal {
+    /// The position of the only consumer.
+    var cursor: Int64 { delivered }
+
+    func acknowledge(through seq: Int64) { acknowledge(through: seq, by: "mqtt") }
+}
+
 extension ReadingHistory {
     /// A history whose clock stands at ``Fixture/epoch``.
-    static func open(path: String, keepsJournal: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {
+    static func open(path: String, consumers: [JournalConsumerOptions], log: Log) async throws(StoreFault) -> ReadingHistory {
         try await open(
-            HistoryOptions(path: path, keepsJournal: keepsJournal, clock: GatewayClock(now: { Fixture.epoch })),
+            HistoryOptions(path: path, consumers: consumers, clock: GatewayClock(now: { Fixture.epoch })),
             log: log
         )
     }
 
-    static func open(_ folder: TemporaryFolder, keepsJournal: Bool = true) async throws(StoreFault) -> ReadingHistory {
-        try await open(path: folder.database, keepsJournal: keepsJournal, log: .silent)
+    static func open(_ folder: TemporaryFolder, consumers: [JournalConsumerOptions] = .one) async throws(StoreFault) -> ReadingHistory {
+        try await open(path: folder.database, consumers: consumers, log: .silent)
     }
 }
 

@@ -189,7 +189,7 @@ struct ImportTests {
 
     @Test func `imported samples beyond the retention time are purged, and their minutes stay`() async throws {
         let end = Fixture.epoch.advanced(by: .seconds(40 * 86_400))
-        var options = HistoryOptions(path: folder.database, keepsJournal: false, clock: GatewayClock(now: { end }))
+        var options = HistoryOptions(path: folder.database, consumers: [], clock: GatewayClock(now: { end }))
         options.limits.samples = .seconds(30 * 86_400)
         // A file that is begun by a clock that is right trusts it.
         try await ReadingHistory.open(options, log: .silent).close()

@@ -39,7 +39,7 @@ struct MaintenanceTests {
         ]
     )
     func `contradicting rows are found`(sql: String) throws {
-        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         try file.append(.plain(integers: 0..<10))
         try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(7200))))
         while file.isUpkeepDue { try file.upkeep() }
@@ -69,7 +69,7 @@ struct MaintenanceTests {
         #expect(rows == (0..<rows.count).map { Int64($0) + 1 })
         #expect(rows.count.isMultiple(of: 100))
         #expect(try HistoryReader(path: copy).check().isEmpty)
-        let restored = try await ReadingHistory.open(path: copy, keepsJournal: true, log: .silent)
+        let restored = try await ReadingHistory.open(path: copy, consumers: .one, log: .silent)
         try await restored.append(.plain(integers: 0..<1))
         #expect(restored.newestSeq > Int64(rows.count))
         try await restored.close()
@@ -106,7 +106,7 @@ struct MaintenanceTests {
         try await append(batches: 300, to: history)
         try await history.close()
         _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 29000; DELETE FROM outbox WHERE last < 29000")
-        let daemon = isOnline ? try await ReadingHistory.open(folder, keepsJournal: false) : nil
+        let daemon = isOnline ? try await ReadingHistory.open(folder, consumers: []) : nil
         let before = try size()
         async let writing: Void = appendIfOpen(daemon)
         let compaction = try Compaction(path: folder.database)

@@ -90,7 +90,7 @@ struct ReaderTests {
 
     @Test func `concurrent writes do not disturb a query, new devices included`() throws {
         let path = folder.file("other.db")
-        let writer = try HistoryFile(path: path, keepsJournal: true, log: .silent)
+        let writer = try HistoryFile(path: path, consumers: .one, log: .silent)
         try writer.append(.plain(integers: 0..<5000))
         var later = ReadingBatch.plain(
             [.text("new")],

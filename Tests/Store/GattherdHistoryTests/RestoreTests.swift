@@ -54,7 +54,7 @@ struct RestoreTests {
     @Test func `a restore moves the WAL of a crash aside together with its database`() async throws {
         let backup = try await makeBackup()
         do {
-            let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+            let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
             try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(5))))
             file.connection.keepsWALOnClose(true)
         }

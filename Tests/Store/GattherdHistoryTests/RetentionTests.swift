@@ -14,10 +14,10 @@ struct RetentionTests {
         folder = try TemporaryFolder()
     }
 
-    private func open(_ limits: HistoryLimits, keepsJournal: Bool = true) throws(StoreFault) -> HistoryFile {
+    private func open(_ limits: HistoryLimits, consumers: [JournalConsumerOptions] = .one) throws(StoreFault) -> HistoryFile {
         try HistoryFile(
             path: folder.database,
-            keepsJournal: keepsJournal,
+            consumers: consumers,
             limits: limits,
             clock: GatewayClock(now: { Fixture.epoch }),
             log: .silent
@@ -94,7 +94,7 @@ struct RetentionTests {
             try file.close()
         }
         let later = Fixture.epoch.advanced(by: .seconds(100_000))
-        var file = try open(limits, keepsJournal: isOn)
+        var file = try open(limits, consumers: isOn ? .one : [])
         try upkeep(file, at: later)
         #expect(try file.connection.integer("SELECT min(seq) FROM sample") == 4001)
         #expect(try count("sample", in: file) == 6000)
@@ -107,11 +107,11 @@ struct RetentionTests {
     }
 
     private func open(path: String) throws(StoreFault) -> HistoryFile {
-        try HistoryFile(path: path, keepsJournal: true, log: .silent)
+        try HistoryFile(path: path, consumers: .one, log: .silent)
     }
 
     @Test func `deleted space is returned to the file system`() throws {
-        let file = try open(HistoryLimits(samples: .seconds(3600)), keepsJournal: false)
+        let file = try open(HistoryLimits(samples: .seconds(3600)), consumers: [])
         try fill(file, seconds: 0..<100_000)
         try file.tidyUp()
         let before = try size("gattherd.db")
@@ -165,32 +165,30 @@ struct RetentionTests {
             try upkeep(file)
             #expect(try footprint() <= 2 << 20)
         }
-        let outbox = try #require(file.journal)
         let waiting = try waiting(in: file)
         #expect(waiting > 1000)
         #expect(file.undelivered == 40_000 - waiting)
         #expect(try file.connection.integer("SELECT max(last) - min(first) + 1 FROM outbox") == Int64(waiting))
-        #expect(try outbox.readings(after: 0, limit: 50_000).count == waiting)
-        let next = try outbox.readings(after: 0, limit: 1)
+        #expect(try file.readings(after: 0, limit: 50_000).count == waiting)
+        let next = try file.readings(after: 0, limit: 1)
         #expect(next.map(\.seq) == [Int64(40_000 - waiting + 1)])
     }
 
     @Test func `readings in delivery are not dropped or counted`() throws {
         let file = try open(HistoryLimits(maxSize: 1 << 20))
         try fill(file, seconds: 0..<300)
-        let outbox = try #require(file.journal)
-        let taken = try outbox.readings(after: 0, limit: 250)
+        let taken = try file.readings(after: 0, limit: 250)
         for start in stride(from: 300, to: 20_300, by: 1000) {
             try fill(file, seconds: start..<(start + 1000))
             try upkeep(file)
         }
-        #expect(try outbox.readings(after: 0, limit: 250) == taken)
+        #expect(try file.readings(after: 0, limit: 250) == taken)
         #expect(file.undelivered == 20_300 - (try waiting(in: file)))
-        #expect(try outbox.readings(after: 256, limit: 1)[0].seq == Int64(file.undelivered + 257))
+        #expect(try file.readings(after: 256, limit: 1)[0].seq == Int64(file.undelivered + 257))
     }
 
     @Test func `a minute that is larger than the file is summed up before it is over`() throws {
-        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsJournal: false)
+        let file = try open(HistoryLimits(maxSize: 1 << 20), consumers: [])
         for start in 0..<40 {
             let time = Fixture.epoch.advanced(by: .milliseconds(start))
             try file.append(.plain((0..<1000).map { .integer($0) }, at: time))
@@ -203,7 +201,7 @@ struct RetentionTests {
     }
 
     @Test func `a batch that is larger than the whole file is stored, and makes room afterwards`() throws {
-        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsJournal: false)
+        let file = try open(HistoryLimits(maxSize: 1 << 20), consumers: [])
         try fill(file, seconds: 0..<60_000)
         try upkeep(file)
         try file.tidyUp()
@@ -212,7 +210,7 @@ struct RetentionTests {
     }
 
     @Test func `a late sample does not recreate a purged minute`() throws {
-        let file = try open(HistoryLimits(samples: .seconds(60), minutes: .seconds(3600)), keepsJournal: false)
+        let file = try open(HistoryLimits(samples: .seconds(60), minutes: .seconds(3600)), consumers: [])
         try fill(file, seconds: 0..<20_000)
         let now = Fixture.epoch.advanced(by: .seconds(20_000))
         try upkeep(file, at: now)
@@ -334,7 +332,7 @@ struct RetentionTests {
     }
 
     @Test func `spans with purged samples are read whole from their summaries`() throws {
-        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsJournal: false)
+        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), consumers: [])
         let minute = Timestamp(microseconds: 1_795_231_200_000_000)
         let skew = minute.microseconds - Fixture.epoch.microseconds
         try fill(file, seconds: Int(skew / 1_000_000)..<86_400)
@@ -359,7 +357,7 @@ struct RetentionTests {
         ]
     )
     func `if finer rows are kept longer than summaries, they are read exactly`(limits: HistoryLimits) throws {
-        let file = try open(limits, keepsJournal: false)
+        let file = try open(limits, consumers: [])
         try fill(file, seconds: 0..<86_400)
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(86_400)))
         let reader = try HistoryReader(path: folder.database)
@@ -409,7 +407,7 @@ struct RetentionTests {
     @Test func `a history in use purges by itself and reports dropped readings`() async throws {
         var options = HistoryOptions(
             path: folder.database,
-            keepsJournal: true,
+            consumers: .one,
             clock: GatewayClock(now: { Fixture.epoch })
         )
         options.limits = HistoryLimits(maxSize: 1 << 20)

@@ -15,7 +15,7 @@ struct RollupTests {
     }
 
     private func open() throws(StoreFault) -> HistoryFile {
-        try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
+        try HistoryFile(path: folder.database, consumers: .one, log: .silent)
     }
 
     private func finishUpkeep(_ file: HistoryFile) throws(StoreFault) {

@@ -113,7 +113,7 @@ struct SchemaTests {
     @Test func `overlapping readers do not keep the WAL from restarting`() async throws {
         var options = HistoryOptions(
             path: folder.database,
-            keepsJournal: false,
+            consumers: [],
             clock: GatewayClock(now: { Fixture.epoch })
         )
         options.limits.maxSize = 4_000_000

@@ -106,7 +106,7 @@ struct SequenceTests {
         try await copy(["", "-wal"], to: other)
         try truncate(other.database + "-wal", toEighths: 8)
         let recorder = LogRecorder()
-        let next = try await ReadingHistory.open(path: other.database, keepsJournal: true, log: recorder.log)
+        let next = try await ReadingHistory.open(path: other.database, consumers: .one, log: recorder.log)
         #expect(recorder.messages == ["the sequence file is missing"])
         try await next.append(.plain(integers: 0..<1))
         #expect(try #require(try seqs(other).last) > 10)
@@ -122,7 +122,7 @@ struct SequenceTests {
         try await history.close()
         try folder.write(content, to: "gattherd.db-seq")
         let recorder = LogRecorder()
-        history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
+        history = try await ReadingHistory.open(path: folder.database, consumers: .one, log: recorder.log)
         #expect(recorder.messages == ["the sequence file cannot be read"])
         try await history.append(.plain(integers: 0..<1))
         #expect(try seqs(folder).last == 11)
@@ -130,7 +130,7 @@ struct SequenceTests {
 
     @Test func `a new history reports no missing file`() async throws {
         let recorder = LogRecorder()
-        let history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
+        let history = try await ReadingHistory.open(path: folder.database, consumers: .one, log: recorder.log)
         #expect(recorder.messages.isEmpty)
         withExtendedLifetime(history) {}
     }
@@ -145,7 +145,7 @@ struct SequenceTests {
     }
 
     @Test func `more readings than a block reserves are numbered without a gap`() async throws {
-        let history = try await ReadingHistory.open(folder, keepsJournal: false)
+        let history = try await ReadingHistory.open(folder, consumers: [])
         let batch = ReadingBatch.plain(integers: 0..<70_000)
         for _ in 0..<4 { try await history.append(batch) }
         let facts = try await folder.shell.rows("SELECT min(seq), max(seq), count(DISTINCT seq) FROM history")

@@ -34,8 +34,8 @@ import Testing
     private let full = StoreFault("no space", .full)
     private let damaged = StoreFault("malformed", .damaged)
 
-    private func failures(keepsJournal: Bool = true, whenFull: WhenFull = .deliver) -> FileFailures {
-        var options = HistoryOptions(path: "", keepsJournal: keepsJournal, clock: GatewayClock(now: { Fixture.epoch }))
+    private func failures(consumers: [JournalConsumerOptions] = .one, whenFull: WhenFull = .deliver) -> FileFailures {
+        var options = HistoryOptions(path: "", consumers: consumers, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
         options.patience = .seconds(5)
         options.pause = .seconds(1)
@@ -58,11 +58,11 @@ import Testing
 
     @Test(arguments: [(true, WhenFull.deliver, true), (true, .hold, false), (false, .deliver, false)])
     func `readings are delivered unstored after some patience, if wanted`(
-        keepsJournal: Bool,
+        hasConsumer: Bool,
         whenFull: WhenFull,
         isExpected: Bool
     ) {
-        var failures = failures(keepsJournal: keepsJournal, whenFull: whenFull)
+        var failures = failures(consumers: hasConsumer ? .one : [], whenFull: whenFull)
         _ = failures.record(full, at: after(0))
         #expect(!failures.mayDeliverUnstored(at: after(4)))
         #expect(failures.mayDeliverUnstored(at: after(5)) == isExpected)

@@ -47,9 +47,7 @@ struct ValueTests {
         try await history.append(.plain(raw.map { .real(Double($0) / 1024) }))
         let stored = try await folder.shell.rows("SELECT value FROM history ORDER BY seq").compactMap { Double($0[0]) }
         #expect(stored == raw.map { Double($0) / 1024 })
-        let payloads = try await history.readings(after: 0, limit: 5000).map {
-            String(decoding: $0.payload, as: UTF8.self)
-        }
+        let payloads = try await history.readings(after: 0, limit: 5000).map(\.json)
         #expect(payloads.last?.hasSuffix(#""value":63.9990234375}"#) == true)
         #expect(Set(payloads).count == raw.count)
     }
@@ -64,9 +62,7 @@ struct ValueTests {
         try await history.append(batch)
         let rows = try HistoryReader(path: folder.database).allRows()
         #expect(rows.map(\.series.metric) == ["heart_rate", "heart_rate"])
-        let payloads = try await history.readings(after: 0, limit: 10).map {
-            String(decoding: $0.payload, as: UTF8.self)
-        }
+        let payloads = try await history.readings(after: 0, limit: 10).map(\.json)
         #expect(
             payloads
                 == [72, 73].enumerated().map { index, rate in

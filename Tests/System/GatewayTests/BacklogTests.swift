@@ -35,7 +35,7 @@ import Testing
     private func fill(_ gateway: Gateway) async throws {
         let options = HistoryOptions(
             path: gateway.databasePath,
-            keepsJournal: true,
+            consumers: [JournalConsumerOptions(name: "mqtt")],
             clock: GatewayClock(now: { Timestamp(microseconds: 0) })
         )
         let history = try await ReadingHistory.open(options, log: .silent)

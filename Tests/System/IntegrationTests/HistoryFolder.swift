@@ -14,7 +14,7 @@ struct HistoryFolder {
     init(seconds: Int = 3600) async throws {
         folder = try TemporaryFolder()
         let clock = GatewayClock(now: { Self.start })
-        let options = HistoryOptions(path: folder.file("gattherd.db"), keepsJournal: false, clock: clock)
+        let options = HistoryOptions(path: folder.file("gattherd.db"), consumers: [], clock: clock)
         let history = try await ReadingHistory.open(options, log: .silent)
         try await history.append(Self.readings(seconds))
         try await history.close()

@@ -24,24 +24,6 @@ public struct DeliveryPolicy: Hashable, Sendable {
 /// Time is taken from the readings, so that a backlog is thinned out exactly like live readings. Nothing is kept for
 /// later publication, because that would change the order. A reading passes or it does not.
 public struct DeliveryFilter: Sendable {
-    /// A metric's value in a reading.
-    public enum Value: Hashable, Sendable {
-        case number(Double)
-        /// Any other value, as JSON text.
-        case text(String)
-    }
-
-    /// The parts of a reading on which the decision depends.
-    public struct Content: Hashable, Sendable {
-        public let time: Timestamp
-        public let metrics: [String: Value]
-
-        public init(time: Timestamp, metrics: [String: Value]) {
-            self.time = time
-            self.metrics = metrics
-        }
-    }
-
     private struct Stream: Hashable {
         let device: String
         let stream: String
@@ -50,7 +32,7 @@ public struct DeliveryFilter: Sendable {
     /// The last published values of a stream.
     private struct Published {
         var time: Timestamp
-        var metrics: [String: Value]
+        var metrics: [String: [SampleValue]]
     }
 
     private var published: [Stream: Published] = [:]
@@ -58,20 +40,16 @@ public struct DeliveryFilter: Sendable {
     public init() {}
 
     /// Returns true if the reading should be published, and records it as published.
-    public mutating func passes(
-        _ content: Content,
-        of device: String,
-        _ stream: String,
-        under policy: DeliveryPolicy
-    ) -> Bool {
-        let stream = Stream(device: device, stream: stream)
+    public mutating func passes(_ reading: JournalReading, under policy: DeliveryPolicy) -> Bool {
+        let stream = Stream(device: reading.device, stream: reading.stream.stream)
+        let metrics = reading.valuesByMetric
         guard let last = published[stream] else {
-            published[stream] = Published(time: content.time, metrics: content.metrics)
+            published[stream] = Published(time: reading.time, metrics: metrics)
             return true
         }
-        guard Self.isDue(content, after: last, policy) else { return false }
-        published[stream]?.time = content.time
-        published[stream]?.metrics.merge(content.metrics) { _, new in new }
+        guard Self.isDue(metrics, at: reading.time, after: last, policy) else { return false }
+        published[stream]?.time = reading.time
+        published[stream]?.metrics.merge(metrics) { _, new in new }
         return true
     }
 
@@ -80,21 +58,50 @@ public struct DeliveryFilter: Sendable {
         published = published.filter { $0.key.device != device }
     }
 
-    private static func isDue(_ content: Content, after last: Published, _ policy: DeliveryPolicy) -> Bool {
-        let elapsed = Duration.microseconds(content.time.microseconds &- last.time.microseconds)
+    private static func isDue(
+        _ metrics: [String: [SampleValue]],
+        at time: Timestamp,
+        after last: Published,
+        _ policy: DeliveryPolicy
+    ) -> Bool {
+        let elapsed = Duration.microseconds(time.microseconds &- last.time.microseconds)
         // After the clock was set back, the elapsed time is unknown.
         guard elapsed >= .zero else { return true }
         if let heartbeat = policy.heartbeat, elapsed >= heartbeat { return true }
         if let minimum = policy.minimumInterval, elapsed < minimum { return false }
         return !policy.isOnChange
-            || content.metrics.contains { name, value in
-                !isSame(value, last.metrics[name], policy.deadbands[name] ?? policy.deadband)
+            || metrics.contains { name, values in
+                !isSame(values, last.metrics[name], policy.deadbands[name] ?? policy.deadband)
             }
     }
 
     /// True if the values are equal; a new metric counts as a change, a missing one does not.
-    private static func isSame(_ value: Value, _ last: Value?, _ deadband: Double) -> Bool {
-        if case .number(let number) = value, case .number(let before) = last { return abs(number - before) <= deadband }
-        return value == last
+    private static func isSame(_ values: [SampleValue], _ last: [SampleValue]?, _ deadband: Double) -> Bool {
+        if values.count == 1, let number = values.first?.number, last?.count == 1, let before = last?.first?.number {
+            return abs(number - before) <= deadband
+        }
+        return values == last
+    }
+}
+
+extension JournalReading {
+    /// The values of each metric as it is published: of a metric that is not repeated only the first.
+    fileprivate var valuesByMetric: [String: [SampleValue]] {
+        var values: [String: [SampleValue]] = [:]
+        for sample in samples where stream.metrics.indices.contains(sample.metric) {
+            let metric = stream.metrics[sample.metric]
+            if metric.isRepeated || values[metric.name] == nil { values[metric.name, default: []].append(sample.value) }
+        }
+        return values
+    }
+}
+
+extension SampleValue {
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .boolean, .text, .null: nil
+        }
     }
 }

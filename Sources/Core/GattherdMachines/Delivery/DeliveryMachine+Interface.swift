@@ -9,8 +9,9 @@ extension DeliveryMachine {
         case cursorLoaded(Int64)
         /// The newest committed `seq`.
         case headMoved(Int64)
-        /// The journal's answer to ``Effect/fetch(after:limit:)``; readings in `skipping` are not published.
-        case fetched([JournalReading], skipping: Set<Int64> = [])
+        /// The journal's answer to ``Effect/fetch(after:limit:)``, which has all readings up to the number `through`;
+        /// those in `skipping` are not published.
+        case fetched([JournalReading], through: Int64, skipping: Set<Int64> = [])
         case saved(Int64)
         /// The journal could not load, fetch or save.
         case journalFailed(JournalOperation)
@@ -157,6 +158,9 @@ public struct PublishOutcome: Hashable, Sendable {
 
     public let seq: Int64
     public let verdict: Verdict
+
+    /// True if the broker has accepted the reading.
+    public var isAcknowledgement: Bool { verdict == .accepted || verdict == .noSubscribers }
 
     public init(seq: Int64, _ verdict: Verdict) {
         self.seq = seq

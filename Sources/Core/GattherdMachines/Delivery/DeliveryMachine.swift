@@ -1,4 +1,4 @@
-import GattherdModel
+public import GattherdModel
 
 /// The state machine of the broker session and of the readings published in it.
 ///
@@ -54,6 +54,15 @@ public struct DeliveryMachine: Sendable {
     }
 
     public var inFlight: Int { window?.inFlight ?? 0 }
+
+    /// The time of the oldest unacknowledged reading; `nil` without one.
+    public var waitingSince: Timestamp? { window?.oldest }
+
+    /// The time of the next attempt to connect; `nil` while none is planned.
+    public var nextTry: Duration? {
+        guard case .backingOff(_, let until) = phase else { return nil }
+        return until
+    }
 
     /// The reason why readings wait during a session, if they do.
     public func pause(at now: Duration) -> Pause? {
@@ -114,7 +123,9 @@ public struct DeliveryMachine: Sendable {
         case .tick: return tick(at: now)
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
-        case .fetched(let readings, let skipping): fetched(readings, skipping: skipping, at: now)
+        case .fetched(let readings, let through, let skipping):
+            guard journal.fetched() else { break }
+            window?.append(readings, skipping: skipping, through: through, at: now)
         case .saved(let seq): journal.saved(seq)
         case .dismissed(let device): gate.remove(device: device)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
@@ -159,11 +170,6 @@ public struct DeliveryMachine: Sendable {
     /// Delays the backlog if the broker answered before the journal did.
     private mutating func delayBacklog() {
         if case .connected(let since) = phase, backlog > 0 { gate.delayBacklog(connectedSince: since) }
-    }
-
-    private mutating func fetched(_ readings: [JournalReading], skipping: Set<Int64>, at now: Duration) {
-        guard let through = journal.fetched(count: readings.count) else { return }
-        window?.append(readings, skipping: skipping, through: through, at: now)
     }
 
     /// Repeats a failed request later; a machine that closes waits for none.

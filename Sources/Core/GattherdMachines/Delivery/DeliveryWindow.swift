@@ -68,6 +68,9 @@ struct DeliveryWindow: Sendable {
     /// The number of entries after the cursor, whatever their state.
     var span: Int { entries.count - first }
 
+    /// The time of the first reading after the cursor.
+    var oldest: Timestamp? { first < entries.count ? entries[first].reading.time : nil }
+
     /// The reading in flight that holds up the cursor.
     var awaited: Int64? {
         first < entries.count && entries[first].state == .inFlight ? entries[first].reading.seq : nil
@@ -119,7 +122,7 @@ struct DeliveryWindow: Sendable {
         return entries.indices[first...].filter { index in
             let entry = entries[index]
             guard !entry.mayPass else { return false }
-            return streams.insert([entry.reading.device, entry.reading.stream]).inserted && entry.state == .unsent
+            return streams.insert([entry.reading.device, entry.reading.stream.stream]).inserted && entry.state == .unsent
         }
     }
 

@@ -18,8 +18,7 @@ struct JournalRequests: Sendable {
     /// The time of the next load; `nil` while one is pending and after the last.
     private var loadAt: Duration?
     private var fetchAt = Duration.zero
-    /// The head at the time of the pending fetch; `nil` without one.
-    private var fetchingThrough: Int64?
+    private var isFetching = false
     private var isSaving = false
     private var saveAt = Duration.zero
     /// The end of the pause after the journal failed to save.
@@ -48,15 +47,10 @@ struct JournalRequests: Sendable {
         loadAt = nil
     }
 
-    /// Records the answer to a fetch and returns the `seq` through which it is complete.
-    ///
-    /// Fewer readings than requested mean that the journal had no more up to the head at that time.
-    ///
-    /// - Returns: `nil` if no answer was expected.
-    mutating func fetched(count: Int) -> Int64? {
-        guard let through = fetchingThrough else { return nil }
-        fetchingThrough = nil
-        return count < Self.fetchLimit ? through : 0
+    /// Records the answer to a fetch; returns false if none was expected.
+    mutating func fetched() -> Bool {
+        defer { isFetching = false }
+        return isFetching
     }
 
     mutating func saved(_ seq: Int64) {
@@ -68,7 +62,7 @@ struct JournalRequests: Sendable {
         let retry = now + options.journalPause
         switch operation {
         case .load: loadAt = retry
-        case .fetch: (fetchingThrough, fetchAt) = (nil, retry)
+        case .fetch: (isFetching, fetchAt) = (false, retry)
         case .save: (isSaving, saveAt, saveNotBefore) = (false, retry, retry)
         }
     }
@@ -86,7 +80,7 @@ struct JournalRequests: Sendable {
 
     mutating func fetch(into window: DeliveryWindow?, at now: Duration) -> [DeliveryMachine.Effect] {
         guard let after = nextFetch(into: window), now >= fetchAt else { return [] }
-        fetchingThrough = head ?? after
+        isFetching = true
         return [.fetch(after: after, limit: Self.fetchLimit)]
     }
 
@@ -123,7 +117,7 @@ struct JournalRequests: Sendable {
 
     /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
     private func nextFetch(into window: DeliveryWindow?) -> Int64? {
-        guard fetchingThrough == nil, let window, let head else { return nil }
+        guard !isFetching, let window, let head else { return nil }
         guard window.unsent < Self.lowWater, window.span < Self.longestSpan else { return nil }
         return head > window.fetched ? window.fetched : nil
     }

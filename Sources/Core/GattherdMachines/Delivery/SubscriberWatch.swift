@@ -12,7 +12,7 @@ struct SubscriberWatch: Sendable {
 
         init(of reading: JournalReading) {
             device = reading.device
-            stream = reading.stream
+            stream = reading.stream.stream
         }
     }
 

@@ -77,7 +77,7 @@ final class RequestRouter: Sendable {
                 "devices": Int64(live.links.count),
                 "ready": Int64(live.links.filter(\.isOnline).count),
                 "seq": history.newestSeq,
-                "backlog": dependencies.delivery?.status.backlog ?? 0,
+                "backlog": dependencies.delivery?.deliveryStatus.backlog ?? 0,
                 "undelivered": Int64(history.status.undelivered),
                 "dropped": Int64(clamping: dependencies.gateway.intake.dropped.value),
             ]

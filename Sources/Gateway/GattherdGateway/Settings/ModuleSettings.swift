@@ -4,6 +4,7 @@ package import GattherdDaemon
 import GattherdHistory
 import GattherdLog
 import GattherdMachines
+import GattherdModel
 package import GattherdProfiles
 
 // The settings of other modules, from the configuration.
@@ -59,7 +60,7 @@ extension HistoryOptions {
     init(_ configuration: Configuration) {
         self.init(
             path: configuration.history.path.value,
-            keepsJournal: configuration.mqtt != nil,
+            consumers: configuration.mqtt == nil ? [] : [JournalConsumerOptions(name: "mqtt")],
             clock: SystemClock.gateway
         )
         limits = HistoryLimits(configuration.history)

@@ -93,7 +93,7 @@ struct StatusReporter: Sendable {
 
     private var deliveryStatus: DaemonStatus.Delivery? {
         guard let delivery, let broker = running.configuration.mqtt?.broker else { return nil }
-        let status = delivery.status
+        let status = delivery.deliveryStatus
         return .init(
             state: status.session.word,
             at: broker.description,

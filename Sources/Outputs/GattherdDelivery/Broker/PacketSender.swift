@@ -62,7 +62,7 @@ final class PacketSender {
     /// A broker that processes packets in order has acknowledged a later one, so it drops this one.
     func recordOmission(of reading: JournalReading) {
         guard readings.newestAcknowledged > reading.seq else { return }
-        admission.omitted(context.topics.reading(reading.device, reading.stream))
+        admission.omitted(context.topics.reading(reading.device, reading.stream.stream))
     }
 
     /// Stops waiting for answers.

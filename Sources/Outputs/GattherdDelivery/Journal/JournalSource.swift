@@ -6,7 +6,7 @@ import GattherdModel
 ///
 /// On the loop's thread only. The methods return the events of the ``DeliveryMachine`` that answer its effects.
 final class JournalSource {
-    private let journal: any ReadingJournal
+    private let journal: any JournalConsumer
     private let context: DeliveryContext
     private var filter = DeliveryFilter()
     /// True if a stream's policy suppresses readings.
@@ -15,7 +15,7 @@ final class JournalSource {
         didSet { isSelective = !rules.isEverything }
     }
 
-    init(_ journal: any ReadingJournal, _ context: DeliveryContext) {
+    init(_ journal: any JournalConsumer, _ context: DeliveryContext) {
         self.journal = journal
         self.context = context
         rules = context.settings.publishing
@@ -37,17 +37,22 @@ final class JournalSource {
     /// Fetches readings from memory; `nil` if the file must be read.
     func recent(after seq: Int64, limit: Int) -> DeliveryMachine.Event? {
         guard let batch = journal.recent(after: seq, limit: limit) else { return nil }
-        return .fetched(batch, skipping: suppressed(batch))
+        return fetched(batch)
     }
 
     /// Fetches readings from the file.
     func fetch(after seq: Int64, limit: Int) async -> DeliveryMachine.Event {
         do throws(StoreFault) {
-            let batch = try await journal.readings(after: seq, limit: limit)
-            return .fetched(batch, skipping: suppressed(batch))
+            let batch = try await journal.entries(after: seq, limit: limit)
+            return fetched(batch)
         } catch {
             return failed(.fetch, error)
         }
+    }
+
+    private func fetched(_ batch: JournalBatch) -> DeliveryMachine.Event {
+        let readings = batch.readings
+        return .fetched(readings, through: batch.through, skipping: suppressed(readings))
     }
 
     /// Writes the cursor.
@@ -75,11 +80,8 @@ final class JournalSource {
         guard isSelective else { return [] }
         var suppressed: Set<Int64> = []
         for reading in batch {
-            let policy = rules[reading.device, reading.stream].policy
-            guard !policy.isEverything, let content = ReadingContent(reading.payload)?.filtered else { continue }
-            if !filter.passes(content, of: reading.device, reading.stream, under: policy) {
-                suppressed.insert(reading.seq)
-            }
+            let policy = rules[reading.device, reading.stream.stream].policy
+            if !policy.isEverything, !filter.passes(reading, under: policy) { suppressed.insert(reading.seq) }
         }
         context.counters.suppressed.add(UInt64(suppressed.count))
         return suppressed

@@ -8,6 +8,8 @@ import GattherdModel
 final class ReadingPublisher {
     private let context: DeliveryContext
     private let admission: TopicAdmission
+    /// The buffer of payloads, whose capacity is used again.
+    private var writer = JSONWriter()
     var rules: PublishingRules
     /// The addresses of all devices, by name; `nil` until they are known.
     var enrolled: [String: String]?
@@ -24,7 +26,7 @@ final class ReadingPublisher {
     }
 
     private func publish(_ reading: JournalReading, to session: BrokerSession) -> PublishOutcome? {
-        let topic = context.topics.reading(reading.device, reading.stream)
+        let topic = context.topics.reading(reading.device, reading.stream.stream)
         guard admission.admits(topic) else {
             return PublishOutcome(seq: reading.seq, .refused("the topic is set aside"))
         }
@@ -33,8 +35,10 @@ final class ReadingPublisher {
         do throws(MQTTRefusal) {
             // Before the reading: when it is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule, to: session) }
+            writer.removeAll()
+            reading.writeJSON(to: &writer)
             try session.sender.publish(
-                reading.payload,
+                writer.bytes[...],
                 to: topic,
                 reading: reading.seq,
                 rule,
@@ -47,7 +51,7 @@ final class ReadingPublisher {
     }
 
     private func rule(for reading: JournalReading) -> StreamPublishing {
-        var rule = rules[reading.device, reading.stream]
+        var rule = rules[reading.device, reading.stream.stream]
         // Only QoS 1 shows whether the broker accepts the reading.
         if admission.needsAnswers { rule.isAcknowledged = true }
         // The device was removed, so nothing would clear a retained reading.
@@ -61,12 +65,11 @@ final class ReadingPublisher {
         _ rule: StreamPublishing,
         to session: BrokerSession
     ) throws(MQTTRefusal) {
-        guard let content = ReadingContent(reading.payload) else { return }
         let origin: [MessageProperties.UserProperty] = [
-            .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: content.time?.rfc3339 ?? ""),
+            .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: reading.time.rfc3339),
         ]
-        for (metric, payload) in content.scalars {
-            let topic = context.topics.scalar(reading.device, reading.stream, metric)
+        for (metric, payload) in reading.scalars {
+            let topic = context.topics.scalar(reading.device, reading.stream.stream, metric)
             guard admission.admits(topic) else { continue }
             try session.sender.publish(
                 payload[...],
@@ -76,6 +79,34 @@ final class ReadingPublisher {
                 isAcknowledged: admission.needsAnswers,
                 MessageProperties(isJSON: false, user: origin)
             )
+        }
+    }
+}
+
+extension JournalReading {
+    /// The bare value of each metric; of a list, the last element.
+    ///
+    /// A metric has none if its name is the last topic level of a request or a response.
+    fileprivate var scalars: [(metric: String, payload: [UInt8])] {
+        stream.metrics.indices.compactMap { index in
+            let metric = stream.metrics[index]
+            let values = samples.lazy.filter { $0.metric == index }
+            guard let sample = metric.isRepeated ? values.last : values.first else { return nil }
+            guard metric.name != "set", metric.name != "result" else { return nil }
+            return (metric.name, Array(sample.value.bare.utf8))
+        }
+    }
+}
+
+extension SampleValue {
+    /// The value without JSON syntax.
+    fileprivate var bare: String {
+        switch self {
+        case .integer(let number): "\(number)"
+        case .real(let number): number.isFinite ? "\(number)" : "null"
+        case .boolean(let flag): "\(flag)"
+        case .text(let text): text
+        case .null: "null"
         }
     }
 }

@@ -28,7 +28,7 @@ final class ClockMonitor {
     private var trust: ClockTrust
     private var watch: ClockWatch
     /// Completed corrections that have not been reported.
-    private var completed: [ClockShift] = []
+    private var completed: [ClockCorrection] = []
 
     /// Continues the clock span of an earlier process of this boot, or starts a new one.
     ///
@@ -64,7 +64,7 @@ final class ClockMonitor {
         )
         watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
         spans = try ClockTable(connection, boot: clock.boot)
-        correction = try TimestampCorrection(connection, spans, state, rollups)
+        correction = try TimestampCorrection(connection, spans, state, rollups, sequence)
         try beginSpan(reading, lastUptime: marks.mark?.uptime ?? 0)
     }
 
@@ -133,16 +133,15 @@ final class ClockMonitor {
 
     private func record(_ finding: ClockWatch.Finding, _ reading: ClockReading) throws(StoreFault) {
         guard finding != .nothing else { return }
-        let marks = try rowMarks()
         let first = try spans.firstStart()
-        try spans.end(uptime: reading.uptime, through: marks)
+        try spans.end(uptime: reading.uptime, through: sequence.last)
         switch finding {
         case .nothing: break
         case .stepped:
-            try spans.begin(offset: reading.offset, start(marks, reading))
+            try spans.begin(offset: reading.offset, start(reading))
         case .claimed:
             try spans.resolve(offset: reading.offset)
-            try spans.begin(offset: reading.offset, first ?? start(marks, reading))
+            try spans.begin(offset: reading.offset, first ?? start(reading))
         case .set:
             try spans.resolve(offset: reading.offset)
         }
@@ -152,18 +151,17 @@ final class ClockMonitor {
 
     private func beginSpan(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
         if watch.isSet, try spans.isEmpty() { return }
-        let marks = try rowMarks()
         try connection.transaction { () throws(StoreFault) in
-            try spans.closeOthers(uptime: lastUptime, through: marks)
+            try spans.closeOthers(uptime: lastUptime, through: sequence.last)
             try resolveOthers(reading)
             let offset = try spans.openOffset()
             let lasts = offset.map { abs($0 &- reading.offset) < ClockWatch.tolerance } ?? false
             if lasts && !watch.isSet { return }
-            try spans.end(uptime: reading.uptime, through: marks)
+            try spans.end(uptime: reading.uptime, through: sequence.last)
             if watch.isSet {
                 try spans.resolve(offset: reading.offset)
             } else {
-                try spans.begin(offset: reading.offset, start(marks, reading))
+                try spans.begin(offset: reading.offset, start(reading))
             }
         }
         try correction.reload()
@@ -178,16 +176,8 @@ final class ClockMonitor {
         }
     }
 
-    private func start(_ marks: RowMarks, _ reading: ClockReading) -> ClockSpanStart {
-        ClockSpanStart(marks: marks, uptime: reading.uptime, base: trust.mark.base.map { $0 &- trust.mark.lag })
-    }
-
-    private func rowMarks() throws(StoreFault) -> RowMarks {
-        RowMarks(
-            seq: sequence.last,
-            event: try connection.integer("SELECT max(id) FROM event"),
-            reject: try connection.integer("SELECT max(id) FROM reject")
-        )
+    private func start(_ reading: ClockReading) -> ClockSpanStart {
+        ClockSpanStart(after: sequence.last, uptime: reading.uptime, base: trust.mark.base.map { $0 &- trust.mark.lag })
     }
 
     /// Returns the clocks by which rows age.
@@ -206,15 +196,16 @@ final class ClockMonitor {
     /// The correction of stored rows in progress, if any.
     var currentShift: ClockShift? { correction.current }
 
-    /// Corrects some of the rows of a clock span; returns true when the last one of the span is done.
-    func correctRows() throws(StoreFault) -> Bool {
-        guard let done = try correction.step() else { return false }
-        completed.append(done)
-        return true
+    /// Corrects some of the rows of a clock span; after the last one it returns the correction as an entry of the
+    /// journal.
+    func correctRows() throws(StoreFault) -> JournalEntry? {
+        let entry = try correction.step()
+        if case .correction(let done, _)? = entry { completed.append(done) }
+        return entry
     }
 
     /// Returns the corrections completed since the last call.
-    func drainCompleted() -> [ClockShift] {
+    func drainCompleted() -> [ClockCorrection] {
         defer { completed.removeAll() }
         return completed
     }

@@ -1,15 +1,9 @@
 import GattherdModel
 
-/// The last rows of the numbered tables.
-struct RowMarks: Equatable {
-    var seq: Int64
-    var event: Int64
-    var reject: Int64
-}
-
 /// The start of a clock span.
 struct ClockSpanStart: Equatable {
-    var marks: RowMarks
+    /// The last number before the span.
+    var after: Int64
     var uptime: Int64
     /// The proven wall clock time of the machine's start; `nil` if nothing is proven.
     var base: Int64?
@@ -24,9 +18,9 @@ struct ClockShift {
     let id: Int64
     /// Microseconds.
     let shift: Int64
-    /// The rows of the span: numbered above `start`, up to and including `end`.
-    let start: RowMarks
-    let end: RowMarks
+    /// The rows of the span have higher numbers than this, up to and including ``through``.
+    let after: Int64
+    let through: Int64
     /// The time range of the span, by its own clock.
     let times: Range<Int64>
     var phase: Phase
@@ -62,12 +56,12 @@ final class ClockTable {
             on: connection
         )
         begin = try Statement(
-            "INSERT INTO clock (boot, offset, seq, event, reject, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO clock (boot, offset, seq, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
         end = try Statement(
             """
-            UPDATE clock SET time_end = offset + ?2, seq_end = ?3, event_end = ?4, reject_end = ?5
+            UPDATE clock SET time_end = offset + ?2, seq_end = ?3
             WHERE boot = ?1 AND seq_end IS NULL
             """,
             on: connection
@@ -80,13 +74,13 @@ final class ClockTable {
             """
             DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
                 OR id <= (SELECT max(id) FROM clock) - \(Self.most)
-                OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
+                OR abs(shift) < \(ClockWatch.tolerance) OR seq = seq_end
             """,
             on: connection
         )
         closeOthers = try Statement(
             """
-            UPDATE clock SET seq_end = ?3, event_end = ?4, reject_end = ?5, time_end = coalesce(
+            UPDATE clock SET seq_end = ?3, time_end = coalesce(
                     (SELECT max(ts) FROM sample WHERE ts BETWEEN offset + coalesce(clock.uptime, 0)
                         AND offset + ?2 + \(ClockMarkTable.interval * 2)),
                     offset + coalesce(uptime, 0)
@@ -115,15 +109,14 @@ final class ClockTable {
         )
         selectStart = try Statement(
             """
-            SELECT seq, event, reject, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
+            SELECT seq, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
             ORDER BY id LIMIT 1
             """,
             on: connection
         )
         selectShift = try Statement(
             """
-            SELECT id, shift, seq, event, reject, seq_end, event_end, reject_end, offset, time_end,
-                phase, place, place_seq, place_ix
+            SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix
             FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
             """,
             on: connection
@@ -147,8 +140,7 @@ final class ClockTable {
 
     /// Starts a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
-        let marks = start.marks
-        try begin.run(binding: boot, offset, marks.seq, marks.event, marks.reject, start.uptime, start.base)
+        try begin.run(binding: boot, offset, start.after, start.uptime, start.base)
     }
 
     /// Returns the start of the first pending span of this boot.
@@ -157,9 +149,9 @@ final class ClockTable {
         defer { selectStart.reset() }
         guard try selectStart.step() else { return nil }
         return ClockSpanStart(
-            marks: RowMarks(selectStart, from: 0),
-            uptime: selectStart.integer(3),
-            base: selectStart.optionalInteger(4)
+            after: selectStart.integer(0),
+            uptime: selectStart.integer(1),
+            base: selectStart.optionalInteger(2)
         )
     }
 
@@ -187,10 +179,10 @@ final class ClockTable {
     ///
     /// - Parameters:
     ///   - uptime: The last known uptime of the previous boot.
-    ///   - marks: The last rows.
+    ///   - seq: The last number.
     /// - Throws: ``StoreFault`` when the file cannot be written.
-    func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        try closeOthers.run(binding: boot, uptime, marks.seq, marks.event, marks.reject)
+    func closeOthers(uptime: Int64, through seq: Int64) throws(StoreFault) {
+        try closeOthers.run(binding: boot, uptime, seq)
     }
 
     /// Moves spans of earlier boots to their earliest possible times if their own times are certainly wrong.
@@ -203,8 +195,8 @@ final class ClockTable {
     }
 
     /// Ends the current span, if any.
-    func end(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        try end.run(binding: boot, uptime, marks.seq, marks.event, marks.reject)
+    func end(uptime: Int64, through seq: Int64) throws(StoreFault) {
+        try end.run(binding: boot, uptime, seq)
     }
 
     /// Sets the error of every span by a correct clock, and removes spans without an error.
@@ -225,15 +217,15 @@ final class ClockTable {
     func nextShift() throws(StoreFault) -> ClockShift? {
         defer { selectShift.reset() }
         guard try selectShift.step() else { return nil }
-        let offset = selectShift.integer(8)
+        let offset = selectShift.integer(4)
         return ClockShift(
             id: selectShift.integer(0),
             shift: selectShift.integer(1),
-            start: RowMarks(selectShift, from: 2),
-            end: RowMarks(selectShift, from: 5),
-            times: offset..<max(offset, selectShift.integer(9)) &+ ClockWatch.tolerance,
-            phase: ClockShift.Phase(rawValue: selectShift.integer(10)) ?? .events,
-            place: RowPosition(selectShift, from: 11)
+            after: selectShift.integer(2),
+            through: selectShift.integer(3),
+            times: offset..<max(offset, selectShift.integer(5)) &+ ClockWatch.tolerance,
+            phase: ClockShift.Phase(rawValue: selectShift.integer(6)) ?? .events,
+            place: RowPosition(selectShift, from: 7)
         )
     }
 
@@ -243,14 +235,6 @@ final class ClockTable {
 
     func remove(_ shift: ClockShift) throws(StoreFault) {
         try delete.run(binding: shift.id)
-    }
-}
-
-extension RowMarks {
-    fileprivate init(_ row: borrowing Statement, from column: Int32) {
-        seq = row.integer(column)
-        event = row.integer(column + 1)
-        reject = row.integer(column + 2)
     }
 }
 

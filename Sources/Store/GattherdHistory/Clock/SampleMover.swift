@@ -58,7 +58,7 @@ final class SampleMover {
         let samples = try next(shift, count)
         for sample in samples {
             shift.place = sample.place
-            guard sample.place.second > shift.start.seq, sample.place.second <= shift.end.seq else { continue }
+            guard sample.place.second > shift.after, sample.place.second <= shift.through else { continue }
             try move(sample, by: shift.shift)
             let ts = sample.place.ts &+ shift.shift
             let minute = ts.rounded(downTo: Resolution.minutes.length)

@@ -15,26 +15,31 @@ final class TimestampCorrection {
     private let state: StateTable
     private let rollups: Rollups
     private let mover: SampleMover
-    private let shiftEvents: Statement
-    private let shiftRejects: Statement
+    private let events: NumberedRows
+    private let rejects: NumberedRows
+    private let extents: NumberedRows
+    private let corrections: CorrectionTable
+    private let sequence: SequenceSource
     private let shiftDevices: Statement
     private let shiftSeries: Statement
-    private let selectExtents: Statement
-    private let shiftExtents: Statement
 
     init(
         _ connection: SQLiteConnection,
         _ table: ClockTable,
         _ state: StateTable,
-        _ rollups: Rollups
+        _ rollups: Rollups,
+        _ sequence: SequenceSource
     ) throws(StoreFault) {
+        self.sequence = sequence
         self.connection = connection
         self.table = table
         self.state = state
         self.rollups = rollups
         mover = try SampleMover(connection)
-        shiftEvents = try Statement("UPDATE event SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
-        shiftRejects = try Statement("UPDATE reject SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
+        events = try NumberedRows("event", number: "id", times: ["ts"], connection)
+        rejects = try NumberedRows("reject", number: "id", times: ["ts"], connection)
+        extents = try NumberedRows("outbox", number: "first", times: ["ts", "ts_last"], connection)
+        corrections = try CorrectionTable(connection)
         shiftDevices = try Statement(
             """
             UPDATE device SET first_seen = first_seen + iif(first_seen BETWEEN ?2 AND ?3, ?1, 0),
@@ -44,18 +49,6 @@ final class TimestampCorrection {
         )
         shiftSeries = try Statement(
             "UPDATE metric_series SET first = first + ?1 WHERE first BETWEEN ?2 AND ?3",
-            on: connection
-        )
-        selectExtents = try Statement(
-            """
-            SELECT max(first) FROM (
-                SELECT first FROM outbox WHERE first > ?1 AND first <= ?2 ORDER BY first LIMIT \(Self.chunk)
-            )
-            """,
-            on: connection
-        )
-        shiftExtents = try Statement(
-            "UPDATE outbox SET ts = ts + ?1, ts_last = ts_last + ?1 WHERE first > ?2 AND first <= ?3",
             on: connection
         )
         try reload()
@@ -68,21 +61,32 @@ final class TimestampCorrection {
 
     /// Runs one step of the correction.
     ///
-    /// - Returns: The completed shift, if any.
+    /// - Returns: The completed correction, if any, as an entry of the journal.
     /// - Throws: ``StoreFault`` if the file cannot be written; then nothing has changed.
-    func step() throws(StoreFault) -> ClockShift? {
+    func step() throws(StoreFault) -> JournalEntry? {
         guard let before = current else { return nil }
         var shift = before
-        var isDone = false
+        var entry: JournalEntry?
+        let mark = try sequence.prepare(1)
         defer { rollups.discardLate() }
         try connection.transaction { () throws(StoreFault) in
+            if let mark { try state.set(.seq, to: mark) }
+            var isDone = false
             if try work(on: &shift) { isDone = try !enter(after: shift.phase, &shift) }
-            if isDone { try table.remove(shift) } else { try table.advance(shift) }
+            if isDone { entry = try complete(shift) } else { try table.advance(shift) }
         }
+        if let mark { sequence.didStore(mark) }
         current = shift
-        guard isDone else { return nil }
-        try reload()
-        return shift
+        if entry != nil { try reload() }
+        return entry
+    }
+
+    /// Removes the correction and records it as an entry of the journal.
+    private func complete(_ shift: ClockShift) throws(StoreFault) -> JournalEntry {
+        let (correction, seq) = (shift.correction, sequence.next())
+        try table.remove(shift)
+        try corrections.add(correction, seq: seq)
+        return .correction(correction, seq: seq)
     }
 
     /// Enters the next phase; returns false if there is none.
@@ -90,14 +94,13 @@ final class TimestampCorrection {
         guard let next = ClockShift.Phase(rawValue: phase.rawValue + 1) else { return false }
         shift.phase = next
         switch next {
-        case .events: shift.place = RowPosition(before: shift.start.event)
-        case .rejects: shift.place = RowPosition(before: shift.start.reject)
+        case .events, .rejects: shift.place = RowPosition(before: shift.after)
         case .samples: shift.place = SampleMover.start(of: shift)
         case .oldMinutes: shift.place = RowPosition(before: Self.hour(shift.times.lowerBound))
         case .newMinutes:
             try shiftMarks(shift)
             shift.place = RowPosition(before: Self.hour(shift.times.lowerBound &+ shift.shift))
-        case .journal: shift.place = RowPosition(before: shift.start.seq)
+        case .journal: shift.place = RowPosition(before: shift.after)
         }
         return true
     }
@@ -105,36 +108,16 @@ final class TimestampCorrection {
     /// Runs one step of the phase; returns true at its end.
     private func work(on shift: inout ClockShift) throws(StoreFault) -> Bool {
         switch shift.phase {
-        case .events: try shiftRows(shiftEvents, &shift, from: shift.start.event, through: shift.end.event)
-        case .rejects: try shiftRows(shiftRejects, &shift, from: shift.start.reject, through: shift.end.reject)
-        case .samples: try mover.move(&shift, count: Self.chunk, rollups, purgedSamples: purgedSamples())
-        case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
-        case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
-        case .journal: try shiftJournal(&shift)
+        case .events:
+            if shift.place.ts <= shift.after { try shiftSightings(shift) }
+            return try events.move(&shift, count: Self.chunk)
+        case .rejects: return try rejects.move(&shift, count: Self.chunk)
+        case .samples: return try mover.move(&shift, count: Self.chunk, rollups, purgedSamples: purgedSamples())
+        case .oldMinutes: return try recount(&shift, until: shift.times.upperBound)
+        case .newMinutes: return try recount(&shift, until: shift.times.upperBound &+ shift.shift)
+        // Undelivered extents follow their samples.
+        case .journal: return try extents.move(&shift, count: Self.chunk)
         }
-    }
-
-    private func shiftRows(
-        _ statement: borrowing Statement,
-        _ shift: inout ClockShift,
-        from start: Int64,
-        through end: Int64
-    ) throws(StoreFault) -> Bool {
-        let place = max(start, shift.place.ts)
-        if shift.phase == .events && place == start { try shiftSightings(shift) }
-        let last = min(end, place + Int64(Self.chunk))
-        try statement.run(binding: shift.shift, place, last)
-        shift.place.ts = last
-        return last >= end
-    }
-
-    /// Moves the times of the undelivered extents along with their samples.
-    private func shiftJournal(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
-        let place = max(shift.start.seq, shift.place.ts)
-        guard let last = try selectExtents.firstInteger(binding: place, shift.end.seq) else { return true }
-        try shiftExtents.run(binding: shift.shift, place, last)
-        shift.place.ts = last
-        return false
     }
 
     /// Moves the times of deleted rows along with the span.
@@ -171,4 +154,35 @@ final class TimestampCorrection {
     private func purgedSamples() throws(StoreFault) -> PurgedTimes { try state.purged(.samples) }
 
     private static func hour(_ ts: Int64) -> Int64 { ts.rounded(downTo: Resolution.hours.length) }
+}
+
+/// Moves the times of rows that are found by a number.
+private final class NumberedRows {
+    private let selectEnd: Statement
+    private let shift: Statement
+
+    init(_ table: String, number: String, times: [String], _ connection: SQLiteConnection) throws(StoreFault) {
+        let rows = "SELECT \(number) AS n FROM \(table) WHERE \(number) > ?1 AND \(number) <= ?2"
+        selectEnd = try Statement("SELECT max(n) FROM (\(rows) ORDER BY 1 LIMIT ?3)", on: connection)
+        let changes = times.map { "\($0) = \($0) + ?1" }.joined(separator: ", ")
+        shift = try Statement(
+            "UPDATE \(table) SET \(changes) WHERE \(number) > ?2 AND \(number) <= ?3",
+            on: connection
+        )
+    }
+
+    /// Moves the next rows of a correction; returns true at the end.
+    func move(_ correction: inout ClockShift, count: Int) throws(StoreFault) -> Bool {
+        let start = max(correction.after, correction.place.ts)
+        guard let end = try selectEnd.firstInteger(binding: start, correction.through, Int64(count)) else { return true }
+        try shift.run(binding: correction.shift, start, end)
+        correction.place.ts = end
+        return false
+    }
+}
+
+extension ClockShift {
+    var correction: ClockCorrection {
+        ClockCorrection(after: after, through: through, shift: .microseconds(shift))
+    }
 }

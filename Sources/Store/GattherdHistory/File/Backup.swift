@@ -132,7 +132,6 @@ public struct Restore {
     private static func mark(of connection: SQLiteConnection) throws(StoreFault) -> Int64 {
         max(
             try StateTable(connection).value(of: .seq),
-            try StateTable(connection).value(of: .cursor),
             try connection.integer("SELECT max(seq) FROM head")
         )
     }

@@ -25,12 +25,16 @@ final class BatchWriter {
 
     /// Writes a valid batch and assigns its numbers; only in a transaction.
     func write(_ batch: ReadingBatch) throws(StoreFault) {
-        for reject in batch.rejects { try rows.insert(reject) }
+        for reject in batch.rejects {
+            let seq = sequence.next()
+            try rows.insert(reject, seq: seq)
+            journal?.append(.reject(reject, seq: seq))
+        }
         for reading in batch.readings where !reading.samples.isEmpty {
             let seq = sequence.next()
             let stream = try catalogue.position(of: reading.stream)
             try write(reading, of: batch, seq: seq, stream: stream)
-            try journal?.append(reading, seq: seq, samples: batch.samples)
+            try journal?.append(batch.journalReading(reading, seq: seq))
         }
         try journal?.flush()
         try catalogue.writeHeads()
@@ -52,7 +56,11 @@ final class BatchWriter {
 
     /// Writes events; only in a transaction.
     func write(_ events: [LifecycleEvent]) throws(StoreFault) {
-        for event in events { try rows.insert(event) }
+        for event in events {
+            let seq = sequence.next()
+            try rows.insert(event, seq: seq)
+            journal?.append(.event(event, seq: seq))
+        }
     }
 
     /// Discards what refers to rows that were rolled back.
@@ -83,16 +91,21 @@ extension ReadingBatch {
         try validate(path: path)
         if let mark = try sequence.prepare(readings.count) { sequence.didStore(mark) }
         return readings.filter { !$0.samples.isEmpty }.map { reading in
-            let seq = sequence.next()
-            let payload = JSONWriter.bytes(reserving: 192) { writer in
-                reading.writeJSON(seq: seq, samples: samples, isStored: false, to: &writer)
-            }
-            return JournalReading(
-                seq: seq,
-                device: reading.stream.device,
-                stream: reading.stream.stream,
-                payload: payload
-            )
+            journalReading(reading, seq: sequence.next(), isStored: false)
         }
     }
+
+    fileprivate func journalReading(_ reading: Reading, seq: Int64, isStored: Bool = true) -> JournalReading {
+        JournalReading(
+            seq: seq,
+            stream: reading.stream,
+            time: reading.time,
+            source: reading.source,
+            isStored: isStored,
+            samples: samples[reading.samples]
+        )
+    }
+
+    /// The most numbers that the batch needs.
+    var numberCount: Int { readings.count + rejects.count }
 }

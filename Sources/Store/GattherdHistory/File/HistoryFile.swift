@@ -18,6 +18,7 @@ final class HistoryFile {
     private let retention: Retention
     private let writer: BatchWriter
     private var checkpointer: WALCheckpointer
+    private var gaps: [Journal.Gap] = []
     /// The latest time of a sample; `nil` before the first.
     private var newest: Int64?
     /// The file lock, declared last so that it is released after the connection is closed.
@@ -27,7 +28,7 @@ final class HistoryFile {
     struct CarriedOver {
         let lock: FileLock
         var sequence: SequenceSource?
-        var tail = JournalTail()
+        var tail: JournalTail?
         /// True if the file may be damaged, so that all of it is checked.
         var isSuspect = false
     }
@@ -36,7 +37,7 @@ final class HistoryFile {
     ///
     /// - Parameters:
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
-    ///   - keepsJournal: True if readings are kept for delivery until they are acknowledged.
+    ///   - consumers: The consumers for which readings are kept until they are acknowledged.
     ///   - limits: The retention times and the size limit.
     ///   - carriedOver: The state of the file before it was reopened.
     ///   - clock: The gateway's clocks.
@@ -44,7 +45,7 @@ final class HistoryFile {
     /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
     init(
         path: String,
-        keepsJournal: Bool,
+        consumers: [JournalConsumerOptions],
         limits: HistoryLimits = HistoryLimits(),
         carriedOver: CarriedOver? = nil,
         clock: GatewayClock = GatewayClock(now: { Timestamp(microseconds: 0) }),
@@ -62,12 +63,13 @@ final class HistoryFile {
             log
         )
         meter = try BacklogMeter(connection)
-        let tail = carriedOver?.tail ?? JournalTail()
-        journal = keepsJournal ? try Journal(connection, state, meter, tail, head: stored) : nil
+        let cursors = try CursorTable(connection)
+        let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))
+        journal = consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, meter, tail, head: stored)
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)
-        let backlog = try Backlog(connection, state, journal, meter, limits)
+        let backlog = try Backlog(connection, saved: cursors.lowest(), journal, meter, limits)
         retention = try Retention(limits, connection, state, rollups, backlog)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
@@ -85,27 +87,23 @@ final class HistoryFile {
         try batch.validate(path: connection.path)
         try checkClock(clock.reading)
         let batch = clock.corrected(batch)
-        let mark = try sequence.prepare(batch.readings.count)
-        let before = sequence.last
-        try commit { () throws(StoreFault) in
-            if let mark { try state.set(.seq, to: mark) }
+        try commit(numbers: batch.numberCount) { () throws(StoreFault) in
             try state.raise(replayMarks: batch.replayMarks)
             try writer.write(batch)
         }
         if !batch.rejects.isEmpty { retention.didChangeLists() }
-        if let mark { sequence.didStore(mark) }
-        head = sequence.last
-        journal?.release(after: before, through: head)
         for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
     }
 
-    /// Returns undelivered readings after `seq`, in order, at most `limit`.
-    func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
-        try journal?.readings(after: seq, limit: limit, clock.currentShift) ?? []
+    /// Returns entries after `seq` that a consumer has not acknowledged, in order, at most `limit`.
+    func entries(after seq: Int64, limit: Int, for consumer: String) throws(StoreFault) -> JournalBatch {
+        // Numbers above the head belong to batches that could not be committed.
+        guard let journal else { return JournalBatch([], through: sequence.last) }
+        return try journal.entries(after: seq, limit: limit, for: consumer, head: sequence.last, clock.currentShift)
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
-        try commit { () throws(StoreFault) in try writer.write(events) }
+        try commit(numbers: events.count) { () throws(StoreFault) in try writer.write(events) }
         retention.didChangeLists()
     }
 
@@ -139,7 +137,20 @@ final class HistoryFile {
 
     // MARK: - Transactions
 
-    /// Runs `body` in a transaction, which also saves the cursor if it has moved.
+    /// Runs `body`, which assigns at most `count` numbers, in a transaction, and hands its entries to the consumers.
+    private func commit(numbers count: Int, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        let mark = try sequence.prepare(count)
+        let before = sequence.last
+        try commit { () throws(StoreFault) in
+            if let mark { try state.set(.seq, to: mark) }
+            try body()
+        }
+        if let mark { sequence.didStore(mark) }
+        head = sequence.last
+        journal?.release(after: before, through: head)
+    }
+
+    /// Runs `body` in a transaction, which also saves the cursors that have moved.
     func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         var progress: Journal.Progress?
         do throws(StoreFault) {
@@ -221,7 +232,15 @@ final class HistoryFile {
     }
 
     /// True if there are rows to correct, to summarise or to delete.
-    var isUpkeepDue: Bool { clock.currentShift != nil || isSummaryDue || retention.isDue }
+    var isUpkeepDue: Bool { clock.currentShift != nil || isSkipDue || isSummaryDue || retention.isDue }
+
+    private var isSkipDue: Bool { journal?.isSkipDue(head: head) ?? false }
+
+    /// The gaps in what consumers get, since the last call.
+    func drainGaps() -> [Journal.Gap] {
+        defer { gaps.removeAll() }
+        return gaps
+    }
 
     private var isSummaryDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
 
@@ -229,6 +248,8 @@ final class HistoryFile {
     func upkeep() throws(StoreFault) {
         if clock.currentShift != nil {
             try correctTimestamps()
+        } else if let journal, isSkipDue {
+            gaps += try journal.skip(head: head)
         } else if let newest, isSummaryDue {
             try rollups.step(newest)
         } else {
@@ -238,7 +259,10 @@ final class HistoryFile {
     }
 
     private func correctTimestamps() throws(StoreFault) {
-        guard try clock.correctRows() else { return }
+        guard let entry = try clock.correctRows() else { return }
+        journal?.append(entry)
+        journal?.release(after: head, through: sequence.last)
+        head = sequence.last
         try retention.readPurged()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
     }
@@ -254,8 +278,11 @@ extension HistoryFile {
             0,
             try connection.integer("SELECT max(seq) FROM head"),
             // An import may have given all series newer heads with numbers below zero.
-            try state.value(of: .cursor),
-            try connection.integer("SELECT max(last) FROM outbox")
+            try connection.integer("SELECT max(cursor) FROM consumer"),
+            try connection.integer("SELECT max(last) FROM outbox"),
+            try connection.integer("SELECT max(id) FROM event"),
+            try connection.integer("SELECT max(id) FROM reject"),
+            try connection.integer("SELECT max(id) FROM correction")
         )
     }
 }

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Migration n takes a file from version n to version n + 1.
-    static let steps = [tables + delivery + clock + lists + rollups]
+    static let steps = [tables + delivery + clock + lists + rollups, consumers]
 
     /// Runs the migrations that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -81,6 +81,27 @@ enum Schema {
             ts INTEGER NOT NULL, ts_last INTEGER NOT NULL
         ) STRICT;
 
+        """
+
+    /// Each consumer of the journal has a cursor, and all entries have numbers of one sequence.
+    ///
+    /// The ids of events and rejects become such numbers, so the sequence continues above them. `correction` has the
+    /// completed corrections of clock spans: `shift` was added to the times of the entries above `after`, up to and
+    /// including `through`.
+    private static let consumers = """
+        CREATE TABLE consumer (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO consumer (name, cursor) SELECT 'mqtt', value FROM state WHERE key = 'cursor';
+        DELETE FROM state WHERE key = 'cursor';
+        INSERT INTO state (key, value)
+        SELECT 'seq', max(coalesce((SELECT max(id) FROM event), 0), coalesce((SELECT max(id) FROM reject), 0))
+        WHERE true ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value);
+        CREATE TABLE correction (
+            id INTEGER PRIMARY KEY, after INTEGER NOT NULL, through INTEGER NOT NULL, shift INTEGER NOT NULL
+        ) STRICT;
+        ALTER TABLE clock DROP COLUMN event;
+        ALTER TABLE clock DROP COLUMN reject;
+        ALTER TABLE clock DROP COLUMN event_end;
+        ALTER TABLE clock DROP COLUMN reject_end;
         """
 
     /// Clock spans, in which the wall clock was not set, and the state of ``ClockTrust``.

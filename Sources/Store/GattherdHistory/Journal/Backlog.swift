@@ -21,14 +21,14 @@ final class Backlog {
 
     /// - Parameters:
     ///   - connection: The database.
-    ///   - state: The table that has the cursor while delivery is off.
+    ///   - saved: The lowest cursor in the file, for the time without consumers.
     ///   - journal: The delivery's journal; `nil` while delivery is off, when older readings may still wait.
     ///   - meter: The counter of undelivered bytes.
     ///   - limits: The limits of waiting time and bytes.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
         _ connection: SQLiteConnection,
-        _ state: StateTable,
+        saved: Int64,
         _ journal: Journal?,
         _ meter: BacklogMeter,
         _ limits: HistoryLimits
@@ -36,7 +36,7 @@ final class Backlog {
         self.journal = journal
         self.meter = meter
         self.limits = limits
-        saved = try state.value(of: .cursor)
+        self.saved = saved
         select = try Statement(
             "SELECT first, last, ts_last, octets FROM outbox WHERE first > ?1 ORDER BY first LIMIT \(Self.chunk)",
             on: connection
@@ -47,10 +47,10 @@ final class Backlog {
         )
     }
 
-    /// The last reading that was delivered.
-    var delivered: Int64 { journal?.cursor ?? saved }
+    /// The last reading that all consumers have acknowledged.
+    var delivered: Int64 { journal?.delivered ?? saved }
 
-    /// The last reading that was handed over, which is delivered even if it is dropped here.
+    /// The last reading that all consumers have got, which is delivered even if it is dropped here.
     var handedOver: Int64 { max(delivered, journal?.handedOver ?? 0) }
 
     /// True if the backlog's own limits may require dropping readings.

@@ -1,71 +1,54 @@
 import GattherdModel
 
-/// The undelivered readings, and the cursor: the last reading that the broker has acknowledged.
+/// The entries that some consumer has not acknowledged, and the cursor of each consumer.
 ///
-/// The readings themselves are in history; the journal only has the positions of their samples, a row for each extent.
-/// Only readings committed while delivery is on enter the journal. Turning delivery on thus publishes no old readings.
+/// The rows themselves are in history. The table `outbox` only has the positions of samples, a row for each extent;
+/// events, rejects and clock corrections are found by their numbers. Only readings committed while there is a consumer
+/// enter the journal, so the first output that is turned on delivers no old readings.
 final class Journal {
     /// The number of extents deleted at once, so that no commit waits for the deletion of a day's backlog.
     private static let chunk = 5000
-    /// The maximum number of bytes that the next transaction is expected to add.
-    private static let kept = 1 << 16
     /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
-    /// The number of readings that a crash may repeat while the cursor waits to be saved with another commit.
-    private static let repeated: Int64 = 250
-
     /// The progress that is not in the file yet.
     struct Progress {
-        /// The cursor in the file.
-        var saved: Int64
+        /// The positions in the file, in the order of the consumers.
+        fileprivate var saved: [Int64]
         /// The last deleted reading.
-        var trimmed: Int64
+        fileprivate var trimmed: Int64
     }
 
-    private(set) var cursor: Int64
-    /// The last reading that was handed over.
-    var handedOver: Int64 { max(read, tail.handedOver) }
-    /// The last reading that was read back.
-    private var read: Int64 = 0
     private let tail: JournalTail
-    /// The readings that the open transaction has added, and their concatenated payloads.
-    private var added: [(stream: StreamDefinition, seq: Int64, end: Int)] = []
-    private var payloads = JSONWriter()
+    private var cursors: [JournalCursor]
+    /// The last reading that was deleted.
+    private var trimmed: Int64
+    /// The entries that the open transaction has added.
+    private var added: [JournalEntry] = []
     private var extent: Extent?
-    private var progress: Progress
-    private let state: StateTable
+    private let table: CursorTable
     private let meter: BacklogMeter
     private let reader: JournalReader
     private let insert: Statement
     private let selectChunkEnd: Statement
+    private let selectCount: Statement
     private let trim: Statement
+    /// True if a consumer gets events, rejects and corrections.
+    private let isFollowed: Bool
 
-    /// True if the next commit should save the cursor, or delete readings that it has passed.
-    var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
-
-    /// True if the cursor has passed so many readings that a crash should not repeat them.
-    var isSaveUrgent: Bool { cursor - progress.saved >= Self.repeated }
-
-    /// True if there is nothing left to do.
-    var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
-
-    /// Reads the cursor; without undelivered readings it is at `head`, the newest reading.
+    /// Reads the cursors; a consumer without undelivered readings is at `head`, the newest entry.
     init(
+        _ consumers: [JournalConsumerOptions],
         _ connection: SQLiteConnection,
-        _ state: StateTable,
+        _ table: CursorTable,
         _ meter: BacklogMeter,
         _ tail: JournalTail,
         head: Int64
     ) throws(StoreFault) {
-        self.state = state
+        self.table = table
         self.tail = tail
         self.meter = meter
-        let saved = try state.value(of: .cursor)
-        let undelivered = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
-        let oldest = try connection.integer("SELECT min(first) FROM outbox")
-        cursor = undelivered > 0 ? max(saved, undelivered - 1) : head
-        progress = Progress(saved: saved, trimmed: oldest > 0 ? oldest - 1 : cursor)
+        isFollowed = consumers.contains { $0.content == .everything }
         reader = try JournalReader(connection)
         insert = try Statement(
             "INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -75,21 +58,35 @@ final class Journal {
             "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
             on: connection
         )
+        selectCount = try Statement(
+            """
+            SELECT sum(min(last, ?2) - max(first, ?1 + 1) + 1) FROM outbox WHERE last > ?1 AND first <= ?2
+            """,
+            on: connection
+        )
         trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
+        cursors = try consumers.map { (consumer) throws(StoreFault) in
+            try JournalCursor(consumer, table, connection, head: head)
+        }
+        let oldest = try connection.integer("SELECT min(first) FROM outbox")
+        trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.position).min() ?? head
     }
 
+    // MARK: - Adding
+
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
-    func append(_ reading: Reading, seq: Int64, samples: [Sample]) throws(StoreFault) {
-        let start = payloads.bytes.count
-        reading.writeJSON(seq: seq, samples: samples, to: &payloads)
-        payloads.endDocument()
-        let end = payloads.bytes.count
-        if extent?.add(seq, reading.time, end - start) != true {
+    func append(_ reading: JournalReading) throws(StoreFault) {
+        if extent?.add(reading) != true {
             try flush()
-            extent = Extent(seq, reading.time, end - start)
+            extent = Extent(reading)
         }
-        meter.add(end - start)
-        added.append((reading.stream, seq, end))
+        meter.add(reading.size)
+        added.append(.reading(reading))
+    }
+
+    /// Adds an event, a reject or a correction that is in history already; only in a transaction.
+    func append(_ entry: @autoclosure () -> JournalEntry) {
+        if isFollowed { added.append(entry()) }
     }
 
     /// Writes the current extent.
@@ -99,62 +96,159 @@ final class Journal {
         try insert.run(binding: extent.first, extent.last, Int64(extent.bytes), extent.earliest, extent.latest)
     }
 
-    /// Hands the committed readings between these two numbers over to delivery.
+    /// Hands the committed entries between these two numbers over to the consumers.
     func release(after start: Int64, through end: Int64) {
-        let bytes = payloads.bytes
-        var place = 0
-        let readings = added.map { reading in
-            defer { place = reading.end }
-            let (stream, payload) = (reading.stream, bytes[place..<reading.end])
-            return JournalReading(seq: reading.seq, device: stream.device, stream: stream.stream, payload: payload)
-        }
-        tail.append(readings, after: start, through: end)
+        tail.append(added, after: start, through: end)
         discardAdded()
     }
 
-    /// Discards the added readings, because they are not committed or already handed over.
+    /// Discards the added entries, because they are not committed or already handed over.
     func discardAdded() {
         added.removeAll(keepingCapacity: true)
-        payloads = JSONWriter(reserving: min(payloads.bytes.count, Self.kept))
         extent = nil
     }
 
-    /// Reads back undelivered readings after `seq`, at most `limit`; see ``JournalReader``.
-    func readings(after seq: Int64, limit: Int, _ shift: ClockShift? = nil) throws(StoreFault) -> [JournalReading] {
-        let readings = try reader.readings(after: seq, limit: limit, shift)
-        read = max(read, readings.last?.seq ?? 0)
-        return readings
+    // MARK: - Consumers
+
+    /// The lowest position of all consumers: what all of them have acknowledged.
+    var delivered: Int64 { cursors.map(\.position).min() ?? trimmed }
+
+    /// The last number that all consumers have got, or will get although it may be dropped here.
+    var handedOver: Int64 { cursors.map { $0.handedOver(tail) }.min() ?? trimmed }
+
+    /// The position of a consumer; `nil` if there is no such consumer.
+    func position(of consumer: String) -> Int64? { cursor(consumer)?.position }
+
+    /// Reads entries back that a consumer has not acknowledged; see ``JournalReader``.
+    func entries(
+        after seq: Int64,
+        limit: Int,
+        for consumer: String,
+        head: Int64,
+        _ shift: ClockShift?
+    ) throws(StoreFault) -> JournalBatch {
+        guard let index = index(of: consumer) else { return JournalBatch([], through: head) }
+        let request = JournalReader.Request(after: seq, limit: limit, head: head, shift: shift)
+        let batch = try reader.read(request, cursors[index].consumer.content)
+        cursors[index].didRead(through: batch.entries.last?.seq ?? 0)
+        return batch
     }
 
-    /// Moves the cursor forward, never back.
-    func acknowledge(through seq: Int64) {
-        cursor = max(cursor, seq)
+    /// Moves a consumer's cursor forward, never back.
+    func acknowledge(through seq: Int64, by consumer: String) {
+        guard let index = index(of: consumer) else { return }
+        cursors[index].acknowledge(through: seq)
     }
 
-    /// Writes the cursor and deletes some of the readings that it has passed; only in a transaction.
+    /// Moves the cursors of another file's journal forward to the same positions.
+    func acknowledge(_ positions: [String: Int64], through head: Int64) {
+        for (consumer, position) in positions { acknowledge(through: min(position, head), by: consumer) }
+    }
+
+    /// The positions of all consumers, by name.
+    var positions: [String: Int64] {
+        Dictionary(cursors.map { ($0.consumer.name, $0.position) }) { first, _ in first }
+    }
+
+    /// The names of the consumers that have not got a reading with this number.
+    func consumers(before seq: Int64) -> [String] {
+        cursors.filter { $0.handedOver(tail) < seq }.map(\.consumer.name)
+    }
+
+    /// A gap in what a consumer gets.
+    struct Gap {
+        let consumer: String
+        let after: Int64
+        let through: Int64
+        let readings: Int
+    }
+
+    /// Moves the cursors of consumers that may skip entries, and are too far behind `head`, forward.
+    func skip(head: Int64) throws(StoreFault) -> [Gap] {
+        var gaps: [Gap] = []
+        for index in cursors.indices {
+            guard let longest = cursors[index].consumer.longestBacklog else { continue }
+            let start = cursors[index].handedOver(tail)
+            let end = head - longest
+            guard end > start else { continue }
+            let count = try selectCount.firstInteger(binding: start, end) ?? 0
+            cursors[index].acknowledge(through: end)
+            let name = cursors[index].consumer.name
+            if count > 0 { gaps.append(Gap(consumer: name, after: start, through: end, readings: Int(clamping: count))) }
+        }
+        return gaps
+    }
+
+    /// True if a consumer must skip entries.
+    func isSkipDue(head: Int64) -> Bool {
+        cursors.contains { cursor in
+            cursor.consumer.longestBacklog.map { head - cursor.handedOver(tail) > $0 } ?? false
+        }
+    }
+
+    private func index(of consumer: String) -> Int? {
+        cursors.firstIndex { $0.consumer.name == consumer }
+    }
+
+    private func cursor(_ consumer: String) -> JournalCursor? {
+        index(of: consumer).map { cursors[$0] }
+    }
+
+    // MARK: - Saving
+
+    /// True if the next commit should save a cursor, or delete readings that all consumers have passed.
+    var isSaveDue: Bool { cursors.contains(where: \.isSaveDue) || delivered - trimmed > Self.tolerated }
+
+    /// True if a cursor has passed so many entries that a crash should not repeat them.
+    var isSaveUrgent: Bool { cursors.contains(where: \.isSaveUrgent) }
+
+    /// True if there is nothing left to do.
+    var isTidy: Bool { !cursors.contains(where: \.isSaveDue) && delivered == trimmed }
+
+    /// Writes the cursors and deletes some of the readings that all have passed; only in a transaction.
     ///
     /// - Parameter tidily: Deletes even if there is little to delete.
     /// - Returns: The progress, for ``didSave(_:)`` after the commit.
     /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(tidily: Bool) throws(StoreFault) -> Progress {
-        try state.set(.cursor, to: cursor)
-        guard tidily || cursor - progress.trimmed > Self.tolerated else {
-            return Progress(saved: cursor, trimmed: progress.trimmed)
-        }
-        let end = try chunkEnd()
-        trim.bind(end)
+        for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.position) }
+        var progress = Progress(saved: cursors.map(\.position), trimmed: trimmed)
+        guard tidily || delivered - trimmed > Self.tolerated else { return progress }
+        progress.trimmed = try chunkEnd()
+        trim.bind(progress.trimmed)
         try meter.delete(trim)
-        return Progress(saved: cursor, trimmed: end)
+        return progress
     }
 
     /// Records that the result of ``save(tidily:)`` is committed.
     func didSave(_ progress: Progress) {
-        self.progress = progress
+        for (index, position) in progress.saved.enumerated() { cursors[index].didSave(position) }
+        trimmed = progress.trimmed
     }
 
     /// The last reading that may be deleted now.
     private func chunkEnd() throws(StoreFault) -> Int64 {
-        try selectChunkEnd.firstInteger().map { min(cursor, $0) } ?? cursor
+        try selectChunkEnd.firstInteger().map { min(delivered, $0) } ?? delivered
+    }
+}
+
+extension JournalCursor {
+    /// Reads the cursor of a consumer, which starts at `head` if nothing waits for it.
+    fileprivate init(
+        _ consumer: JournalConsumerOptions,
+        _ table: CursorTable,
+        _ connection: SQLiteConnection,
+        head: Int64
+    ) throws(StoreFault) {
+        guard let saved = try table.position(of: consumer.name) else {
+            try table.set(consumer.name, to: head)
+            self.init(consumer, position: head, saved: head)
+            return
+        }
+        let waiting = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
+        let isFollower = consumer.content == .everything
+        let position = isFollower ? saved : waiting > 0 ? max(saved, waiting - 1) : head
+        self.init(consumer, position: position, saved: saved)
     }
 }
 
@@ -169,21 +263,21 @@ private struct Extent {
     private(set) var earliest: Int64
     private(set) var latest: Int64
 
-    init(_ seq: Int64, _ time: Timestamp, _ bytes: Int) {
-        first = seq
-        last = seq
-        self.bytes = bytes
-        earliest = time.microseconds
-        latest = time.microseconds
+    init(_ reading: JournalReading) {
+        first = reading.seq
+        last = reading.seq
+        bytes = reading.size
+        earliest = reading.time.microseconds
+        latest = reading.time.microseconds
     }
 
     /// Adds a reading; returns false if the reading needs a new extent.
-    mutating func add(_ seq: Int64, _ time: Timestamp, _ bytes: Int) -> Bool {
-        guard seq == last + 1, seq - first < Self.capacity else { return false }
-        last = seq
-        self.bytes += bytes
-        earliest = min(earliest, time.microseconds)
-        latest = max(latest, time.microseconds)
+    mutating func add(_ reading: JournalReading) -> Bool {
+        guard reading.seq == last + 1, reading.seq - first < Self.capacity else { return false }
+        last = reading.seq
+        bytes += reading.size
+        earliest = min(earliest, reading.time.microseconds)
+        latest = max(latest, reading.time.microseconds)
         return true
     }
 }

@@ -1,168 +1,148 @@
 import GattherdModel
 
-/// Rebuilds undelivered readings from their samples, byte for byte.
+/// Rebuilds entries from the rows of history.
 ///
-/// Most readings are delivered from memory, see ``JournalTail``. Only readings that wait for long, or over a restart,
-/// are read back. A commit therefore writes samples but no payloads.
+/// Most entries are delivered from memory, see ``JournalTail``. Only entries that wait for long, or over a restart, are
+/// read back. A commit therefore writes samples but no payloads.
+///
+/// A consumer of readings gets them with corrected times. A consumer of everything gets each entry with the time that
+/// was recorded first, because it gets the corrections too, as entries of their own.
 final class JournalReader {
+    struct Request {
+        var after: Int64
+        var limit: Int
+        /// The newest committed entry.
+        var head: Int64
+        /// The correction in progress: its samples are at their old or their corrected times.
+        var shift: ClockShift?
+    }
+
     private let path: String
-    private let selectExtents: Statement
-    private let selectSamples: Statement
-    private let selectMoved: Statement
-    private let selectSeries: Statement
-    private var known: [Int64: StoredSeries] = [:]
+    private let samples: ReadingRows
+    private let lists: ListRows
+    private let corrections: CorrectionTable
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         path = connection.path
-        selectExtents = try Statement(
-            "SELECT first, last, ts, ts_last FROM outbox WHERE last > ?1 ORDER BY first",
-            on: connection
-        )
-        let columns = "SELECT seq, ix, ts, series, value FROM sample"
-        selectSamples = try Statement(
-            "\(columns) WHERE ts BETWEEN ?1 AND ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY seq, ix",
-            on: connection
-        )
-        selectMoved = try Statement(
-            """
-            \(columns) WHERE ts BETWEEN ?1 AND ?2 AND seq BETWEEN ?3 AND ?4
-            UNION \(columns) WHERE ts BETWEEN ?1 + ?5 AND ?2 + ?5 AND seq BETWEEN ?3 AND ?4 ORDER BY seq, ix
-            """,
-            on: connection
-        )
-        selectSeries = try Statement(
-            """
-            SELECT device, stream.stream, source, metric, repeated, boolean
-            FROM metric_series AS series JOIN stream ON stream.id = series.stream WHERE series.id = ?1
-            """,
-            on: connection
-        )
+        samples = try ReadingRows(connection)
+        lists = try ListRows(connection)
+        corrections = try CorrectionTable(connection)
     }
 
-    /// Reads undelivered readings in order.
+    /// Reads entries in order.
     ///
-    /// - Parameters:
-    ///   - seq: The number after which to start.
-    ///   - limit: The maximum number of readings.
-    ///   - shift: The correction in progress: its samples are at their old or their corrected times.
-    /// - Returns: The readings, with their original bytes.
-    /// - Throws: ``StoreFault`` when the file cannot be read.
-    func readings(after seq: Int64, limit: Int, _ shift: ClockShift?) throws(StoreFault) -> [JournalReading] {
-        selectExtents.bind(seq)
-        defer { selectExtents.reset() }
-        var readings: [JournalReading] = []
-        while readings.count < limit, try selectExtents.step() {
-            let (first, last) = (selectExtents.integer(0), selectExtents.integer(1))
-            let (start, end) = (selectExtents.integer(2), selectExtents.integer(3))
-            if let shift, last > shift.start.seq, first <= shift.end.seq {
-                selectMoved.bind(start, end, max(seq + 1, first), last, shift.shift)
-                try read(selectMoved, limit, into: &readings)
-            } else {
-                selectSamples.bind(start, end, max(seq + 1, first), last)
-                try read(selectSamples, limit, into: &readings)
-            }
+    /// - Throws: ``StoreFault`` when the file cannot be read; `busy` for a consumer of everything whose next entries are
+    ///   being corrected.
+    func read(_ request: Request, _ content: JournalConsumerOptions.Content) throws(StoreFault) -> JournalBatch {
+        guard request.limit > 0 else { return JournalBatch([], through: request.after) }
+        var entries: [JournalEntry]
+        switch content {
+        case .readings:
+            let readings = try samples.readings(request, ending: .max)
+            entries = readings.map { .reading($0) }
+        case .everything: entries = try everything(request)
         }
-        return readings
+        let isComplete = entries.count < request.limit
+        entries = Array(entries.prefix(request.limit))
+        return JournalBatch(entries, through: isComplete ? request.head : entries.last?.seq ?? request.after)
     }
 
-    /// Reads the samples of one extent, which `select` selects.
-    private func read(
-        _ select: borrowing Statement,
-        _ limit: Int,
-        into readings: inout [JournalReading]
-    ) throws(StoreFault) {
-        defer { select.reset() }
-        var reading: StoredReading?
-        while try select.step() {
-            let sample = StoredSample(series: try series(select.integer(3)), value: select.value(4))
-            if reading?.seq == select.integer(0) {
-                reading?.samples.append(sample)
-                continue
-            }
-            if let reading { readings.append(reading.encoded) }
-            let time = Timestamp(microseconds: select.integer(2))
-            reading = readings.count < limit ? StoredReading(select.integer(0), time, sample) : nil
-            if reading == nil { return }
+    private func everything(_ request: Request) throws(StoreFault) -> [JournalEntry] {
+        let limit = request.limit
+        var entries = try lists.entries(after: request.after, limit: limit)
+        entries += try corrections.entries(after: request.after, limit: limit)
+        // Readings beyond the last of these are not needed yet.
+        let end = entries.count < limit ? Int64.max : entries.map(\.seq).sorted()[limit - 1]
+        let readings = try samples.readings(request, ending: end)
+        entries = (entries + readings.map { .reading($0) }).sorted { $0.seq < $1.seq }
+        entries = Array(entries.prefix(limit))
+        if let shift = request.shift, entries.contains(where: { shift.covers($0.seq) }) {
+            throw StoreFault("\(path): the times of the next entries are being corrected", .busy)
         }
-        if let reading { readings.append(reading.encoded) }
-    }
-
-    private func series(_ id: Int64) throws(StoreFault) -> StoredSeries {
-        if let series = known[id] { return series }
-        if known.count >= 4096 { known.removeAll() }
-        selectSeries.bind(id)
-        defer { selectSeries.reset() }
-        guard try selectSeries.step() else {
-            throw StoreFault("\(path): samples of a series that is not there", .damaged)
+        return try entries.map { (entry) throws(StoreFault) in
+            entry.moved(by: .zero - (try corrections.shift(of: entry.seq)))
         }
-        let series = StoredSeries(selectSeries)
-        known[id] = series
-        return series
     }
 }
 
-/// The properties shared by the samples of a series.
-private final class StoredSeries {
-    let device: String
-    let stream: String
-    let source: String
-    let key: JSONKey
-    let isRepeated: Bool
-    let isBoolean: Bool
-
-    init(_ row: borrowing Statement) {
-        device = row.text(0)
-        stream = row.text(1)
-        source = row.text(2)
-        key = JSONKey(row.text(3))
-        isRepeated = row.integer(4) != 0
-        isBoolean = row.integer(5) != 0
-    }
+extension ClockShift {
+    fileprivate func covers(_ seq: Int64) -> Bool { seq > after && seq <= through }
 }
 
-private struct StoredSample {
-    let series: StoredSeries
-    let value: SampleValue
-
-    func writeValue(to writer: inout JSONWriter) {
-        if series.isBoolean, case .integer(let number) = value { return writer.boolean(number != 0) }
-        writer.value(value)
-    }
-}
-
-/// One reading with at least one sample.
-private struct StoredReading {
-    let seq: Int64
-    let time: Timestamp
-    let series: StoredSeries
-    var samples: [StoredSample]
-
-    init(_ seq: Int64, _ time: Timestamp, _ sample: StoredSample) {
-        self.seq = seq
-        self.time = time
-        series = sample.series
-        samples = [sample]
-    }
-
-    var encoded: JournalReading {
-        let payload = JSONWriter.bytes(reserving: 192) { writer in
-            writer.beginReading(seq: seq, time: time, source: series.source)
-            for (index, sample) in samples.enumerated() where isFirst(index) { write(sample.series, to: &writer) }
-            writer.endObject()
+extension JournalEntry {
+    /// Returns the entry with another time.
+    fileprivate func moved(by distance: Duration) -> JournalEntry {
+        guard distance != .zero else { return self }
+        switch self {
+        case .reading(let reading):
+            return .reading(
+                JournalReading(
+                    seq: reading.seq,
+                    stream: reading.stream,
+                    time: reading.time.advanced(by: distance),
+                    source: reading.source,
+                    isStored: reading.isStored,
+                    samples: reading.samples
+                )
+            )
+        case .event(let event, let seq):
+            let time = event.time.advanced(by: distance)
+            let moved = LifecycleEvent(time: time, device: event.device, kind: event.kind, detail: event.detail)
+            return .event(moved, seq: seq)
+        case .reject(let reject, let seq):
+            let moved = Reject(
+                time: reject.time.advanced(by: distance),
+                device: reject.device,
+                characteristic: reject.characteristic,
+                octets: reject.octets,
+                reason: reject.reason
+            )
+            return .reject(moved, seq: seq)
+        case .correction: return self
         }
-        return JournalReading(seq: seq, device: series.device, stream: series.stream, payload: payload)
+    }
+}
+
+/// Reads events and rejects by their numbers.
+private final class ListRows {
+    private let selectEvents: Statement
+    private let selectRejects: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        selectEvents = try Statement(
+            "SELECT id, ts, device, kind, detail FROM event WHERE id > ?1 ORDER BY id LIMIT ?2",
+            on: connection
+        )
+        selectRejects = try Statement(
+            "SELECT id, ts, device, characteristic, octets, reason FROM reject WHERE id > ?1 ORDER BY id LIMIT ?2",
+            on: connection
+        )
     }
 
-    private func isFirst(_ index: Int) -> Bool {
-        !samples[..<index].contains { $0.series === samples[index].series }
-    }
-
-    /// Writes a metric as ``Reading/writeJSON(seq:samples:isStored:to:)`` does.
-    private func write(_ metric: StoredSeries, to writer: inout JSONWriter) {
-        let samples = samples.filter { $0.series === metric }
-        writer.key(metric.key)
-        if metric.isRepeated { writer.beginArray() }
-        for sample in metric.isRepeated ? samples : Array(samples.prefix(1)) { sample.writeValue(to: &writer) }
-        if metric.isRepeated { writer.endArray() }
+    func entries(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalEntry] {
+        let events = try selectEvents.rows(binding: seq, Int64(limit)) { row in
+            JournalEntry.event(
+                LifecycleEvent(
+                    time: Timestamp(microseconds: row.integer(1)),
+                    device: row.optionalText(2),
+                    kind: row.text(3),
+                    detail: row.text(4)
+                ),
+                seq: row.integer(0)
+            )
+        }
+        let rejects = try selectRejects.rows(binding: seq, Int64(limit)) { row in
+            JournalEntry.reject(
+                Reject(
+                    time: Timestamp(microseconds: row.integer(1)),
+                    device: row.text(2),
+                    characteristic: row.text(3),
+                    octets: row.bytes(4),
+                    reason: row.text(5)
+                ),
+                seq: row.integer(0)
+            )
+        }
+        return events + rejects
     }
 }

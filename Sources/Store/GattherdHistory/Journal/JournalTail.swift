@@ -1,71 +1,139 @@
 import GattherdModel
 import GattherdSync
 
-/// The newest committed readings, held in memory so that delivery need not read them back.
+/// The newest committed entries, held in memory once for all consumers, so that they need not read them back.
 ///
-/// Any thread may read the tail. Older readings are read from the file.
+/// Each consumer has a position. What all consumers have passed is removed; beyond the capacity the oldest entries are
+/// removed, so a slow or dead consumer costs no memory. It reads older entries from the file. Any thread may read.
 final class JournalTail: Sendable {
     private struct State: Sendable {
-        var readings: [JournalReading] = []
-        var bytes = 0
-        /// The tail has all of the journal's readings between these two numbers.
+        var entries = EntryQueue()
+        /// The tail has all of the journal's entries between these two numbers.
         var floor = Int64.max
         var end = Int64.min
-        var handedOver: Int64 = 0
+        /// The last number that each consumer has got.
+        var positions: [String: Int64]
+
+        mutating func trim(to capacity: Int) {
+            let passed = positions.values.min() ?? end
+            while let first = entries.first, first.seq <= passed || entries.bytes > capacity {
+                floor = first.seq
+                entries.removeFirst()
+            }
+        }
     }
 
-    /// The maximum size of the payloads in bytes: thousands of readings, for a second.
+    /// The maximum size of the entries in bytes: thousands of readings, for a second.
     private let capacity: Int
-    private let state = Locked(State())
+    private let state: Locked<State>
 
-    init(capacity: Int = 512 << 10) {
+    /// - Parameters:
+    ///   - consumers: The names of all consumers.
+    ///   - capacity: The maximum size in bytes.
+    init(consumers: [String], capacity: Int = 512 << 10) {
         self.capacity = capacity
+        let positions = Dictionary(consumers.map { ($0, Int64.min) }) { first, _ in first }
+        state = Locked(State(positions: positions))
     }
 
-    /// The last reading that was handed over.
-    var handedOver: Int64 { state.withLock { $0.handedOver } }
+    /// The last number that a consumer has got from the tail.
+    func position(of consumer: String) -> Int64 {
+        state.withLock { $0.positions[consumer] ?? .min }
+    }
 
-    /// Adds committed readings in order.
+    /// Adds committed entries in order.
     ///
     /// - Parameters:
-    ///   - readings: All readings between the two numbers.
-    ///   - start: The last `seq` before the readings; if it is not the tail's end, the tail is emptied first.
-    ///   - end: The last `seq` of the readings.
-    func append(_ readings: [JournalReading], after start: Int64, through end: Int64) {
-        let bytes = readings.reduce(0) { $0 + $1.payload.count }
+    ///   - entries: All entries between the two numbers that a consumer may want.
+    ///   - start: The last number before them; if it is not the tail's end, the tail is emptied first.
+    ///   - end: The last number of them.
+    func append(_ entries: [JournalEntry], after start: Int64, through end: Int64) {
         state.withLock { state in
-            if state.end != start || state.bytes + bytes > capacity {
-                state.readings.removeAll()
-                state.bytes = 0
+            if state.end != start {
+                state.entries = EntryQueue()
                 state.floor = start
             }
+            for entry in entries { state.entries.append(entry) }
             state.end = end
-            guard bytes <= capacity else { return state.floor = end }
-            state.readings += readings
-            state.bytes += bytes
+            state.trim(to: capacity)
         }
     }
 
-    /// Empties the tail, because the next readings may be in the journal or elsewhere.
+    /// Empties the tail, because the next entries may be in the journal or elsewhere.
     func removeAll() {
         state.withLock { state in
-            state = State(handedOver: state.handedOver)
+            state = State(positions: state.positions)
         }
     }
 
-    /// Removes and returns the readings after `seq`, at most `limit`.
+    /// Returns the entries after `seq` for a consumer, at most `limit`, and moves its position.
     ///
     /// Returns `nil` if there are none, or some are missing in the tail.
-    func dequeue(after seq: Int64, limit: Int) -> [JournalReading]? {
+    func entries(after seq: Int64, limit: Int, for consumer: JournalConsumerOptions) -> JournalBatch? {
         state.withLock { state in
-            guard seq >= state.floor, seq < state.end else { return nil }
-            let start = state.readings.firstIndex { $0.seq > seq } ?? state.readings.endIndex
-            let readings = Array(state.readings[start...].prefix(max(0, limit)))
-            state.readings.removeFirst(start + readings.count)
-            state.bytes = state.readings.reduce(0) { $0 + $1.payload.count }
-            state.floor = readings.last?.seq ?? seq
-            state.handedOver = max(state.handedOver, readings.last?.seq ?? 0)
-            return readings.isEmpty ? nil : readings
+            guard limit > 0, seq >= state.floor, seq < state.end else { return nil }
+            let batch = state.entries.batch(after: seq, limit: limit, consumer.content, end: state.end)
+            if let position = state.positions[consumer.name] {
+                state.positions[consumer.name] = max(position, batch.through)
+            }
+            state.trim(to: capacity)
+            return batch
+        }
+    }
+}
+
+/// Entries in order, removed at the front.
+private struct EntryQueue: Sendable {
+    private var entries: [JournalEntry] = []
+    private var start = 0
+    private(set) var bytes = 0
+
+    var first: JournalEntry? { start < entries.count ? entries[start] : nil }
+
+    mutating func append(_ entry: JournalEntry) {
+        entries.append(entry)
+        bytes += entry.size
+    }
+
+    mutating func removeFirst() {
+        bytes -= entries[start].size
+        start += 1
+        guard start > entries.count / 2 else { return }
+        entries.removeFirst(start)
+        start = 0
+    }
+
+    /// Returns up to `limit` wanted entries after `seq`; `end` is the last number of the queue.
+    func batch(after seq: Int64, limit: Int, _ content: JournalConsumerOptions.Content, end: Int64) -> JournalBatch {
+        var batch = JournalBatch([], through: end)
+        for entry in entries[index(after: seq)...] where content == .everything || entry.reading != nil {
+            guard batch.entries.count < limit else {
+                batch.through = batch.entries.last?.seq ?? seq
+                break
+            }
+            batch.entries.append(entry)
+        }
+        return batch
+    }
+
+    private func index(after seq: Int64) -> Int {
+        var (low, high) = (start, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].seq <= seq { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+extension JournalEntry {
+    /// The approximate size in bytes.
+    var size: Int {
+        switch self {
+        case .reading(let reading): reading.size
+        case .event(let event, _): 80 + event.detail.utf8.count
+        case .reject(let reject, _): 120 + reject.octets.count + reject.reason.utf8.count
+        case .correction: 80
         }
     }
 }

@@ -6,6 +6,8 @@ import GattherdModel
 struct UnstoredReadings {
     /// The maximum size of the payloads in bytes.
     private let capacity: Int
+    /// The last number that each consumer has acknowledged.
+    private var acknowledged: [String: Int64]
     private var readings: [JournalReading] = []
     /// The index of the first reading that is still needed.
     private var start = 0
@@ -16,7 +18,8 @@ struct UnstoredReadings {
     /// The number of readings dropped before they were handed over.
     private(set) var dropped = 0
 
-    init(capacity: Int = 32 << 20) {
+    init(consumers: [String], capacity: Int = 32 << 20) {
+        acknowledged = Dictionary(consumers.map { ($0, 0) }) { first, _ in first }
         self.capacity = capacity
     }
 
@@ -28,28 +31,36 @@ struct UnstoredReadings {
     mutating func append(_ more: [JournalReading]) {
         readings += more
         count += more.count
-        bytes += more.reduce(0) { $0 + $1.payload.count }
+        bytes += more.reduce(0) { $0 + $1.size }
         while bytes > capacity, left > 1 {
             if readings[start].seq > handedOver { dropped += 1 }
             removeFirst()
         }
     }
 
-    /// Returns the readings after `seq` merged with those of the journal, in order, at most `limit`.
-    mutating func merged(with stored: [JournalReading], after seq: Int64, limit: Int) -> [JournalReading] {
-        let limit = max(0, limit)
-        let later = readings[start...].drop { $0.seq <= seq }.prefix(limit)
-        let found = (stored + later).sorted { $0.seq < $1.seq }.prefix(limit)
-        handedOver = max(handedOver, found.last?.seq ?? 0)
-        return Array(found)
+    /// Returns the readings after `seq` merged with the journal's entries, in order, at most `limit`.
+    mutating func merged(with stored: JournalBatch, after seq: Int64, limit: Int) -> JournalBatch {
+        let later = readings[start...].drop { $0.seq <= seq }.map { JournalEntry.reading($0) }
+        // Beyond the stored entries there may be more, unless these are complete.
+        let through = max(stored.through, later.last?.seq ?? 0)
+        let isComplete = stored.entries.count < limit
+        let known = isComplete ? through : stored.through
+        let found = (stored.entries + later.filter { $0.seq <= known }).sorted { $0.seq < $1.seq }
+        let entries = Array(found.prefix(max(0, limit)))
+        handedOver = max(handedOver, entries.last?.seq ?? 0)
+        return JournalBatch(entries, through: entries.count < found.count ? entries.last?.seq ?? seq : known)
     }
 
-    mutating func acknowledge(through seq: Int64) {
-        while start < readings.count, readings[start].seq <= seq { removeFirst() }
+    /// Removes the readings that all consumers have acknowledged.
+    mutating func acknowledge(through seq: Int64, by consumer: String) {
+        guard let before = acknowledged[consumer] else { return }
+        acknowledged[consumer] = max(before, seq)
+        let passed = acknowledged.values.min() ?? 0
+        while start < readings.count, readings[start].seq <= passed { removeFirst() }
     }
 
     private mutating func removeFirst() {
-        bytes -= readings[start].payload.count
+        bytes -= readings[start].size
         start += 1
         guard start > readings.count / 2 else { return }
         readings.removeFirst(start)

@@ -13,11 +13,11 @@ final class RowInserts {
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         insertSample = try Statement(Self.sample, on: connection)
         insertReject = try Statement(
-            "INSERT INTO reject (ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO reject (id, ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             on: connection
         )
         insertEvent = try Statement(
-            "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO event (id, ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
     }
@@ -34,10 +34,11 @@ final class RowInserts {
     }
 
     /// Inserts a rejected payload with its reason, both truncated to a row's limits.
-    func insert(_ reject: Reject) throws(StoreFault) {
+    func insert(_ reject: Reject, seq: Int64) throws(StoreFault) {
         let isLong = reject.octets.count > Self.longestPayload
         try insertReject.run(
-            binding: reject.time.microseconds,
+            binding: seq,
+            reject.time.microseconds,
             reject.device,
             reject.characteristic.cut(toBytes: LifecycleEvent.longestText),
             isLong ? Array(reject.octets.prefix(Self.longestPayload)) : reject.octets,
@@ -45,7 +46,7 @@ final class RowInserts {
         )
     }
 
-    func insert(_ event: LifecycleEvent) throws(StoreFault) {
-        try insertEvent.run(binding: event.time.microseconds, event.device, event.kind, event.detail)
+    func insert(_ event: LifecycleEvent, seq: Int64) throws(StoreFault) {
+        try insertEvent.run(binding: seq, event.time.microseconds, event.device, event.kind, event.detail)
     }
 }

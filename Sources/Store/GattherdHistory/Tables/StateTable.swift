@@ -5,8 +5,6 @@ final class StateTable {
     enum Key: String {
         /// The highest number that a reading may have.
         case seq
-        /// The last reading that the broker has acknowledged.
-        case cursor
         /// The lowest number of an imported reading; these are below zero.
         case imported
         /// The first instant that the table `minute` does not cover.

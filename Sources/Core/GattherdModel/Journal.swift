@@ -1,0 +1,155 @@
+/// A reading with its number in the journal.
+public struct JournalReading: Sendable {
+    public let seq: Int64
+    public let stream: StreamDefinition
+    public let time: Timestamp
+    public let source: ReadingSource
+    /// False for a reading that history could not store, because the disk was full.
+    public let isStored: Bool
+    /// The samples, at least one; readings of one commit share the storage.
+    public let samples: ArraySlice<Sample>
+
+    public init(
+        seq: Int64,
+        stream: StreamDefinition,
+        time: Timestamp,
+        source: ReadingSource,
+        isStored: Bool = true,
+        samples: ArraySlice<Sample>
+    ) {
+        self.seq = seq
+        self.stream = stream
+        self.time = time
+        self.source = source
+        self.isStored = isStored
+        self.samples = samples
+    }
+
+    /// The device's slug.
+    public var device: String { stream.device }
+
+    /// The approximate size in bytes, in memory and as text.
+    public var size: Int {
+        samples.reduce(80) { size, sample in
+            if case .text(let text) = sample.value { return size + 24 + text.utf8.count }
+            return size + 24
+        }
+    }
+}
+
+/// Readings are equal if their content is; the streams may have metrics without a sample.
+extension JournalReading: Hashable {
+    public static func == (left: Self, right: Self) -> Bool {
+        left.seq == right.seq && left.time == right.time && left.source == right.source
+            && left.isStored == right.isStored && left.stream.device == right.stream.device
+            && left.stream.stream == right.stream.stream && left.values.elementsEqual(right.values, by: ==)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(seq)
+    }
+
+    /// The name of the metric and the value of each sample.
+    private var values: some Sequence<(String, SampleValue)> {
+        samples.lazy.map { [stream] sample in
+            let metrics = stream.metrics
+            return (metrics.indices.contains(sample.metric) ? metrics[sample.metric].name : "", sample.value)
+        }
+    }
+}
+
+/// A correction of the times of stored rows, after a wrong clock was set.
+public struct ClockCorrection: Hashable, Sendable {
+    /// The corrected entries are those with higher numbers than this, up to and including ``through``.
+    public let after: Int64
+    public let through: Int64
+    /// The difference that was added to their times.
+    public let shift: Duration
+
+    public init(after: Int64, through: Int64, shift: Duration) {
+        self.after = after
+        self.through = through
+        self.shift = shift
+    }
+}
+
+/// An entry of the journal: something that was committed to history, in the order of the commits.
+public enum JournalEntry: Hashable, Sendable {
+    case reading(JournalReading)
+    case event(LifecycleEvent, seq: Int64)
+    case reject(Reject, seq: Int64)
+    case correction(ClockCorrection, seq: Int64)
+
+    /// The number, which only grows and is never used twice.
+    public var seq: Int64 {
+        switch self {
+        case .reading(let reading): reading.seq
+        case .event(_, let seq), .reject(_, let seq), .correction(_, let seq): seq
+        }
+    }
+
+    public var reading: JournalReading? {
+        guard case .reading(let reading) = self else { return nil }
+        return reading
+    }
+}
+
+/// Consecutive entries of the journal.
+public struct JournalBatch: Hashable, Sendable {
+    public var entries: [JournalEntry]
+    /// The journal has no other entries for the consumer up to this number.
+    public var through: Int64
+
+    public init(_ entries: [JournalEntry], through: Int64) {
+        self.entries = entries
+        self.through = through
+    }
+
+    public var readings: [JournalReading] { entries.compactMap(\.reading) }
+}
+
+/// The properties of a consumer of the journal.
+public struct JournalConsumerOptions: Hashable, Sendable {
+    /// The kinds of entries that a consumer gets.
+    public enum Content: Hashable, Sendable {
+        case readings
+        /// Readings, events, rejects and clock corrections.
+        case everything
+    }
+
+    /// The name of the cursor, for example `mqtt`; a consumer of another name starts anew.
+    public var name: String
+    public var content = Content.readings
+    /// The most entries that wait for the consumer.
+    ///
+    /// Beyond it the consumer skips the oldest, which is counted and recorded. `nil`: they are held until the limits of
+    /// the file are reached.
+    public var longestBacklog: Int64?
+
+    public init(name: String, content: Content = .readings, longestBacklog: Int64? = nil) {
+        self.name = name
+        self.content = content
+        self.longestBacklog = longestBacklog
+    }
+}
+
+/// The journal as one consumer sees it, with a durable cursor of its own.
+///
+/// `GattherdHistory` implements it. A consumer that is slow or dead costs the others nothing.
+public protocol JournalConsumer: Sendable {
+    /// Returns a stream of the newest committed number: the current one, then one after each commit. Negative while
+    /// unknown.
+    func heads() -> AsyncStream<Int64>
+    /// Returns up to `limit` entries after `seq`, in order.
+    func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch
+    /// Returns the same from memory without waiting; `nil` if ``entries(after:limit:)`` must read the file.
+    func recent(after seq: Int64, limit: Int) -> JournalBatch?
+    /// Returns the cursor: the consumer has acknowledged all entries up to this number.
+    func acknowledged() async throws(StoreFault) -> Int64
+    /// Moves the cursor forward to `seq`. Retention may then delete what all consumers have passed.
+    func acknowledge(through seq: Int64) async throws(StoreFault)
+}
+
+extension JournalConsumer {
+    public func recent(after seq: Int64, limit: Int) -> JournalBatch? { nil }
+}

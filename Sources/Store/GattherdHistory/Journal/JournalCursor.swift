@@ -1,0 +1,78 @@
+import GattherdModel
+
+/// The position of one consumer in the journal.
+struct JournalCursor {
+    /// The number of entries that a crash may repeat while the cursor waits to be saved with another commit.
+    private static let repeated: Int64 = 250
+
+    let consumer: JournalConsumerOptions
+    /// The last number that the consumer has acknowledged together with all before it.
+    private(set) var position: Int64
+    /// The position in the file.
+    private(set) var saved: Int64
+    /// The last number that was read back from the file.
+    private var read: Int64 = 0
+
+    init(_ consumer: JournalConsumerOptions, position: Int64, saved: Int64) {
+        self.consumer = consumer
+        self.position = position
+        self.saved = saved
+    }
+
+    /// The last number that was handed over, which is delivered even if it is dropped here.
+    func handedOver(_ tail: JournalTail) -> Int64 {
+        max(position, read, tail.position(of: consumer.name))
+    }
+
+    /// True if the position differs from that in the file.
+    var isSaveDue: Bool { position != saved }
+
+    /// True if the position has moved so far that a crash should not repeat it.
+    var isSaveUrgent: Bool { position - saved >= Self.repeated }
+
+    /// Moves the cursor forward, never back.
+    mutating func acknowledge(through seq: Int64) {
+        position = max(position, seq)
+    }
+
+    mutating func didRead(through seq: Int64) {
+        read = max(read, seq)
+    }
+
+    mutating func didSave(_ position: Int64) {
+        saved = position
+    }
+}
+
+/// The cursors in the file, also those of consumers that are not configured now.
+final class CursorTable {
+    private let select: Statement
+    private let upsert: Statement
+    private let selectLowest: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        select = try Statement("SELECT cursor FROM consumer WHERE name = ?1", on: connection)
+        selectLowest = try Statement("SELECT min(cursor) FROM consumer", on: connection)
+        upsert = try Statement(
+            """
+            INSERT INTO consumer (name, cursor) VALUES (?1, ?2)
+            ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor
+            """,
+            on: connection
+        )
+    }
+
+    /// Returns the cursor; `nil` for a consumer that never had one.
+    func position(of consumer: String) throws(StoreFault) -> Int64? {
+        try select.firstInteger(binding: consumer)
+    }
+
+    /// The lowest cursor of all consumers, or 0.
+    func lowest() throws(StoreFault) -> Int64 {
+        try selectLowest.firstInteger() ?? 0
+    }
+
+    func set(_ consumer: String, to position: Int64) throws(StoreFault) {
+        try upsert.run(binding: consumer, position)
+    }
+}
