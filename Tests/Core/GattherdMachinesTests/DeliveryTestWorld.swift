@@ -24,6 +24,8 @@ struct DeliveryTestWorld {
     /// The journal.
     var committed: [JournalReading] = []
     var stored: Int64 = 0
+    /// The newest committed number, of a reading or something else.
+    private var head: Int64 = 0
     /// The machine's unanswered requests.
     var questions: [DeliveryMachine.Effect] = []
     /// Readings that the broker received in the current session and has not acknowledged.
@@ -74,6 +76,7 @@ struct DeliveryTestWorld {
     }
 
     mutating func step(_ event: DeliveryMachine.Event) {
+        if case .headMoved(let seq) = event { head = max(head, seq) }
         for effect in machine.handle(event, at: now) { take(effect) }
     }
 
@@ -96,7 +99,7 @@ struct DeliveryTestWorld {
         case .loadCursor: step(.cursorLoaded(stored))
         case .fetch(let after, let limit):
             let batch = Array(committed[position(after: after)...].prefix(limit))
-            let through = (batch.count < limit ? committed.last?.seq : batch.last?.seq) ?? after
+            let through = batch.count < limit ? head : batch.last?.seq ?? after
             step(.fetched(batch, through: through, skipping: Set(batch.map(\.seq).filter { !isWanted($0) })))
         case .save(let seq):
             stored = seq

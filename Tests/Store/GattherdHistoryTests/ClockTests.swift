@@ -175,6 +175,35 @@ struct ClockTests {
         )
     }
 
+    @Test func `a consumer of everything gets the times as they were recorded, then the correction`() throws {
+        let machine = Machine(error: -Self.day)
+        let copy = JournalConsumerOptions(name: "copy", content: .everything)
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: [JournalConsumerOptions(name: "mqtt"), copy],
+            clock: machine.clock,
+            log: .silent
+        )
+        let event = LifecycleEvent(time: machine.now, device: "box", kind: "link", detail: "{}")
+        let reject = Reject(time: machine.now, device: "box", characteristic: "2a37", octets: [1], reason: "short")
+        try file.record([event])
+        var batch = ReadingBatch.plain([.integer(1)], at: machine.now)
+        batch.rejects = [reject]
+        try file.append(batch)
+        let before = try file.entries(after: 0, limit: 9, for: "copy").entries
+        machine.synchronise()
+        try file.append(.plain([.integer(2)], at: machine.now))
+        #expect(throws: StoreFault.self) { try file.entries(after: 0, limit: 9, for: "copy") }
+        try finishUpkeep(file)
+        let after = try file.entries(after: 0, limit: 9, for: "copy").entries
+        #expect(Array(after.prefix(3)) == before)
+        let correction = ClockCorrection(after: 0, through: 3, shift: .seconds(Self.day))
+        #expect(after.last == .correction(correction, seq: 5))
+        #expect(after.count == 5)
+        let times = try file.entries(after: 0, limit: 9, for: "mqtt").readings.map(\.time)
+        #expect(times == [Fixture.epoch, Fixture.epoch])
+    }
+
     @Test func `a correction does not move samples of another boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()

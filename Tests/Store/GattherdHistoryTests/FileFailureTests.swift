@@ -248,7 +248,7 @@ extension ReadingHistory {
     }
 
     @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
-        var unstored = UnstoredReadings(consumers: ["a", "b"], capacity: 1000)
+        var unstored = UnstoredReadings(consumers: ["a", "b"], capacity: JournalReading.test(1).size * 10)
         unstored.append((1...8).map { reading($0) })
         #expect(merged(&unstored, [], after: 0, limit: 3) == [1, 2, 3])
         unstored.append((9...15).map { reading($0) })

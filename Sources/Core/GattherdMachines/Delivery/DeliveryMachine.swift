@@ -124,8 +124,7 @@ public struct DeliveryMachine: Sendable {
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
         case .fetched(let readings, let through, let skipping):
-            guard journal.fetched() else { break }
-            window?.append(readings, skipping: skipping, through: through, at: now)
+            fetched(readings, through: through, skipping: skipping, at: now)
         case .saved(let seq): journal.saved(seq)
         case .dismissed(let device): gate.remove(device: device)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
@@ -170,6 +169,19 @@ public struct DeliveryMachine: Sendable {
     /// Delays the backlog if the broker answered before the journal did.
     private mutating func delayBacklog() {
         if case .connected(let since) = phase, backlog > 0 { gate.delayBacklog(connectedSince: since) }
+    }
+
+    private mutating func fetched(
+        _ readings: [JournalReading],
+        through: Int64,
+        skipping: Set<Int64>,
+        at now: Duration
+    ) {
+        guard journal.fetched() else { return }
+        let before = window?.fetched
+        window?.append(readings, skipping: skipping, through: through, at: now)
+        // An answer that has nothing new would be asked for again at once.
+        if window?.fetched == before { journal.failed(.fetch, at: now) }
     }
 
     /// Repeats a failed request later; a machine that closes waits for none.
