@@ -165,6 +165,16 @@ let outputs: [Target] = [
         "Outputs/GattherdDelivery",
         ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]
     ),
+    // The frame of outputs that deliver batches: machine, runner, registration. An output is a sink and its settings.
+    module(
+        "Outputs/GattherdOutputs",
+        [
+            "GattherdConfig", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
+            "GattherdTransducer",
+        ]
+    ),
+    // JSON lines to a file or a named pipe; the smallest output.
+    module("Outputs/GattherdLines", ["GattherdConfig", "GattherdModel", "GattherdOutputs", "GattherdSync"]),
     // HTTP: server, access, metrics, API, dashboard.
     module(
         "Outputs/GattherdHTTP",
@@ -200,8 +210,8 @@ let gateway: [Target] = [
         [
             "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
-            "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdProcess",
-            "GattherdProfiles", "GattherdSync",
+            "GattherdHistory", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
+            "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSync",
         ]
     ),
     // The command line: arguments, output, exit codes.
@@ -330,6 +340,17 @@ let moduleTests: [Target] = [
         ]
     ),
     tests(
+        "Outputs/GattherdOutputsTests",
+        ["GattherdLog", "GattherdMachines", "GattherdModel", "GattherdOutputs", "GattherdSync"]
+    ),
+    tests(
+        "Outputs/GattherdLinesTests",
+        [
+            "GattherdConfig", "GattherdLines", "GattherdLog", "GattherdModel", "GattherdOutputs", "GattherdSync",
+            "TestKit",
+        ]
+    ),
+    tests(
         "Outputs/GattherdHTTPTests",
         [
             "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
@@ -338,7 +359,7 @@ let moduleTests: [Target] = [
     ),
     tests(
         "Gateway/GattherdConfigTests",
-        ["GattherdConfig", "GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]
+        ["GattherdConfig", "GattherdGATT", "GattherdGateway", "GattherdMachines", "GattherdModel", "TestKit"]
     ),
     tests(
         "Gateway/GattherdDaemonTests",

@@ -13,6 +13,8 @@ package struct Configuration: Hashable, Sendable {
     package var history: HistorySettings
     /// The section `mqtt`; `nil` without MQTT.
     package var mqtt: MQTTSettings?
+    /// The sections of the other outputs, in the order of their registration.
+    package var outputs: [OutputSection] = []
     /// The section `http`; `nil` without HTTP.
     package var http: HTTPSettings?
     package var log = LogSettings()

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdGateway
 import GattherdHistory
 import GattherdModel
 import GattherdProfiles
@@ -36,7 +37,9 @@ import Testing
             } else {
                 let source = ConfigSource(name: page.description, text: text)
                 let environment = ConfigEnvironment(variables: [:], hostName: "host")
-                #expect(throws: Never.self, "\(text)") { try Configuration.parse([source], in: environment) }
+                #expect(throws: Never.self, "\(text)") {
+                    try Configuration.parse([source], in: environment, outputs: OutputRegistry.kinds)
+                }
             }
         }
     }

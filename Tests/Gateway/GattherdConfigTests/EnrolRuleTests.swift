@@ -10,7 +10,7 @@ import Testing
     private func rule(_ members: String) throws -> EnrolRule {
         let source = ConfigSource(name: "a.yaml", text: "enrol: [{\(members)}]")
         let environment = ConfigEnvironment(variables: [:], hostName: "h")
-        return try #require(try Configuration.parse([source], in: environment).enrol.first)
+        return try #require(try Configuration.parse([source], in: environment, outputs: []).enrol.first)
     }
 
     private static let peripherals: [(name: String?, rssi: Int?, isMet: Bool)] = [

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGateway
 
 /// Parses one file called `gattherd.yaml`, in an environment that holds what is given.
 func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
@@ -6,7 +7,11 @@ func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErr
 }
 
 func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
-    try Configuration.parse(sources, in: ConfigEnvironment(variables: variables, hostName: "Lab-1.example.org"))
+    try Configuration.parse(
+        sources,
+        in: ConfigEnvironment(variables: variables, hostName: "Lab-1.example.org"),
+        outputs: OutputRegistry.kinds
+    )
 }
 
 /// The errors of a configuration text; empty if it is valid.

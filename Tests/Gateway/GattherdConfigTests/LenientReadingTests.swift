@@ -4,7 +4,8 @@ import Testing
 @Suite struct LenientReadingTests {
     private func read(_ text: String) -> (configuration: Configuration, errors: [ConfigError]) {
         let source = ConfigSource(name: "gattherd.yaml", text: text)
-        return Configuration.parseLeniently([source], in: ConfigEnvironment(variables: [:], hostName: "lab"))
+        let environment = ConfigEnvironment(variables: [:], hostName: "lab")
+        return Configuration.parseLeniently([source], in: environment, outputs: [])
     }
 
     @Test(arguments: [

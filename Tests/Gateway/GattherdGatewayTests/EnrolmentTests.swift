@@ -15,7 +15,8 @@ import Testing
     private static func rules(_ rules: String...) throws -> [EnrolRule] {
         let text = "enrol:\n" + rules.map { "  - {\($0)}\n" }.joined()
         let environment = ConfigEnvironment(variables: [:], hostName: "h")
-        return try Configuration.parse([ConfigSource(name: "a.yaml", text: text)], in: environment).enrol
+        let source = ConfigSource(name: "a.yaml", text: text)
+        return try Configuration.parse([source], in: environment, outputs: []).enrol
     }
 
     /// Batteries come before hearts, as in the folder of the standard services.

@@ -12,7 +12,8 @@ import Testing
         let text = "mqtt: {url: 'mqtts://broker', tls: {ca: '\(ca)'}, username: u, password_file: '\(password)'}"
         let configuration = try Configuration.parse(
             [ConfigSource(name: "gattherd.yaml", text: text)],
-            in: ConfigEnvironment(variables: [:], hostName: "host")
+            in: ConfigEnvironment(variables: [:], hostName: "host"),
+            outputs: []
         )
         var files = StartFiles(configuration, ProfileRegistry())
         try folder.write("another authority", to: "ca.pem")

@@ -30,7 +30,7 @@ final class ConfigFile: Sendable {
         lineStarts = [0] + octets.indices.filter { [octets] in octets[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
     }
 
-    /// The most sections of a file that are read one by one; a configuration has nine.
+    /// The most sections of a file that are read one by one; a configuration has about ten.
     private static let mostSections = 32
 
     /// The text of each top-level key with its value, behind as many empty lines as stand before it in the file.

@@ -30,7 +30,7 @@ extension ConfigGrammar where Value == BusChoice {
 }
 
 extension ConfigGrammar where Value == String {
-    static var hostName: Self {
+    package static var hostName: Self {
         ConfigGrammar(noun: "a host's name", advice: "write for example gateway.lan, without a port") { text in
             guard let (host, port) = HostAndPort.read(text[...]), port == nil, !text.hasPrefix("[") else { return nil }
             return host
@@ -39,7 +39,7 @@ extension ConfigGrammar where Value == String {
 }
 
 extension ConfigGrammar where Value == BrokerAddress {
-    static var broker: Self {
+    package static var broker: Self {
         ConfigGrammar(noun: "a broker's URL", advice: "write for example mqtt://localhost:1883") { text in
             for (scheme, usesTLS, port) in [("mqtt://", false, UInt16(1883)), ("mqtts://", true, 8883)]
             where text.hasPrefix(scheme) {
@@ -64,8 +64,8 @@ extension ConfigGrammar where Value == ListenAddress {
 }
 
 /// `host`, `host:port` or `[IPv6 address]:port`, as in URLs.
-enum HostAndPort {
-    static func read(_ text: Substring) -> (host: String, port: UInt16?)? {
+package enum HostAndPort {
+    package static func read(_ text: Substring) -> (host: String, port: UInt16?)? {
         guard let (host, rest) = split(text), !host.isEmpty, host.utf8.count <= 253 else { return nil }
         if rest.isEmpty { return (String(host), nil) }
         let digits = rest.dropFirst()

@@ -2,7 +2,7 @@ import GattherdModel
 
 extension ConfigGrammar where Value == Duration {
     /// The grammar of a duration in a range, for example `1.5s`.
-    static func duration(_ range: ClosedRange<Duration>) -> Self {
+    package static func duration(_ range: ClosedRange<Duration>) -> Self {
         let (least, most) = (QuantityGrammar.text(range.lowerBound), QuantityGrammar.text(range.upperBound))
         let examples: [(text: String, value: Duration)] = [
             ("30s", .seconds(30)), ("5m", .seconds(300)), ("500ms", .milliseconds(500)),
@@ -38,7 +38,7 @@ extension ConfigGrammar where Value == RetentionPeriod {
 }
 
 extension ConfigGrammar where Value == UInt64 {
-    static var size: Self {
+    package static var size: Self {
         ConfigGrammar(noun: "a size", advice: #"write for example "500MiB" or "2GiB", at least 1MiB"#) { text in
             QuantityGrammar.size(text).flatMap { $0 >= 1 << 20 ? $0 : nil }
         }

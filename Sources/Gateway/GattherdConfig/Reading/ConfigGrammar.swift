@@ -1,23 +1,31 @@
 import GattherdModel
 
 /// The grammar of a value: its description for errors, and its parser.
-struct ConfigGrammar<Value> {
+package struct ConfigGrammar<Value> {
     /// The name of the values with an article, for example `a duration`.
-    let noun: String
+    package let noun: String
     /// The advice after an error, for example `write true or false`.
-    let advice: String
-    let read: (String) -> Value?
+    package let advice: String
+    package let read: (String) -> Value?
+
+    /// - Parameters:
+    ///   - noun: The name of the values with an article.
+    ///   - advice: The advice after an error.
+    ///   - read: Returns the value of a text; `nil` for an error.
+    package init(noun: String, advice: String, read: @escaping (String) -> Value?) {
+        (self.noun, self.advice, self.read) = (noun, advice, read)
+    }
 }
 
 extension ConfigGrammar where Value == String {
-    static var text: Self { ConfigGrammar(noun: "a text", advice: "write something") { $0 } }
+    package static var text: Self { ConfigGrammar(noun: "a text", advice: "write something") { $0 } }
 
     /// The grammar of names that become parts of topics.
-    static var slug: Self {
+    package static var slug: Self {
         ConfigGrammar(noun: "a name", advice: "use 1 to 64 of a-z, 0-9, '_' and '-'") { Slug.isValid($0) ? $0 : nil }
     }
 
-    static var path: Self {
+    package static var path: Self {
         ConfigGrammar(noun: "a path", advice: "write the path of a file") {
             $0.isEmpty || $0.utf8.contains(0) ? nil : $0
         }
@@ -25,20 +33,20 @@ extension ConfigGrammar where Value == String {
 }
 
 extension ConfigGrammar where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
-    static func choice(_ noun: String) -> Self {
+    package static func choice(_ noun: String) -> Self {
         let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
         return ConfigGrammar(noun: noun, advice: "choose one of \(words)") { Value(rawValue: $0) }
     }
 }
 
 extension ConfigGrammar where Value == Bool {
-    static var boolean: Self {
+    package static var boolean: Self {
         ConfigGrammar(noun: "a boolean", advice: "write true or false") { ["true": true, "false": false][$0] }
     }
 }
 
 extension ConfigGrammar where Value == Int {
-    static func integer(_ range: ClosedRange<Int>) -> Self {
+    package static func integer(_ range: ClosedRange<Int>) -> Self {
         let expectation = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         return ConfigGrammar(noun: expectation, advice: "write for example \(range.upperBound)") { text in
             Int(text).flatMap { range.contains($0) ? $0 : nil }

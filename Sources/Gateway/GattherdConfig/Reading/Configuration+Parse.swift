@@ -11,13 +11,15 @@ extension Configuration {
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
     ///   - environment: The environment.
+    ///   - outputs: The sections of outputs; each is a key of the top level.
     /// - Returns: The configuration with defaults filled in.
     /// - Throws: ``ConfigErrors`` with all errors.
     package static func parse(
         _ sources: [ConfigSource],
-        in environment: ConfigEnvironment
+        in environment: ConfigEnvironment,
+        outputs: [any OutputSectionKind.Type]
     ) throws(ConfigErrors) -> Configuration {
-        let (configuration, errors) = parseLeniently(sources, in: environment)
+        let (configuration, errors) = parseLeniently(sources, in: environment, outputs: outputs)
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         return configuration
     }
@@ -27,10 +29,12 @@ extension Configuration {
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
     ///   - environment: The environment.
+    ///   - outputs: The sections of outputs; each is a key of the top level.
     /// - Returns: The configuration, with a default in the place of each invalid value, and all errors.
     package static func parseLeniently(
         _ sources: [ConfigSource],
-        in environment: ConfigEnvironment
+        in environment: ConfigEnvironment,
+        outputs: [any OutputSectionKind.Type]
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = ConfigFindings(files: sources.map(\.name))
         let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }
@@ -42,7 +46,8 @@ extension Configuration {
             substitution: Substitution(variables: environment.variables)
         )
         let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
-        let configuration = ConfigurationReader(environment: environment, paths: paths).configuration(reader)
+        let whole = ConfigurationReader(environment: environment, paths: paths, outputs: outputs)
+        let configuration = whole.configuration(reader)
         return (configuration, findings.sorted)
     }
 
@@ -62,7 +67,7 @@ extension Configuration {
 }
 
 /// The folder that relative paths of a configuration start from.
-struct PathRule {
+struct PathRule: Sendable {
     /// The folder with a slash at its end, or empty.
     let folder: String
 

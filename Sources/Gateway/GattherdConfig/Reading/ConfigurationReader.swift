@@ -7,6 +7,8 @@ import GattherdModel
 struct ConfigurationReader {
     let environment: ConfigEnvironment
     let paths: PathRule
+    /// The sections of outputs.
+    let outputs: [any OutputSectionKind.Type]
 
     func configuration(_ top: SectionReader) -> Configuration {
         let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: environment.hostName)
@@ -18,10 +20,16 @@ struct ConfigurationReader {
         configuration.enrol = DevicesReader(paths: paths).rules(top)
         top.section("history") { history($0, &configuration.history) }
         configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
+        configuration.outputs = outputSections(top, gateway: gateway)
         configuration.http = top.section("http") { http($0) } ?? nil
         top.section("log") { configuration.log = log($0) }
         top.finish()
         return configuration
+    }
+
+    private func outputSections(_ top: SectionReader, gateway: String) -> [OutputSection] {
+        let environment = OutputEnvironment(gateway: gateway, paths: paths)
+        return outputs.compactMap { kind in top.section(kind.section) { OutputSection(kind, $0, environment) } ?? nil }
     }
 
     /// The default path, which is the same for the service and the command line.

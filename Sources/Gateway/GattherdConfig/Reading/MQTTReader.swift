@@ -14,6 +14,7 @@ struct MQTTReader {
         section.read("retain", .boolean, into: &settings.retains)
         section.read("controls", .boolean, into: &settings.setsControls)
         section.read("backlog_rate", .integer(1...1_000_000), into: &settings.backlogRate)
+        settings.longestBacklog = section.value(OutputSection.backlogKey, .backlog)?.value
         section.section("publish") { settings.publish = PublishReader.settings($0) }
         credentials(section, &settings)
         section.section("home_assistant") { homeAssistant($0, &settings.homeAssistant) }

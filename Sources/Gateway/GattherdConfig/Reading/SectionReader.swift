@@ -3,7 +3,7 @@ import GattherdYAML
 /// Reads the members of a mapping, which may be in several files.
 ///
 /// The caller reads each key that the section may have; ``finish()`` reports the others.
-final class SectionReader {
+package final class SectionReader {
     /// A key and its value.
     private struct Member {
         let key: FileNode
@@ -20,7 +20,7 @@ final class SectionReader {
     /// The section's name in errors.
     private let title: String
     /// The place of errors about missing keys; `nil` at the top level, which has no required keys.
-    let place: ConfigPlace?
+    package let place: ConfigPlace?
     private let findings: ConfigFindings
     private let substitution: Substitution
     private var members: [String: [Member]] = [:]
@@ -72,23 +72,28 @@ final class SectionReader {
         }
     }
 
-    func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+    package func report(_ problem: ConfigProblem, at place: ConfigPlace) {
         findings.report(problem, at: place)
     }
 
     /// Returns the value of `key`; `nil` if it is absent or invalid, which is reported.
-    func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+    package func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
         guard case .found(let text) = lookUp(key, expecting: grammar.noun) else { return nil }
         return read(text, grammar)
     }
 
     /// Replaces `target` by the value of `key` if it is present and valid.
-    func read<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>, into target: inout Value) {
+    package func read<Value: Hashable & Sendable>(
+        _ key: String,
+        _ grammar: ConfigGrammar<Value>,
+        into target: inout Value
+    ) {
         if let value = value(key, grammar) { target = value.value }
     }
 
     /// Returns the value of `key`; absence is an error.
-    func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+    package func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>?
+    {
         switch lookUp(key, expecting: grammar.noun) {
         case .found(let text): return read(text, grammar)
         case .wrong: return nil
@@ -99,7 +104,7 @@ final class SectionReader {
     }
 
     /// Returns the elements of a list of values; `nil` if the list is absent.
-    func list<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> [Located<Value>]? {
+    package func list<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> [Located<Value>]? {
         guard let node = single(key) else { return nil }
         guard let elements = node.node.elements else {
             if case .found = resolve(node, expecting: "a list") {
@@ -112,7 +117,7 @@ final class SectionReader {
 
     /// Reads the section `key` with `body`; `nil` if no file has it.
     @discardableResult
-    func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
+    package func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
         let parts = present(key)
         guard let first = parts.first else { return nil }
         let reader = child(parts.map(\.value), title: "'\(key)'", place: first.key.place)
@@ -121,7 +126,7 @@ final class SectionReader {
     }
 
     /// Reads each mapping of the list `key` with `body`; the lists of several files follow one another.
-    func sections<Value>(_ key: String, title: String, _ body: (SectionReader) -> Value?) -> [Value] {
+    package func sections<Value>(_ key: String, title: String, _ body: (SectionReader) -> Value?) -> [Value] {
         present(key).map(\.value).flatMap { elements(of: $0) }.compactMap { element in
             let reader = child([element], title: title, place: element.place)
             defer { reader.finish() }
@@ -130,24 +135,24 @@ final class SectionReader {
     }
 
     /// The keys of a section without fixed keys, with their places.
-    var names: [Located<String>] {
+    package var names: [Located<String>] {
         order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
     }
 
     /// True if `key` is present and a mapping.
-    func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
+    package func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
 
     /// Returns the place of `key`, if it is present.
-    func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
+    package func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 
     /// True if the text of `key` is exactly `word`, with variables replaced.
-    func isWord(_ key: String, _ word: String) -> Bool {
+    package func isWord(_ key: String, _ word: String) -> Bool {
         guard let text = present(key).first?.value.node.text else { return false }
         return (try? substitution.apply(to: text)) == word
     }
 
     /// Reports `problem` at the key, if it is present.
-    func forbid(_ key: String, _ problem: ConfigProblem) {
+    package func forbid(_ key: String, _ problem: ConfigProblem) {
         forbidden.insert(key)
         for member in members[key] ?? [] { report(problem, at: member.key.place) }
     }

@@ -66,6 +66,8 @@ package struct MQTTSettings: Hashable, Sendable {
     package var publish = PublishSettings()
     /// The most readings per second while the backlog is published.
     package var backlogRate = 4000
+    /// The most entries that wait for the broker; `nil`: they are held.
+    package var longestBacklog: Int64?
     /// True if MQTT may set controls.
     package var setsControls = true
     package var homeAssistant = HomeAssistant()

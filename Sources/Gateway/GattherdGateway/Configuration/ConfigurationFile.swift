@@ -38,7 +38,8 @@ package struct ConfigurationFile: Sendable {
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
         let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
-        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment)
+        let outputs = OutputRegistry.kinds as [any OutputSectionKind.Type]
+        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 

@@ -5,8 +5,8 @@ import GattherdLog
 import GattherdMQTT
 
 extension Configuration {
-    /// The findings about the files that the sections `mqtt` and `http` name.
-    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + (http?.findings ?? []) }
+    /// The findings about the files that the sections of the outputs and `http` name.
+    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + outputFindings + (http?.findings ?? []) }
 }
 
 extension HTTPSettings {

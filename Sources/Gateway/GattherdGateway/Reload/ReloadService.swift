@@ -164,7 +164,8 @@ extension Configuration {
             ("history", now.history == next.history), ("mqtt", now.mqtt == next.mqtt),
             ("http", now.http == next.http), ("log", now.log == next.log),
         ]
-        return sections.filter { !$0.1 }.map(\.0)
+        let outputs = Set(now.outputs).symmetricDifference(next.outputs).map(\.name)
+        return sections.filter { !$0.1 }.map(\.0) + Set(outputs).sorted()
     }
 }
 

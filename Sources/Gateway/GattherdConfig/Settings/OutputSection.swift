@@ -1,0 +1,79 @@
+/// A kind of top-level section that configures one output, such as `lines`.
+///
+/// The outputs implement it, so that this module knows none of them.
+package protocol OutputSectionKind: Sendable {
+    /// The content of a section; two equal contents need no restart.
+    associatedtype Settings: Hashable & Sendable
+
+    /// The key of the section, which is also the output's name.
+    static var section: String { get }
+
+    /// Reads the section and reports mistakes to it.
+    ///
+    /// Keys that it does not read are reported as unknown.
+    ///
+    /// - Returns: The settings; `nil` if a required key is missing or invalid.
+    static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> Settings?
+}
+
+/// The configuration around the section of an output.
+package struct OutputEnvironment: Sendable {
+    /// The gateway's name, a slug.
+    package let gateway: String
+    private let paths: PathRule
+
+    init(gateway: String, paths: PathRule) {
+        (self.gateway, self.paths) = (gateway, paths)
+    }
+
+    /// Returns a path, resolved from the folder of the main file if it is relative.
+    package func resolve(_ path: Located<String>) -> Located<String> { paths.resolve(path) }
+}
+
+/// The section of one output: its own settings, and the keys that all outputs have.
+package struct OutputSection: Sendable {
+    /// The name of the output and of its cursor.
+    package let name: String
+    /// The place of the section's key.
+    package let place: ConfigPlace?
+    /// The most entries of the journal that wait for the output; `nil`: they are held.
+    package let longestBacklog: Int64?
+    private let content: any Hashable & Sendable
+
+    /// The key of ``longestBacklog``.
+    static let backlogKey = "max_backlog"
+
+    /// Reads a section; `nil` if its kind cannot use it.
+    init?<Kind: OutputSectionKind>(_ kind: Kind.Type, _ section: SectionReader, _ environment: OutputEnvironment) {
+        longestBacklog = section.value(Self.backlogKey, .backlog)?.value
+        guard let content = Kind.read(section, environment) else { return nil }
+        (name, place, self.content) = (Kind.section, section.place, content)
+    }
+
+    /// Returns the content; `nil` if it is not of the kind.
+    package func settings<Kind: OutputSectionKind>(of kind: Kind.Type) -> Kind.Settings? {
+        name == Kind.section ? content as? Kind.Settings : nil
+    }
+}
+
+extension OutputSection: Hashable {
+    package static func == (left: Self, right: Self) -> Bool {
+        left.name == right.name && left.longestBacklog == right.longestBacklog
+            && AnyHashable(left.content) == AnyHashable(right.content)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(AnyHashable(content))
+    }
+}
+
+extension ConfigGrammar where Value == Int64 {
+    /// The grammar of a number of journal entries.
+    static var backlog: Self {
+        let noun = "a whole number from 1000"
+        return ConfigGrammar(noun: noun, advice: "write for example 1000000, or leave it out to hold all") { text in
+            Int64(text).flatMap { $0 >= 1000 ? $0 : nil }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package import GattherdConfig
+import GattherdLines
+package import GattherdLog
+package import GattherdModel
+package import GattherdOutputs
+
+/// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
+package enum OutputRegistry {
+    package static let kinds: [any OutputKind.Type] = [
+        LinesOutput.self
+    ]
+}
+
+extension Configuration {
+    /// The properties of the journal's consumers, one for each output.
+    package var consumers: [JournalConsumerOptions] {
+        let mqtt = mqtt.map { JournalConsumerOptions(name: "mqtt", longestBacklog: $0.longestBacklog) }
+        return [mqtt].compactMap(\.self) + configuredOutputs.map(\.consumer)
+    }
+
+    /// The findings about the files that the sections of the outputs name, MQTT excepted.
+    package var outputFindings: [ConfigError] { configuredOutputs.flatMap(\.findings) }
+
+    /// Makes the outputs, MQTT excepted.
+    ///
+    /// - Parameters:
+    ///   - consumer: Returns the journal with the cursor of an output.
+    ///   - log: The log for people.
+    ///   - record: Records events of the kind `output`.
+    /// - Returns: The outputs in the order of their registration; none is connected yet.
+    /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
+    package func makeOutputs(
+        consumer: (JournalConsumerOptions) -> any JournalConsumer,
+        log: Log,
+        record: @escaping OutputContext.EventHandler
+    ) throws(GatewayError) -> [any Output] {
+        var outputs: [any Output] = []
+        for output in configuredOutputs {
+            for finding in output.findings where finding.severity == .warning {
+                log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+            }
+            let context = OutputContext(
+                gateway: gateway,
+                journal: consumer(output.consumer),
+                log: log,
+                record: record,
+                readSecret: { (path, noun) throws(OutputError) in try SecretFile(path: path).required(noun) }
+            )
+            do throws(OutputError) {
+                outputs.append(try output.make(context))
+            } catch {
+                throw GatewayError(.configuration, "gattherd: the output '\(output.consumer.name)': \(error)")
+            }
+        }
+        return outputs
+    }
+
+    private var configuredOutputs: [ConfiguredOutput] {
+        outputs.compactMap { section in
+            OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
+        }
+    }
+}
+
+extension SecretFile {
+    /// Returns the first line.
+    ///
+    /// - Throws: ``OutputError`` with the remedy if it cannot be read; `noun` is its content.
+    fileprivate func required(_ noun: String) throws(OutputError) -> String {
+        if let firstLine { return firstLine }
+        throw OutputError(unreadable(noun) ?? "no \(noun) can be read from '\(path)'; try again")
+    }
+}

@@ -1,0 +1,66 @@
+package import GattherdConfig
+package import GattherdModel
+package import GattherdOutputs
+
+/// The section `lines`.
+package struct LinesSettings: Hashable, Sendable {
+    /// A file, or a named pipe that exists.
+    package var path: Located<String>
+    /// The size at which a file is rotated, in bytes; `nil`: never.
+    package var maxSize: UInt64?
+    /// The number of rotated files that are kept.
+    package var keep = 5
+    /// True if lines are on the disk before their entries count as delivered.
+    package var isSynced = true
+
+    package init(path: Located<String>) {
+        self.path = path
+    }
+}
+
+/// The output `lines`.
+package enum LinesOutput: OutputKind {
+    package static let section = "lines"
+
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> LinesSettings? {
+        let path = section.required("path", .path).map { environment.resolve($0) }
+        let maxSize = section.value("max_size", .size)?.value
+        let keep = section.value("keep", .integer(1...1000))?.value
+        let isSynced = section.value("fsync", .boolean)?.value
+        if maxSize == nil, let place = section.place(of: "keep") {
+            let advice = "'keep' is of no use without it"
+            section.report(.missing(key: "max_size", section: "'lines'", advice: advice), at: place)
+        }
+        guard let path else { return nil }
+        var settings = LinesSettings(path: path)
+        settings.maxSize = maxSize
+        settings.keep = keep ?? settings.keep
+        settings.isSynced = isSynced ?? settings.isSynced
+        return settings
+    }
+
+    package static func consumer(_ settings: LinesSettings) -> JournalConsumerOptions {
+        JournalConsumerOptions(name: section, content: .everything)
+    }
+
+    package static func make(_ settings: LinesSettings, _ context: OutputContext) throws(OutputError) -> any Output {
+        var options = BatchOptions()
+        options.interval = .milliseconds(250)
+        return BatchOutput(
+            name: section,
+            target: settings.path.value,
+            sink: LinesSink(settings),
+            journal: context.journal,
+            options: options,
+            log: context.log,
+            record: context.record
+        )
+    }
+
+    /// A path that cannot be used is a warning: the daemon runs without it and tries again.
+    package static func findings(_ settings: LinesSettings) -> [ConfigError] {
+        guard let problem = LinesPath(settings.path.value).problem else { return [] }
+        guard let place = settings.path.place else { return [] }
+        return [ConfigError(.file(problem), at: place, severity: .warning)]
+    }
+}

@@ -1,0 +1,73 @@
+public import GattherdModel
+
+extension BatchMachine {
+    public enum Event: Hashable, Sendable {
+        case start
+        /// Delivers the rest for at most this time, then ends.
+        case stop(drain: Duration)
+        /// The time of ``BatchMachine/deadline`` has come.
+        case tick
+        /// The newest committed number.
+        case headMoved(Int64)
+        case cursorLoaded(Int64)
+        case fetched(JournalBatch)
+        case saved(Int64)
+        case journalFailed(JournalOperation)
+        /// The call of the sink with this ticket has ended; `nil` is success.
+        case written(ticket: Int, OutputFault?)
+        /// The sink is closed.
+        case closed
+    }
+
+    public enum JournalOperation: String, Hashable, Sendable {
+        case load
+        case fetch
+        case save
+    }
+
+    public enum Effect: Hashable, Sendable {
+        /// Load the cursor.
+        case load
+        case fetch(after: Int64, limit: Int)
+        /// Write these entries, then send ``Event/written(ticket:_:)``.
+        case write([JournalEntry], ticket: Int)
+        /// Cancel the call; its end is still reported.
+        case cancelWrite(ticket: Int)
+        /// Save the cursor.
+        case save(Int64)
+        /// Close the sink.
+        case close
+        case report(Report)
+        case finish
+    }
+
+    /// A change that people should know.
+    public enum Report: Hashable, Sendable {
+        /// The receiver takes entries, for the first time or again.
+        case connected
+        /// The receiver takes none; reported again only for a fault of another kind.
+        case failed(OutputFault, retryAfter: Duration)
+        /// The receiver refuses this entry, which is skipped.
+        case skipped(JournalEntry, OutputFault)
+    }
+
+    /// The visible part of the state.
+    public struct Progress: Hashable, Sendable {
+        public var state = OutputStatus.State.idle
+        public var cursor: Int64?
+        public var backlog: Int64 = 0
+        public var delivered: UInt64 = 0
+        public var skipped: UInt64 = 0
+        /// The present fault, or the refusal since the last success.
+        public var fault: OutputFault?
+        /// The time of the next attempt, on the machine's clock.
+        public var nextTry: Duration?
+        /// The oldest entry that is fetched and not delivered.
+        public var oldest: JournalEntry?
+        /// The time, on the machine's clock, since which undelivered entries are known.
+        public var waitingSince: Duration?
+        /// The fetched entries in memory, and their bytes.
+        public var fetched = 0
+        public var fetchedBytes = 0
+    }
+}

@@ -1,0 +1,32 @@
+public import GattherdMachines
+
+/// The limits and durations of a batch output.
+public struct BatchOptions: Hashable, Sendable {
+    /// The most entries of a batch.
+    public var entries = 1000
+    /// The bytes at which a batch is full; its last entry may exceed them.
+    public var bytes = 1 << 20
+    /// The time for which entries gather; a full batch does not wait.
+    public var interval = Duration.seconds(1)
+    /// The longest time for one batch.
+    public var writeTimeout = Duration.seconds(30)
+    /// The pause while the receiver is unavailable.
+    public var backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60))
+    /// The pause while somebody must change something.
+    public var misconfiguredBackoff = Backoff(minimum: .seconds(10), maximum: .seconds(300))
+    /// The longest pause that a receiver can ask for.
+    public var longestPause = Duration.seconds(3600)
+    /// The number of entries in a row after which a receiver that refuses them all counts as misconfigured.
+    ///
+    /// Then one entry is skipped for each pause. So a wrong table or bucket does not cost a backlog.
+    public var mostRefusals = 100
+    /// The shortest time between two saves of the cursor, unless ``saveCount`` entries are delivered.
+    public var saveInterval = Duration.milliseconds(250)
+    public var saveCount: Int64 = 1000
+    /// The pause after a failure of the journal.
+    public var journalPause = Duration.seconds(1)
+    /// The longest time for the end after the last batch: closing, and saving the cursor.
+    public var stopLimit = Duration.seconds(2)
+
+    public init() {}
+}

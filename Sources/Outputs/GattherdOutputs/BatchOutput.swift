@@ -1,0 +1,221 @@
+public import GattherdLog
+public import GattherdModel
+import GattherdSync
+import Glibc
+
+/// An output that delivers the entries of the journal to a ``BatchSink``; see ``BatchMachine`` for the guarantees.
+///
+/// The sink's calls run outside of this actor, so a slow or hanging sink delays nothing else. A call that ignores its
+/// cancellation is left behind at the end.
+public actor BatchOutput: Output {
+    public nonisolated let name: String
+    private let sink: any BatchSink
+    private let journal: any JournalConsumer
+    private let reporter: OutputReporter
+    private nonisolated let board: Locked<OutputStatus>
+    private let origin = SuspendingClock.now
+    private var machine: BatchMachine
+    private var events: [BatchMachine.Event] = []
+    private var isStepping = false
+    /// The running call of the sink.
+    private var call: (ticket: Int, task: Task<Void, Never>)?
+    private var timer: (deadline: Duration, task: Task<Void, Never>)?
+    private var hasEnded = false
+    /// The callers that wait for the end.
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+
+    /// Creates an idle output; see ``run()``.
+    ///
+    /// - Parameters:
+    ///   - name: The name of its section and of its cursor.
+    ///   - target: The receiver for people, without secrets.
+    ///   - sink: The receiver.
+    ///   - journal: The journal with the cursor of this output.
+    ///   - options: The limits and durations.
+    ///   - log: The log for people.
+    ///   - record: Records changes as events of the kind `output`.
+    public init(
+        name: String,
+        target: String,
+        sink: any BatchSink,
+        journal: any JournalConsumer,
+        options: BatchOptions = BatchOptions(),
+        log: Log,
+        record: @escaping OutputContext.EventHandler
+    ) {
+        (self.name, self.sink, self.journal) = (name, sink, journal)
+        reporter = OutputReporter(name: name, target: target, log: log, record: record)
+        board = Locked(OutputStatus(target: target))
+        machine = BatchMachine(options: options, seed: .random(in: .min ... .max))
+    }
+
+    public nonisolated var status: OutputStatus { board.withLock { $0 } }
+
+    public func run() async {
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                step(.start)
+                group.addTask { await self.followHead() }
+                await waitForEnd()
+                group.cancelAll()
+            }
+        } onCancel: {
+            Task { await self.stop(within: .zero) }
+        }
+    }
+
+    public func roundTrip() {}
+
+    /// Delivers the rest for at most `limit`, and ends ``run()`` at most ``BatchOptions/stopLimit`` later.
+    public func stop(within limit: Duration) async {
+        step(.stop(drain: limit))
+        await waitForEnd()
+    }
+
+    /// Waits for the end; cancellation does not shorten the wait, which the machine bounds.
+    private func waitForEnd() async {
+        guard !hasEnded else { return }
+        await withCheckedContinuation { waiters.append($0) }
+    }
+
+    private func followHead() async {
+        for await seq in journal.heads() where seq >= 0 { step(.headMoved(seq)) }
+    }
+
+    // MARK: - The machine
+
+    /// The time since the creation; time in which the system is suspended does not count.
+    private var now: Duration { SuspendingClock.now - origin }
+
+    /// Passes an event to the machine and performs its effects; events caused by them follow.
+    private func step(_ event: BatchMachine.Event) {
+        events.append(event)
+        guard !isStepping else { return }
+        isStepping = true
+        while !events.isEmpty {
+            for effect in machine.handle(events.removeFirst(), at: now) { perform(effect) }
+        }
+        isStepping = false
+        setTimer(machine.deadline)
+        show(machine.output)
+    }
+
+    private func perform(_ effect: BatchMachine.Effect) {
+        switch effect {
+        case .load: Task { await self.load() }
+        case .fetch(let after, let limit): fetch(after: after, limit: limit)
+        case .save(let seq): Task { await self.save(seq) }
+        case .write(let entries, let ticket): write(entries, ticket: ticket)
+        case .cancelWrite(let ticket): if call?.ticket == ticket { call?.task.cancel() }
+        case .close: close()
+        case .report(let report): reporter.handle(report)
+        case .finish: finish()
+        }
+    }
+
+    private func finish() {
+        hasEnded = true
+        call?.task.cancel()
+        for waiter in waiters { waiter.resume() }
+        waiters = []
+    }
+
+    /// Sends a tick at `deadline`, which replaces an earlier one.
+    private func setTimer(_ deadline: Duration?) {
+        guard deadline != timer?.deadline else { return }
+        timer?.task.cancel()
+        timer = deadline.map { deadline in (deadline, Task { await self.tick(at: deadline) }) }
+    }
+
+    private func tick(at deadline: Duration) async {
+        try? await Task.sleep(for: deadline - now, clock: .loop)
+        guard !Task.isCancelled, timer?.deadline == deadline else { return }
+        timer = nil
+        step(.tick)
+    }
+
+    private func show(_ progress: BatchMachine.Progress) {
+        let (uptime, time) = (now, Timestamp.now)
+        board.withLock { status in
+            (status.state, status.cursor, status.backlog) = (progress.state, progress.cursor, progress.backlog)
+            (status.delivered, status.skipped) = (progress.delivered, progress.skipped)
+            status.problem = progress.fault?.detail
+            status.nextTry = progress.nextTry.map { time.advanced(by: $0 - uptime) }
+            status.waitingSince =
+                progress.oldest?.time ?? progress.waitingSince.map { time.advanced(by: $0 - uptime) }
+        }
+    }
+
+    // MARK: - The journal
+
+    private func load() async {
+        do throws(StoreFault) {
+            step(.cursorLoaded(try await journal.acknowledged()))
+        } catch {
+            failed(.load, error)
+        }
+    }
+
+    /// Fetches from memory if possible; the file has the backlog.
+    private func fetch(after seq: Int64, limit: Int) {
+        if let batch = journal.recent(after: seq, limit: limit) { return step(.fetched(batch)) }
+        Task {
+            do throws(StoreFault) {
+                step(.fetched(try await journal.entries(after: seq, limit: limit)))
+            } catch {
+                failed(.fetch, error)
+            }
+        }
+    }
+
+    private func save(_ seq: Int64) async {
+        do throws(StoreFault) {
+            try await journal.acknowledge(through: seq)
+            step(.saved(seq))
+        } catch {
+            failed(.save, error)
+        }
+    }
+
+    private func failed(_ operation: BatchMachine.JournalOperation, _ fault: StoreFault) {
+        reporter.journalFailed(operation, fault)
+        step(.journalFailed(operation))
+    }
+
+    // MARK: - The sink
+
+    /// Starts a call, detached because a sink may compute or block.
+    private func write(_ entries: [JournalEntry], ticket: Int) {
+        let task = Task.detached { [sink] in
+            var fault: OutputFault?
+            do throws(OutputFault) {
+                try await sink.write(entries)
+            } catch {
+                fault = error
+            }
+            await self.written(ticket, fault)
+        }
+        call = (ticket, task)
+    }
+
+    private func written(_ ticket: Int, _ fault: OutputFault?) {
+        if call?.ticket == ticket { call = nil }
+        step(.written(ticket: ticket, fault))
+    }
+
+    private func close() {
+        Task.detached { [sink] in
+            await sink.close()
+            await self.step(.closed)
+        }
+    }
+}
+
+extension Timestamp {
+    /// The system's time.
+    fileprivate static var now: Timestamp {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+    }
+}

@@ -1,0 +1,74 @@
+public import GattherdModel
+
+/// Fetched entries that are not delivered, in order, with their size.
+struct EntryQueue: Sendable {
+    private var entries: [JournalEntry] = []
+    private(set) var bytes = 0
+    /// The journal has no other entries up to this number.
+    private(set) var through: Int64
+    /// The mean size of the entries appended last.
+    private(set) var entrySize = 0
+
+    init(after seq: Int64) {
+        through = seq
+    }
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+    var first: JournalEntry? { entries.first }
+
+    /// Appends a batch; entries that are known already are left out.
+    mutating func append(_ batch: JournalBatch) {
+        let before = (count: entries.count, bytes: bytes)
+        for entry in batch.entries where entry.seq > through {
+            entries.append(entry)
+            bytes += entry.size
+            through = entry.seq
+        }
+        through = max(through, batch.through)
+        if entries.count > before.count { entrySize = (bytes - before.bytes) / (entries.count - before.count) }
+    }
+
+    /// Returns the first entries within these limits, at least one if there is one.
+    func prefix(entries limit: Int, bytes most: Int) -> [JournalEntry] {
+        var size = 0
+        let end = entries.prefix(max(1, limit)).firstIndex { entry in
+            defer { size += entry.size }
+            return size >= most
+        }
+        return Array(end.map { entries[..<$0] } ?? entries.prefix(max(1, limit)))
+    }
+
+    /// Removes the first `count` entries.
+    ///
+    /// - Returns: The number up to which nothing is left.
+    mutating func removeFirst(_ count: Int) -> Int64 {
+        let removed = entries.prefix(count)
+        bytes -= removed.reduce(0) { $0 + $1.size }
+        let last = removed.last?.seq ?? 0
+        entries.removeFirst(removed.count)
+        return entries.isEmpty ? through : last
+    }
+}
+
+extension JournalEntry {
+    /// The approximate size in bytes, in memory and as text.
+    public var size: Int {
+        switch self {
+        case .reading(let reading): reading.size
+        case .event(let event, _): 160 + event.detail.utf8.count
+        case .reject(let reject, _): 160 + 2 * reject.octets.count + reject.reason.utf8.count
+        case .correction: 100
+        }
+    }
+
+    /// The entry's own time; a correction has none.
+    public var time: Timestamp? {
+        switch self {
+        case .reading(let reading): reading.time
+        case .event(let event, _): event.time
+        case .reject(let reject, _): reject.time
+        case .correction: nil
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package import GattherdConfig
+public import GattherdLog
+public import GattherdModel
+
+/// A kind of output: the type that one line of the registry names.
+///
+/// It reads its section of the configuration and makes the output. See docs/outputs.md.
+package protocol OutputKind: OutputSectionKind {
+    /// Returns the entries that the output needs.
+    ///
+    /// The name and the limit of the backlog are set by the frame.
+    static func consumer(_ settings: Settings) -> JournalConsumerOptions
+
+    /// Makes the output; nothing is connected before it runs.
+    ///
+    /// - Throws: ``OutputError`` if a file that the section names cannot be used. The daemon does not start then.
+    static func make(_ settings: Settings, _ context: OutputContext) throws(OutputError) -> any Output
+
+    /// Returns the findings about the files that the section names, for `gattherd check` and for a reload.
+    static func findings(_ settings: Settings) -> [ConfigError]
+}
+
+extension OutputKind {
+    package static func consumer(_ settings: Settings) -> JournalConsumerOptions {
+        JournalConsumerOptions(name: section)
+    }
+
+    package static func findings(_ settings: Settings) -> [ConfigError] { [] }
+}
+
+/// The parts of the gateway that an output may use.
+public struct OutputContext: Sendable {
+    /// Receives the members of a ``LifecycleEvent`` of the kind `output`; never blocks.
+    public typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
+    /// Returns the first line of a file.
+    public typealias SecretReader = @Sendable (_ path: String, _ noun: String) throws(OutputError) -> String
+
+    /// The gateway's name.
+    public let gateway: String
+    public let journal: any JournalConsumer
+    public let log: Log
+    public let record: EventHandler
+    /// Reads a password or a token; the noun is for the error.
+    public let readSecret: SecretReader
+
+    public init(
+        gateway: String,
+        journal: any JournalConsumer,
+        log: Log,
+        record: @escaping EventHandler,
+        readSecret: @escaping SecretReader
+    ) {
+        (self.gateway, self.journal, self.log) = (gateway, journal, log)
+        (self.record, self.readSecret) = (record, readSecret)
+    }
+}
+
+/// The reason why an output cannot be made, with its remedy.
+public struct OutputError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    public init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// The section of a configuration together with its kind.
+package struct ConfiguredOutput: Sendable {
+    package let consumer: JournalConsumerOptions
+    package let findings: [ConfigError]
+    private let makeOutput: @Sendable (OutputContext) throws(OutputError) -> any Output
+
+    /// `nil` if the section is of another kind.
+    package init?<Kind: OutputKind>(_ section: OutputSection, _ kind: Kind.Type) {
+        guard let settings = section.settings(of: kind) else { return nil }
+        var consumer = Kind.consumer(settings)
+        consumer.name = Kind.section
+        consumer.longestBacklog = section.longestBacklog
+        self.consumer = consumer
+        findings = Kind.findings(settings)
+        makeOutput = { (context) throws(OutputError) in try Kind.make(settings, context) }
+    }
+
+    package func make(_ context: OutputContext) throws(OutputError) -> any Output {
+        try makeOutput(context)
+    }
+}

@@ -1,0 +1,162 @@
+import GattherdMachines
+import GattherdModel
+import GattherdOutputs
+import Testing
+
+@Suite struct BatchFaultTests {
+    typealias World = BatchTestWorld
+
+    static let down = OutputFault(.unavailable, "down")
+
+    @Test(arguments: [(OutputFault.Kind.unavailable, 60.0), (.misconfigured, 300.0)])
+    func `a failing receiver is tried again with growing pauses up to a limit`(
+        kind: OutputFault.Kind,
+        limit: Double
+    ) throws {
+        var world = World.started(committed: 1000)
+        world.fault = OutputFault(kind, "no")
+        var pauses: [Double] = []
+        for _ in 0..<30 {
+            world.answerAll()
+            pauses.append((try #require(world.machine.output.nextTry) - world.now) / .seconds(1))
+            world.wait()
+        }
+        #expect(pauses.allSatisfy { $0 <= limit && $0 >= (kind == .unavailable ? 1 : 10) })
+        #expect((pauses.max() ?? 0) > limit / 2)
+        world.fault = nil
+        world.settle()
+        #expect(world.received == Array(1...1000))
+    }
+
+    @Test func `pauses are short again after a success`() throws {
+        var world = World.started(committed: 1000)
+        world.fault = Self.down
+        world.settle(limit: .seconds(600))
+        world.fault = nil
+        world.settle()
+        world.fault = Self.down
+        world.commit(1000)
+        world.answerAll()
+        #expect(try #require(world.machine.output.nextTry) - world.now <= .seconds(2))
+    }
+
+    @Test(arguments: [(7.0, 7.0), (100_000, 3600)])
+    func `the receiver's own wish for a pause is honoured up to a limit`(wish: Double, expected: Double) throws {
+        var world = World.started(committed: 1000)
+        world.fault = OutputFault(.unavailable, "busy", retryAfter: .seconds(wish))
+        world.answerAll()
+        #expect(try #require(world.machine.output.nextTry) - world.now == .seconds(expected))
+    }
+
+    @Test func `a failure and a recovery are reported once`() {
+        var world = World.started(committed: 1000)
+        world.fault = Self.down
+        world.settle(limit: .seconds(600))
+        world.fault = OutputFault(.unavailable, "down, in other words")
+        world.settle(limit: .seconds(600))
+        #expect(world.reports.map(\.word) == ["unavailable"])
+        world.fault = OutputFault(.misconfigured, "token")
+        world.settle(limit: .seconds(600))
+        world.fault = nil
+        world.settle()
+        world.commit(5000)
+        world.settle()
+        #expect(world.reports.map(\.word) == ["unavailable", "misconfigured", "connected"])
+    }
+
+    @Test func `the state shows what the output does`() {
+        var world = World.started(committed: 1000)
+        #expect(world.machine.output.state == .idle)
+        while world.calls.isEmpty { world.answerOne() }
+        #expect(world.machine.output.state == .connecting)
+        world.fault = Self.down
+        world.answerAll()
+        #expect(world.machine.output.state == .waiting)
+        #expect(world.machine.output.fault == Self.down)
+        #expect(world.machine.output.oldest?.seq == 1)
+        #expect(world.machine.output.backlog == 1000)
+        world.fault = nil
+        world.settle()
+        #expect(world.machine.output.state == .connected)
+        #expect(world.machine.output.fault == nil && world.machine.output.oldest == nil)
+    }
+
+    @Test(arguments: [1, 2, 500, 999, 1000])
+    func `a refused entry is found by halving and skipped`(bad: Int64) {
+        var world = World.started(committed: 3000)
+        world.refused = [bad]
+        world.settle()
+        #expect(world.received == (1...3000).filter { $0 != bad })
+        #expect(world.machine.output.skipped == 1 && world.stored == 3000)
+        #expect(world.calls.count < 40)
+        #expect(world.reports.map(\.word) == ["connected", "skipped \(bad)"])
+        #expect(world.now < .seconds(60))
+    }
+
+    @Test func `many refused entries cost about one call each`() {
+        var world = World.started(committed: 3000)
+        world.refused = Set((1...3000).filter { $0.isMultiple(of: 3) })
+        world.settle(limit: .seconds(86_400))
+        #expect(world.received == (1...3000).filter { !$0.isMultiple(of: 3) })
+        #expect(world.machine.output.skipped == 1000)
+        #expect(world.calls.count < 6000)
+    }
+
+    @Test func `a receiver that refuses everything costs one entry for each pause`() {
+        var world = World.started(committed: 3000)
+        world.refused = Set(1...3000)
+        world.settle(limit: .seconds(3600))
+        #expect(world.machine.output.skipped < 100 + 3600 / 10)
+        #expect(world.machine.output.state == .waiting)
+        #expect(world.reports.last?.word == "misconfigured" || world.reports.contains { $0.word == "misconfigured" })
+        let lost = world.machine.output.skipped
+        world.refused = []
+        world.settle()
+        #expect(world.received.count == 3000 - Int(lost))
+        #expect(world.machine.output.state == .connected && world.stored == 3000)
+    }
+
+    @Test func `a sink that hangs is cancelled, and called again only after its call has ended`() throws {
+        var world = World.started(committed: 1000)
+        while world.calls.isEmpty { world.answerOne() }
+        guard case .write(_, let ticket)? = world.requests.first else { throw Missing() }
+        world.requests = []
+        for _ in 0..<4 where !world.requests.contains(.cancelWrite(ticket: ticket)) { world.wait() }
+        #expect(world.now == .seconds(30))
+        #expect(world.requests == [.cancelWrite(ticket: ticket)])
+        #expect(world.machine.output.state == .waiting)
+        world.requests = []
+        world.now += .seconds(3600)
+        world.step(.tick)
+        #expect(world.calls.count == 1)
+        world.step(.written(ticket: ticket, OutputFault(.unavailable, "cancelled")))
+        #expect(world.calls.count == 2)
+        world.settle()
+        #expect(world.received == Array(1...1000))
+        #expect(world.reports.map(\.word) == ["unavailable", "connected"])
+    }
+
+    @Test func `entries that a cancelled call has delivered are not repeated`() throws {
+        var world = World.started(committed: 1000)
+        while world.calls.isEmpty { world.answerOne() }
+        guard case .write(_, let ticket)? = world.requests.first else { throw Missing() }
+        world.requests = []
+        world.now = .seconds(30)
+        world.step(.tick)
+        world.step(.written(ticket: ticket, nil))
+        world.settle()
+        #expect(world.calls.count == 1 && world.stored == 1000)
+    }
+}
+
+struct Missing: Error {}
+
+extension BatchMachine.Report {
+    var word: String {
+        switch self {
+        case .connected: "connected"
+        case .failed(let fault, _): fault.kind.rawValue
+        case .skipped(let entry, _): "skipped \(entry.seq)"
+        }
+    }
+}

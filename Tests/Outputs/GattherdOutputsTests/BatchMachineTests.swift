@@ -1,0 +1,162 @@
+import GattherdMachines
+import GattherdModel
+import GattherdOutputs
+import Testing
+
+@Suite struct BatchMachineTests {
+    typealias World = BatchTestWorld
+
+    static let down = OutputFault(.unavailable, "down")
+
+    @Test func `entries gather for the interval and go in one batch`() {
+        var world = World.started()
+        world.answerAll()
+        world.commit(1)
+        world.now += .milliseconds(500)
+        world.commit(2)
+        world.answerAll()
+        #expect(world.calls.isEmpty)
+        world.settle()
+        #expect(world.calls == [[1, 2, 3]])
+        #expect(world.stored == 3)
+    }
+
+    @Test func `a full batch does not wait`() {
+        var options = BatchOptions()
+        (options.entries, options.interval) = (4, .seconds(60))
+        var world = World.started(options)
+        world.answerAll()
+        world.commit(9)
+        world.answerAll()
+        #expect(world.calls == [[1, 2, 3, 4], [5, 6, 7, 8]])
+        #expect(world.now == .zero)
+        world.settle()
+        #expect(world.received == Array(1...9))
+    }
+
+    @Test func `a batch that is full in bytes does not wait`() {
+        var options = BatchOptions()
+        (options.bytes, options.interval) = (1000, .seconds(60))
+        var world = World.started(committed: 1000, options)
+        world.answerAll()
+        #expect(world.calls.allSatisfy { $0.count <= 10 && !$0.isEmpty })
+        #expect(world.received.count > 900)
+    }
+
+    @Test func `a backlog is delivered in order and once, in full batches`() {
+        var world = World.started(committed: 10_000)
+        world.settle()
+        #expect(world.received == Array(1...10_000))
+        #expect(world.calls.count == 10)
+        #expect(world.machine.output.backlog == 0 && world.machine.output.delivered == 10_000)
+    }
+
+    @Test func `the cursor moves only after the receiver has the entries`() {
+        var world = World.started(committed: 1000)
+        while world.calls.isEmpty { world.answerOne() }
+        #expect(world.machine.output.cursor == 0)
+        world.settle()
+        #expect(world.machine.output.cursor == 1000)
+    }
+
+    @Test func `the memory of a dead output is bounded`() {
+        var world = World.started(committed: 100)
+        world.fault = Self.down
+        world.answerAll()
+        for _ in 0..<20 {
+            world.commit(1000, bytes: 2000)
+            world.settle(limit: .seconds(10))
+        }
+        let memory = world.machine.output
+        #expect(memory.fetched <= 2000 && memory.fetchedBytes <= 3 << 20, "\(memory.fetched) \(memory.fetchedBytes)")
+        world.fault = nil
+        world.settle()
+        #expect(world.received == Array(1...20_100))
+    }
+
+    @Test func `a kill repeats at most what was delivered since the last save`() {
+        var options = BatchOptions()
+        options.interval = .zero
+        var world = World.started(options)
+        world.answerAll()
+        for _ in 0..<1000 {
+            world.now += .milliseconds(10)
+            world.commit(1)
+            world.answerAll()
+            while let deadline = world.machine.deadline, deadline <= world.now { world.wait(); world.answerAll() }
+        }
+        #expect(world.saves < 60)
+        let before = world.received.count
+        world.restart()
+        world.settle()
+        #expect(world.received.count - before <= 26)
+        #expect(Set(world.received).count == 1000 && world.stored == 1000)
+    }
+
+    @Test func `entries that the output does not want move the cursor`() {
+        var world = World.started()
+        world.answerAll()
+        world.step(.headMoved(7))
+        world.wait()
+        #expect(world.requests == [.fetch(after: 0, limit: 512)])
+        world.requests = []
+        world.step(.fetched(JournalBatch([], through: 7)))
+        world.settle()
+        #expect(world.machine.output.cursor == 7 && world.stored == 7)
+        #expect(world.calls.isEmpty && world.machine.output.backlog == 0)
+    }
+
+    @Test func `a journal without progress is asked again after a pause`() {
+        var world = World.started()
+        world.answerAll()
+        world.step(.headMoved(7))
+        world.wait()
+        world.requests = []
+        world.step(.fetched(JournalBatch([], through: 0)))
+        #expect(world.requests.isEmpty)
+        #expect(world.machine.deadline.map { $0 >= world.now + .seconds(1) } == true)
+    }
+
+    @Test(arguments: [BatchMachine.JournalOperation.load, .fetch, .save])
+    func `a failed request to the journal is repeated`(operation: BatchMachine.JournalOperation) {
+        var world = World.started(committed: 10)
+        for _ in 0..<5 {
+            while let request = world.requests.first, request.operation != operation { world.answerOne() }
+            while world.requests.isEmpty, world.wait() { world.answerUntil(operation) }
+            #expect(world.requests.first?.operation == operation)
+            world.requests.removeFirst()
+            world.step(.journalFailed(operation))
+            #expect(world.requests.first?.operation != operation, "without a pause")
+        }
+        world.settle()
+        #expect(world.received == Array(1...10) && world.stored == 10)
+    }
+
+    @Test func `answers that nobody expects change nothing`() {
+        var world = World.started(committed: 3)
+        world.answerAll()
+        let before = world.machine.output
+        for event: BatchMachine.Event in [
+            .written(ticket: 99, nil), .written(ticket: 0, Self.down), .fetched(JournalBatch([], through: 90)),
+            .cursorLoaded(50), .start, .headMoved(-1), .closed,
+        ] { world.step(event) }
+        #expect(world.machine.output == before)
+    }
+}
+
+extension BatchMachine.Effect {
+    var operation: BatchMachine.JournalOperation? {
+        switch self {
+        case .load: .load
+        case .fetch: .fetch
+        case .save: .save
+        default: nil
+        }
+    }
+}
+
+extension BatchTestWorld {
+    mutating func answerUntil(_ operation: BatchMachine.JournalOperation) {
+        while let request = requests.first, request.operation != operation { answerOne() }
+    }
+}

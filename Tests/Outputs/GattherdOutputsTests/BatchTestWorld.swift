@@ -1,0 +1,145 @@
+import GattherdModel
+import GattherdOutputs
+
+/// A journal, a receiver and a clock around one machine, in virtual time; every step is explicit.
+struct BatchTestWorld {
+    var machine: BatchMachine
+    var now = Duration.zero
+    var committed: [JournalEntry] = []
+    /// The cursor in the journal.
+    var stored: Int64 = 0
+    /// The machine's unanswered requests.
+    var requests: [BatchMachine.Effect] = []
+    /// The entries of each call of the sink.
+    var calls: [[Int64]] = []
+    /// The entries that the receiver has, in the order of their arrival.
+    var received: [Int64] = []
+    /// The entries that the receiver refuses.
+    var refused: Set<Int64> = []
+    /// The fault of the receiver; `nil` while it works.
+    var fault: OutputFault?
+    var reports: [BatchMachine.Report] = []
+    var saves = 0
+    var isClosed = false
+    var isFinished = false
+    private var isStarted = false
+
+    private let options: BatchOptions
+
+    init(_ options: BatchOptions = .init()) {
+        self.options = options
+        machine = BatchMachine(options: options, seed: 1)
+    }
+
+    /// Returns a world whose machine has started with `count` committed entries.
+    static func started(committed count: Int = 0, _ options: BatchOptions = .init()) -> Self {
+        var world = Self(options)
+        world.commit(count)
+        world.step(.start)
+        world.step(.headMoved(Int64(count)))
+        return world
+    }
+
+    /// Starts another run after a kill.
+    mutating func restart() {
+        machine = BatchMachine(options: options, seed: 2)
+        (requests, isClosed, isFinished) = ([], false, false)
+        step(.start)
+        step(.headMoved(committed.last?.seq ?? 0))
+    }
+
+    mutating func commit(_ count: Int, bytes: Int = 10) {
+        for _ in 0..<count { committed.append(.text(seq: (committed.last?.seq ?? 0) + 1, bytes: bytes)) }
+        if isStarted, let head = committed.last?.seq { step(.headMoved(head)) }
+    }
+
+    mutating func step(_ event: BatchMachine.Event) {
+        if event == .start { isStarted = true }
+        for effect in machine.handle(event, at: now) { handle(effect) }
+    }
+
+    private mutating func handle(_ effect: BatchMachine.Effect) {
+        switch effect {
+        case .report(let report): reports.append(report)
+        case .finish: isFinished = true
+        case .write(let entries, _):
+            calls.append(entries.map(\.seq))
+            requests.append(effect)
+        default: requests.append(effect)
+        }
+    }
+
+    /// Answers the oldest request as a journal and the receiver would.
+    mutating func answerOne() {
+        switch requests.removeFirst() {
+        case .load: step(.cursorLoaded(stored))
+        case .fetch(let after, let limit): step(.fetched(batch(after: after, limit: limit)))
+        case .save(let seq):
+            (stored, saves) = (seq, saves + 1)
+            step(.saved(seq))
+        case .write(let entries, let ticket): step(.written(ticket: ticket, write(entries)))
+        case .close:
+            isClosed = true
+            step(.closed)
+        case .cancelWrite, .report, .finish: break
+        }
+    }
+
+    func batch(after seq: Int64, limit: Int) -> JournalBatch {
+        let entries = Array(committed.dropFirst(Int(seq)).prefix(limit))
+        let through = entries.count < limit ? committed.last?.seq ?? 0 : entries.last?.seq ?? 0
+        return JournalBatch(entries, through: through)
+    }
+
+    private mutating func write(_ entries: [JournalEntry]) -> OutputFault? {
+        if let fault { return fault }
+        if entries.contains(where: { refused.contains($0.seq) }) { return OutputFault(.refused, "bad") }
+        received += entries.map(\.seq)
+        return nil
+    }
+
+    mutating func answerAll() {
+        while !requests.isEmpty { answerOne() }
+    }
+
+    /// Advances time to the machine's next deadline; false without one.
+    @discardableResult
+    mutating func wait() -> Bool {
+        guard let deadline = machine.deadline else { return false }
+        now = max(now, deadline)
+        step(.tick)
+        return true
+    }
+
+    /// Answers and waits until nothing is left to do, or for `limit`.
+    mutating func settle(limit: Duration = .seconds(3600)) {
+        let end = now + limit
+        repeat { answerAll() } while (machine.deadline ?? end) < end && wait()
+        answerAll()
+    }
+}
+
+extension JournalEntry {
+    /// A reading with a text of `bytes` bytes.
+    static func text(seq: Int64, bytes: Int = 10) -> JournalEntry {
+        let sample = Sample(metric: 0, value: .text(String(repeating: "x", count: bytes)))
+        return .reading(
+            JournalReading(
+                seq: seq,
+                stream: .text,
+                time: Timestamp(microseconds: seq * 1_000_000),
+                source: .notify,
+                samples: [sample][...]
+            )
+        )
+    }
+}
+
+extension StreamDefinition {
+    static let text = StreamDefinition(
+        device: "strap",
+        profile: "test",
+        stream: "text",
+        metrics: [MetricDescriptor(name: "text")]
+    )
+}
