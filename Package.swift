@@ -346,7 +346,7 @@ let moduleTests: [Target] = [
     tests(
         "Outputs/GattherdLinesTests",
         [
-            "GattherdConfig", "GattherdLines", "GattherdLog", "GattherdModel", "GattherdOutputs", "GattherdSync",
+            "GattherdConfig", "GattherdGateway", "GattherdLines", "GattherdModel", "GattherdOutputs", "GattherdSync",
             "TestKit",
         ]
     ),

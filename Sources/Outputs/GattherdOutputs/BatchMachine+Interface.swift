@@ -58,6 +58,8 @@ extension BatchMachine {
         public var backlog: Int64 = 0
         public var delivered: UInt64 = 0
         public var skipped: UInt64 = 0
+        /// The attempts that failed.
+        public var failures: UInt64 = 0
         /// The present fault, or the refusal since the last success.
         public var fault: OutputFault?
         /// The time of the next attempt, on the machine's clock.

@@ -31,7 +31,7 @@ public struct BatchMachine: Transducer {
     private var receiver: ReceiverState
     private var sizer: BatchSizer
     /// The fetched entries, those in the sink included; `nil` until the cursor is loaded.
-    private var queue: EntryQueue?
+    private var queue: FetchedEntries?
     private var cursor: Int64?
     private var call = Call.none
     /// The number of the last call.
@@ -40,6 +40,7 @@ public struct BatchMachine: Transducer {
     private var gatheringSince: Duration?
     private var delivered: UInt64 = 0
     private var skipped: UInt64 = 0
+    private var failures: UInt64 = 0
     private var isClosing = false
     private var isClosed = false
 
@@ -59,7 +60,7 @@ public struct BatchMachine: Transducer {
         progress.state = state
         progress.cursor = cursor
         progress.backlog = backlog
-        (progress.delivered, progress.skipped) = (delivered, skipped)
+        (progress.delivered, progress.skipped, progress.failures) = (delivered, skipped, failures)
         (progress.fault, progress.nextTry) = (receiver.fault, receiver.retryAt)
         progress.oldest = queue?.first
         (progress.fetched, progress.fetchedBytes) = (queue?.count ?? 0, queue?.bytes ?? 0)
@@ -200,7 +201,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
         guard queue == nil else { return }
-        queue = EntryQueue(after: seq)
+        queue = FetchedEntries(after: seq)
         cursor = seq
         requests.cursorLoaded(seq)
         startGathering(at: now)
@@ -240,7 +241,7 @@ public struct BatchMachine: Transducer {
     }
 
     /// The time at which more entries are of use: at once if a batch becomes full, else when the interval ends.
-    private func fetchWish(_ queue: EntryQueue, _ unsent: Int) -> Duration {
+    private func fetchWish(_ queue: FetchedEntries, _ unsent: Int) -> Duration {
         let known = (requests.head ?? 0) - queue.through + Int64(unsent)
         if case .draining = phase { return .zero }
         if known >= Int64(options.entries) || known > Int64(options.bytes / max(1, queue.entrySize)) { return .zero }
@@ -306,6 +307,7 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func failed(_ fault: OutputFault, at now: Duration) -> [Effect] {
+        failures += 1
         let effects = receiver.failed(fault, at: now)
         if case .draining = phase { return effects + close(at: now) }
         return effects

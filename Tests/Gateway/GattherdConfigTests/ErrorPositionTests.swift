@@ -60,6 +60,7 @@ import Testing
         Row("mqtt: {url: 'mqtt://host:port'}", "1:13+18 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', version: 4}", "1:34+1 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', backlog_rate: 0}", "1:39+1 invalid_value"),
+        Row("mqtt: {url: 'mqtt://a', max_backlog: 999}", "1:38+3 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', home_assistant: {prefix: 'a/#'}}", "1:50+5 invalid_value"),
         Row("http: {listen: 8780}", "1:16+4 invalid_value"),
         Row("http: {listen: '127.0.0.1:80', hosts: ['a:80']}", "1:40+6 invalid_value"),

@@ -46,7 +46,8 @@ import Testing
             ("enrol: [{zzz: 1}]", "enrol"), ("enrol: [{match: {zzz: 1}}]", "enrol"), ("history: {zzz: 1}", "history"),
             ("history: {keep: {zzz: 1}}", "history"), ("history: {backlog: {zzz: 1}}", "history"),
             ("mqtt: {zzz: 1}", "mqtt"), ("mqtt: {tls: {zzz: 1}}", "mqtt"), ("mqtt: {publish: {zzz: 1}}", "mqtt"),
-            ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("http: {zzz: 1}", "http"), ("log: {zzz: 1}", "log"),
+            ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("lines: {zzz: 1}", "lines"), ("http: {zzz: 1}", "http"),
+            ("log: {zzz: 1}", "log"),
         ] as [(String, String?)]
     )
     func `the example has every key`(wrong: String, section: String?) throws {

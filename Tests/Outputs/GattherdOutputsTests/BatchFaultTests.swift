@@ -23,6 +23,7 @@ import Testing
         }
         #expect(pauses.allSatisfy { $0 <= limit && $0 >= (kind == .unavailable ? 1 : 10) })
         #expect((pauses.max() ?? 0) > limit / 2)
+        #expect(world.machine.output.failures == 30)
         world.fault = nil
         world.settle()
         #expect(world.received == Array(1...1000))

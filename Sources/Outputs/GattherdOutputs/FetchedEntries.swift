@@ -1,7 +1,7 @@
 public import GattherdModel
 
 /// Fetched entries that are not delivered, in order, with their size.
-struct EntryQueue: Sendable {
+struct FetchedEntries: Sendable {
     private var entries: [JournalEntry] = []
     private(set) var bytes = 0
     /// The journal has no other entries up to this number.
