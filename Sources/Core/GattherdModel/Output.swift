@@ -23,7 +23,9 @@ public struct OutputStatus: Hashable, Sendable {
     public var delivered: UInt64 = 0
     /// The entries that were skipped: by the limit of the backlog, or because the receiver refuses them.
     public var skipped: UInt64 = 0
-    /// What is wrong now: the cause and the remedy.
+    /// The attempts that failed, since the start.
+    public var errors: UInt64 = 0
+    /// The present problem: the cause and the remedy.
     public var problem: String?
     /// The time of the next attempt.
     public var nextTry: Timestamp?
@@ -39,6 +41,8 @@ public struct OutputStatus: Hashable, Sendable {
 public protocol Output: Sendable {
     /// The name of its section in the configuration, and of its cursor.
     var name: String { get }
+    /// The kind of the receiver; several outputs may have the same.
+    var kind: String { get }
     /// The current status; callable from any thread.
     var status: OutputStatus { get }
     /// Delivers the journal until ``stop(within:)`` is called or the task is cancelled.
@@ -47,4 +51,8 @@ public protocol Output: Sendable {
     func roundTrip() async
     /// Delivers what remains for at most `limit`, closes connections and ends ``run()``.
     func stop(within limit: Duration) async
+}
+
+extension Output {
+    public var kind: String { name }
 }
