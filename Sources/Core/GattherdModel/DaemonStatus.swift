@@ -57,13 +57,34 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         }
     }
 
-    public struct Delivery: Codable, Hashable, Sendable {
+    /// An output: MQTT or another receiver of the journal.
+    public struct Output: Codable, Hashable, Sendable {
+        /// The name of its section in the configuration.
+        public var name: String
+        public var kind: String
+        /// `idle`, `connecting`, `connected`, `waiting` (after a failed attempt), `stopping` or `stopped`.
         public var state: String
-        public var broker: String
-        /// Readings that the broker has not acknowledged.
+        /// The receiver, for example a URL; without secrets.
+        public var target: String
+        /// The entries of the journal that the receiver has not acknowledged: readings, and events if it takes them.
         public var backlog: Int64
-        public var published: UInt64
+        /// The age in seconds of the oldest of them; `nil` while unknown.
+        public var lag: Double?
+        /// Count since the daemon's start.
+        public var delivered: UInt64
+        /// Entries that are never delivered, since the daemon's start.
+        public var skipped: UInt64
+        /// Failed attempts since the daemon's start.
+        public var errors: UInt64
+        /// The present error and its remedy.
         public var error: String?
+        /// RFC 3339.
+        public var nextTry: String?
+
+        enum CodingKeys: String, CodingKey {
+            case name, kind, state, target, backlog, lag, delivered, skipped, errors, error
+            case nextTry = "next_try"
+        }
     }
 
     public struct History: Codable, Hashable, Sendable {
@@ -110,8 +131,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
     public var started: String
     public var adapters: [Adapter]
     public var devices: [Device]
-    /// The state of delivery; `nil` without MQTT.
-    public var delivery: Delivery?
+    /// The outputs, in the order of the configuration.
+    public var outputs: [Output]
     public var history: History
     /// Values dropped because the daemon was too slow.
     public var dropped: UInt64
@@ -123,6 +144,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         self.history = history
         adapters = []
         devices = []
+        outputs = []
         dropped = 0
     }
 }
@@ -168,15 +190,6 @@ extension DaemonStatus.Device {
         self.profiles = profiles
         readings = 0
         rejects = 0
-    }
-}
-
-extension DaemonStatus.Delivery {
-    /// True while there is an MQTT session.
-    public var isConnected: Bool { state == "connected" }
-
-    public init(state: String, at broker: String, backlog: Int64, published: UInt64, error: String?) {
-        self.init(state: state, broker: broker, backlog: backlog, published: published, error: error)
     }
 }
 

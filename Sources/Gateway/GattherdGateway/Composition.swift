@@ -53,6 +53,7 @@ package struct Composition: Sendable {
         let path = configuration.history.path.value
         let router = RequestRouter(history: history, path: path)
         let delivery = try Self.delivery(configuration, history, router, log)
+        let outputs: [any Output] = [delivery].compactMap(\.self)
         var announcers: [any Announcer] = [live]
         if let delivery { announcers.append(delivery) }
         let central = Self.central(configuration, log)
@@ -61,7 +62,7 @@ package struct Composition: Sendable {
             profiles: registry.profiles,
             central: central,
             store: LiveStore(history, live: live),
-            outputs: [delivery].compactMap(\.self),
+            outputs: outputs,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth),
             // Half, because values wait in the bus connection before.
@@ -76,14 +77,14 @@ package struct Composition: Sendable {
         )
         let state = Locked(ReloadState())
         let supervisor = gateway.supervisor
-        let reporter = StatusReporter(running, gateway, delivery, history, state, started: started)
+        let reporter = StatusReporter(running, gateway, outputs, history, state, started: started)
         let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         let historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
         http = GatewayHTTPBackend(running, gateway, delivery, reporter, commands, historyService)
-        router.open(gateway, delivery, started: started)
+        router.open(gateway, outputs, started: started)
         updater.updateDelivery()
     }
 

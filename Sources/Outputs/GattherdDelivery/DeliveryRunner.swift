@@ -104,6 +104,9 @@ final class DeliveryRunner {
             context.counters.refused.add()
             let topic = context.topics.reading(reading.device, reading.stream.stream)
             if !admission.isSetAside(topic) { context.logger.skipped(topic, detail) }
+        case .disconnected:
+            context.counters.failures.add()
+            context.logger.log(report)
         default: context.logger.log(report)
         }
     }

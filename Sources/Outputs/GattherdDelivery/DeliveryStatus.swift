@@ -36,7 +36,9 @@ extension OutputStatus {
         backlog = delivery.backlog
         waitingSince = delivery.waitingSince
         problem = delivery.session == .connected ? delivery.obstacle : delivery.lastError
-        nextTry = delivery.nextTry.map { Timestamp(microseconds: WallClock.microseconds).advanced(by: max(.zero, $0 - elapsed)) }
+        nextTry = delivery.nextTry.map {
+            Timestamp(microseconds: WallClock.microseconds).advanced(by: max(.zero, $0 - elapsed))
+        }
     }
 }
 
@@ -123,6 +125,7 @@ public struct DeliveryCounters: Sendable {
         "Received messages that are too long or whose topics cannot be answered"
     )
     public let connects = Counter("mqtt_connects_total", "Sessions with the broker")
+    public let failures = Counter("mqtt_failures_total", "Sessions that ended or could not be established")
     public let eventsDropped = Counter("mqtt_events_dropped_total", "Events that were not published")
     public let answersDropped = Counter("mqtt_answers_dropped_total", "Answers that were not published")
     public let requests = Counter("mqtt_requests_total", "Answered MQTT requests")
@@ -138,7 +141,8 @@ public struct DeliveryCounters: Sendable {
     /// All counters, for the metrics.
     public var all: [Counter] {
         [
-            published, acknowledged, republished, suppressed, refused, topicsSetAside, messagesRefused, connects, eventsDropped,
+            published, acknowledged, republished, suppressed, refused, topicsSetAside, messagesRefused, connects,
+            failures, eventsDropped,
             answersDropped, requests, retainedRequestsIgnored, misnamedRequests,
         ]
     }

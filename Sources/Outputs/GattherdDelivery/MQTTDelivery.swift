@@ -96,6 +96,7 @@ public actor MQTTDelivery {
         var status = OutputStatus(deliveryStatus, target: context.settings.target, elapsed: context.now)
         status.delivered = counters.acknowledged.value
         status.skipped = counters.refused.value
+        status.errors = counters.failures.value
         return status
     }
 

@@ -173,6 +173,51 @@ import Testing
         #expect(JSONWriter.bytes { explanation.writeJSON(to: &$0) }.count > 100)
     }
 
+    private static func output(_ state: OutputStatus.State, lag: Double) -> DaemonStatus.Output {
+        var output = DaemonStatus.Output("influx", state: state, target: "http://i:8086")
+        (output.backlog, output.lag) = (1200, lag)
+        return output
+    }
+
+    @Test func `an output that fails or is behind is explained with its remedy`() {
+        var failing = Self.output(.waiting, lag: 60)
+        (failing.error, failing.nextTry) = ("connection\nrefused", Self.now.advanced(by: .seconds(5)).rfc3339)
+        var status = Self.status(.ready)
+        status.outputs = [failing, Self.output(.connected, lag: 192), Self.output(.connected, lag: 2)]
+        let explanation = Self.explain(status)
+        let expected = [
+            """
+            'influx' does not deliver to http://i:8086: connection\nrefused; 1200 entries wait, the oldest for 1m00s, \
+            next try in 5s; mend the receiver, or the section 'influx' of the configuration; what waits is delivered then
+            """,
+            """
+            'influx' is behind in delivering to http://i:8086; 1200 entries wait, the oldest for 3m12s; it catches up if \
+            the receiver accepts more than arrives: compare 'gattherd status --watch'
+            """,
+        ]
+        #expect(explanation.advice == expected)
+        #expect(explanation.text.contains("connection\u{FFFD}refused"))
+    }
+
+    @Test func `a gap of an output is an event in words`() {
+        let members: KeyValuePairs<String, SampleValue?> = [
+            "output": .text("influx"), "state": .text("skipped"), "after": .integer(5), "through": .integer(125),
+            "entries": .integer(118), "reason": .text("the backlog was longer than max_backlog"),
+        ]
+        let gap = LifecycleEvent(time: Self.ago(9), kind: "output", members)
+        let other = LifecycleEvent(
+            time: Self.ago(8),
+            kind: "output",
+            ["output": .text("influx"), "state": .text("unavailable"), "error": .text("connection refused")]
+        )
+        #expect(
+            Self.explain(nil, [gap, other]).lines.map(\.text) == [
+                "output 'influx' skipped 118 entries, seq 6 to 125: the backlog was longer than max_backlog",
+                "output 'influx' unavailable: connection refused",
+            ]
+        )
+    }
+
     @Test func `an event without JSON is shown by its kind`() {
         let event = LifecycleEvent(time: Self.now, device: "strap", kind: "odd", detail: "{")
         #expect(Self.explain(nil, [event]).lines.map(\.text) == ["odd"])

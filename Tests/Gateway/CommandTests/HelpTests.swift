@@ -40,7 +40,9 @@ import Testing
         )
         status.history.error = "full"
         status.configuration = .init(restartNeeded: ["mqtt"], error: "wrong")
-        status.delivery = .init(state: "idle", at: "mqtt://b:1883", backlog: 0, published: 0, error: "away")
+        var output = DaemonStatus.Output("mqtt", state: .waiting, target: "mqtt://b:1883")
+        (output.error, output.nextTry) = ("away", "t")
+        status.outputs = [output]
         var adapter = DaemonStatus.Adapter(address: "a", name: "hci0", isPowered: true, isDiscovering: true)
         (adapter.slots, adapter.lastRecovery) = (5, "powerCycle")
         status.adapters = [adapter]

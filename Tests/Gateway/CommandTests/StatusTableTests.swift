@@ -97,6 +97,25 @@ import Testing
         #expect(lines.last == "strap: all payloads are rejected: heart_rate: truncated; \(remedy)")
     }
 
+    @Test func `each output has a line with its state, its backlog and the next try`() {
+        var status = Self.status()
+        var mqtt = DaemonStatus.Output("mqtt", state: .connected, target: "mqtt://b:1883")
+        mqtt.delivered = 131
+        var influx = DaemonStatus.Output("influx", state: .waiting, target: "http://i:8086")
+        (influx.backlog, influx.lag, influx.skipped) = (1200, 192.9, 7)
+        (influx.error, influx.nextTry) = ("connection refused", Self.now.advanced(by: .seconds(5)).rfc3339)
+        status.outputs = [mqtt, influx]
+        let lines = StatusTable(StatusSample(status, at: Self.now)).lines
+        let texts = [
+            "mqtt       mqtt://b:1883 connected, backlog 0, delivered 131",
+            "influx     http://i:8086 failing: connection refused, next try in 5s, backlog 1200, lag 3m12s, "
+                + "delivered 0, skipped 7",
+        ]
+        let shown = lines.filter { $0.text.contains("backlog") }
+        #expect(shown.map(\.text) == texts)
+        #expect(shown.map(\.style) == [.plain, .warning])
+    }
+
     @Test func `rates count readings since the sample before`() {
         let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
         let after = Self.status { $0.readings = 25 }

@@ -12,7 +12,7 @@ import Testing
         let answer = await service.get("/api/v1/status")
         #expect(answer.status == 200)
         #expect(answer.header("Content-Type") == "application/json")
-        #expect(answer.text.contains(#""delivery":{"backlog":3,"broker":"mqtt://b:1883","published":45"#))
+        #expect(answer.text.contains(#""outputs":[{"backlog":3,"delivered":45,"errors":0,"kind":"mqtt","lag":0.25,"#))
         #expect(answer.text.contains(#""state":"backingOff""#))
     }
 

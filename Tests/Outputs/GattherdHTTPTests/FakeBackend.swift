@@ -21,7 +21,9 @@ final class FakeBackend: HTTPBackend {
         let time = Timestamp(microseconds: 1_795_230_000_000_000)
         var status = DaemonStatus(version: "1.2", gateway: "g", started: time, history: .init(at: "/h.db", seq: 48))
         status.adapters = [.init(address: "00:1A:7D:DA:71:13", name: "hci0", isPowered: true, isDiscovering: false)]
-        status.delivery = .init(state: "connected", at: "mqtt://b:1883", backlog: 3, published: 45, error: nil)
+        var output = DaemonStatus.Output("mqtt", state: .connected, target: "mqtt://b:1883")
+        (output.backlog, output.lag, output.delivered) = (3, 0.25, 45)
+        status.outputs = [output]
         var link = LinkStatus(device: "strap", state: .ready, since: time)
         link.rssi = -58
         let second = LinkStatus(device: "dial", state: .backingOff, since: time)

@@ -12,14 +12,14 @@ import Testing
         #expect(answer.text == "ok\n")
     }
 
-    @Test func `a gateway is ready if adapter, history and broker are good`() async {
+    @Test func `a gateway is ready if adapter, history and outputs are good`() async {
         let answer = await service.get("/readyz")
         #expect(answer.status == 200)
-        #expect(answer.text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok","broker":"ok"}}"#)
+        #expect(answer.text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok","mqtt":"ok"}}"#)
     }
 
-    @Test func `without MQTT the readiness check has no broker`() async {
-        backend.change { $0.delivery = nil }
+    @Test func `without outputs the readiness check has none`() async {
+        backend.change { $0.outputs = [] }
         #expect(await service.get("/readyz").text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok"}}"#)
     }
 
@@ -27,16 +27,20 @@ import Testing
         case noAdapter = #""bluetooth":"no adapter, or no bluetoothd""#
         case adapterOff = #""bluetooth":"no adapter is on""#
         case disk = #""history":"the disk is full""#
-        case broker = #""broker":"refused: not authorised""#
+        case failingOutput = #""mqtt":"refused: not authorised""#
+        case connectingOutput = #""mqtt":"connecting""#
+        case lateOutput = #""mqtt":"190 s behind, with a backlog of 7""#
 
         func happen(to status: inout DaemonStatus) {
             switch self {
             case .noAdapter: status.adapters = []
             case .adapterOff: status.adapters[0].powered = false
             case .disk: status.history.error = "the disk is full"
-            case .broker:
-                status.delivery?.state = "waiting to reconnect"
-                status.delivery?.error = "refused: not authorised"
+            case .failingOutput:
+                status.outputs[0].state = "waiting"
+                status.outputs[0].error = "refused: not authorised"
+            case .connectingOutput: status.outputs[0].state = "connecting"
+            case .lateOutput: (status.outputs[0].backlog, status.outputs[0].lag) = (7, 190.4)
             }
         }
     }
@@ -49,6 +53,22 @@ import Testing
         #expect(answer.text.hasPrefix(#"{"ready":false,"#))
         #expect(answer.text.contains(fault.rawValue))
         #expect(await service.get("/healthz").status == 200)
+    }
+
+    @Test func `each of several outputs is checked by its name`() async {
+        backend.change {
+            var other = DaemonStatus.Output("influx", state: .waiting, target: "http://i:8086")
+            other.error = "connection refused"
+            $0.outputs.append(other)
+        }
+        let checks = #"{"bluetooth":"ok","history":"ok","mqtt":"ok","influx":"connection refused"}"#
+        #expect(await service.get("/readyz").text == #"{"ready":false,"checks":"# + checks + "}")
+        #expect(await service.get("/healthz").status == 200)
+    }
+
+    @Test func `an output with a problem that still delivers in time is good`() async {
+        backend.change { $0.outputs[0].error = "refuses 'gattherd/g/lamp/state'" }
+        #expect(await service.get("/readyz").status == 200)
     }
 
     @Test func `every response has the headers that restrict browsers`() async {

@@ -24,8 +24,10 @@ import Testing
         #"gattherd_device_state{device="dial",state="backingOff"} 1"#,
         #"gattherd_device_rssi_dbm{device="strap"} -58"#,
         #"gattherd_device_state_change_timestamp_seconds{device="strap"} 1795230000"#,
-        "gattherd_history_newest_seq 48", "gattherd_history_writable 1", "gattherd_mqtt_backlog_readings 3",
-        "gattherd_mqtt_connected 1", "gattherd_events_dropped_total 0",
+        "gattherd_history_newest_seq 48", "gattherd_history_writable 1", #"gattherd_output_up{output="mqtt"} 1"#,
+        #"gattherd_output_backlog{output="mqtt"} 3"#, #"gattherd_output_lag_seconds{output="mqtt"} 0.25"#,
+        #"gattherd_output_delivered_total{output="mqtt"} 45"#, #"gattherd_output_skipped_total{output="mqtt"} 0"#,
+        #"gattherd_output_errors_total{output="mqtt"} 0"#, "gattherd_events_dropped_total 0",
         #"gattherd_http_responses_total{code="2xx"} 0"#, "process_start_time_seconds 1795230000",
     ])
     func `the metrics contain the status`(line: String) async {
@@ -78,11 +80,30 @@ import Testing
     @Test func `unknown numbers are left out`() async {
         backend.change {
             $0.devices[1].rssi = nil
-            $0.delivery = nil
+            $0.outputs[0].lag = nil
         }
         let text = await scrape().joined(separator: "\n")
         #expect(!text.contains("rssi_dbm"))
-        #expect(!text.contains("gattherd_mqtt"))
+        #expect(!text.contains("lag_seconds"))
+    }
+
+    @Test func `each output has its own points, and one that fails is down`() async {
+        backend.change {
+            var other = DaemonStatus.Output("influx", state: .waiting, target: "http://i:8086")
+            (other.backlog, other.skipped, other.errors) = (70, 9, 4)
+            $0.outputs.append(other)
+        }
+        let lines = await scrape()
+        for line in [
+            #"gattherd_output_up{output="mqtt"} 1"#, #"gattherd_output_up{output="influx"} 0"#,
+            #"gattherd_output_backlog{output="influx"} 70"#, #"gattherd_output_skipped_total{output="influx"} 9"#,
+            #"gattherd_output_errors_total{output="influx"} 4"#,
+        ] { #expect(lines.contains(line), "\(line)") }
+    }
+
+    @Test func `without outputs there are no metrics of them`() async {
+        backend.change { $0.outputs = [] }
+        #expect(!(await scrape().joined().contains("gattherd_output")))
     }
 
     @Test func `each metric appears once, with help and type before its points`() async throws {

@@ -192,6 +192,8 @@ struct ReaderTests {
         #expect(try reader.events(device: "a", newest: 2) == [events[2], events[4]])
         #expect(try reader.events(device: "b", newest: 2).isEmpty)
         #expect(try reader.gatewayEvents(kinds: [events[3].kind], newest: 2) == [events[3]])
+        #expect(try reader.events(kinds: ["output", "link"], newest: 2) == Array(events.suffix(2)))
+        #expect(try reader.events(kinds: ["output"], newest: 2).isEmpty)
 
         var batch = ReadingBatch()
         batch.rejects = (0..<5).map { number in

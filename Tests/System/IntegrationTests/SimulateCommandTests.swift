@@ -109,6 +109,7 @@ import Testing
         #expect(client.get("/readyz").status == 200)
         let metrics = client.get("/metrics").body
         #expect(metrics.contains(#"gattherd_device_state{device="dial",state="ready"} 1"#))
+        #expect(metrics.contains(#"gattherd_output_up{output="mqtt"} 1"#))
         try compareMetrics(metrics)
     }
 
@@ -134,6 +135,7 @@ import Testing
         let status = try await gattherd("status", "--json").1
         #expect(status.contains("\"gateway\":\"simulated\""))
         #expect(try await gattherd("status").1.contains("strap-1  ready"))
+        #expect(try await gattherd("status").1.contains(/\nmqtt       mqtt:\/\/[^ ]+ connected/))
         #expect(try await gattherd("set", "dial", "number", "128") == (0, "dial number = 128\n"))
         #expect(try await gattherd("set", "dial", "number", "256").0 == 65)
         #expect(try await gattherd("set", "nobody", "number", "1").0 == 65)
@@ -182,6 +184,7 @@ import Testing
         }
         let health = try await answer(to: "health", "")
         #expect(health.contains(#""devices":6,"ready":6,"seq":"#))
+        #expect(health.contains(#""outputs":[{"name":"mqtt","state":"connected","backlog":"#))
         let rows = try await answer(to: "history", #"{"device":"dial","metric":"number","since":"1h","limit":1}"#)
         #expect(rows.hasPrefix(#"{"status":"ok","data":{"chunk":0,"last":true,"next":"20"#))
         #expect(rows.contains(#""device":"dial","metric":"number","value":"#))

@@ -10,7 +10,7 @@ import GattherdSync
 final class RequestRouter: Sendable {
     private struct Dependencies: Sendable {
         let gateway: Gateway
-        let delivery: MQTTDelivery?
+        let outputs: [any Output]
         let started: Timestamp
     }
 
@@ -27,8 +27,8 @@ final class RequestRouter: Sendable {
     }
 
     /// Starts carrying requests out.
-    func open(_ gateway: Gateway, _ delivery: MQTTDelivery?, started: Timestamp) {
-        dependencies.withLock { $0 = Dependencies(gateway: gateway, delivery: delivery, started: started) }
+    func open(_ gateway: Gateway, _ outputs: [any Output], started: Timestamp) {
+        dependencies.withLock { $0 = Dependencies(gateway: gateway, outputs: outputs, started: started) }
     }
 
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
@@ -77,7 +77,6 @@ final class RequestRouter: Sendable {
                 "devices": Int64(live.links.count),
                 "ready": Int64(live.links.filter(\.isOnline).count),
                 "seq": history.newestSeq,
-                "backlog": dependencies.delivery?.deliveryStatus.backlog ?? 0,
                 "undelivered": Int64(history.status.undelivered),
                 "dropped": Int64(clamping: dependencies.gateway.intake.dropped.value),
             ]
@@ -85,6 +84,10 @@ final class RequestRouter: Sendable {
                 writer.key(name)
                 writer.integer(number)
             }
+            writer.key("outputs")
+            writer.beginArray()
+            for output in dependencies.outputs { writer.output(output.summary(at: SystemClock.now)) }
+            writer.endArray()
             writer.endObject()
         }
     }

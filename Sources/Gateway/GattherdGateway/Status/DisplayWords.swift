@@ -25,6 +25,11 @@ package enum DisplayWords {
         }
     }
 
+    /// Returns the words for the state of an output.
+    package static func output(_ state: String) -> String {
+        state == OutputStatus.State.waiting.rawValue ? "failing" : plain(state)
+    }
+
     /// Returns words as a list: `a`, `a and b`, `a, b and c`.
     package static func list(_ words: [String]) -> String {
         guard let last = words.last, words.count > 1 else { return words.first ?? "" }

@@ -1,7 +1,6 @@
 import GattherdBluetooth
 import GattherdConfig
 import GattherdDaemon
-import GattherdDelivery
 import GattherdGATT
 import GattherdHistory
 import GattherdLog
@@ -15,7 +14,7 @@ struct StatusReporter: Sendable {
     private let running: RunningConfiguration
     private let supervisor: Supervisor
     private let intake: Intake
-    private let delivery: MQTTDelivery?
+    private let outputs: [any Output]
     private let history: ReadingHistory
     private let reloads: Locked<ReloadState>
     private let started: Timestamp
@@ -23,13 +22,13 @@ struct StatusReporter: Sendable {
     init(
         _ running: RunningConfiguration,
         _ gateway: Gateway,
-        _ delivery: MQTTDelivery?,
+        _ outputs: [any Output],
         _ history: ReadingHistory,
         _ reloads: Locked<ReloadState>,
         started: Timestamp
     ) {
         (self.running, supervisor, intake) = (running, gateway.supervisor, gateway.intake)
-        (self.delivery, self.history, self.reloads, self.started) = (delivery, history, reloads, started)
+        (self.outputs, self.history, self.reloads, self.started) = (outputs, history, reloads, started)
     }
 
     /// The status of the whole daemon.
@@ -42,7 +41,8 @@ struct StatusReporter: Sendable {
         )
         status.adapters = supervisor.status.adapters.map(adapterStatus)
         status.devices = supervisor.devices.compactMap(deviceStatus)
-        status.delivery = deliveryStatus
+        let now = SystemClock.now
+        status.outputs = outputs.map { $0.summary(at: now) }
         status.configuration = reloads.withLock(\.status)
         status.dropped = intake.dropped.value
         return status
@@ -91,18 +91,6 @@ struct StatusReporter: Sendable {
         return status
     }
 
-    private var deliveryStatus: DaemonStatus.Delivery? {
-        guard let delivery, let broker = running.configuration.mqtt?.broker else { return nil }
-        let status = delivery.deliveryStatus
-        return .init(
-            state: status.session.word,
-            at: broker.description,
-            backlog: status.backlog,
-            published: delivery.counters.published.value,
-            error: status.session == .connected ? status.pause?.words ?? status.refusedTopics : status.lastError
-        )
-    }
-
     /// Returns the payload of the retained topic `bridge/info`.
     func bridgeInfo(_ configuration: Configuration, _ registry: ProfileRegistry) -> [UInt8] {
         JSONWriter.bytes { writer in
@@ -125,40 +113,6 @@ struct StatusReporter: Sendable {
             }
             writer.endObject()
             writer.endObject()
-        }
-    }
-}
-
-extension DeliveryStatus {
-    /// The topics that are set aside, as a message.
-    fileprivate var refusedTopics: String? {
-        guard let first = refusals.first else { return nil }
-        let others = refusals.count > 1 ? " and \(refusals.count - 1) more" : ""
-        return "refuses '\(first.topic)'\(others) (\(first.reason)); allow our user to use the gateway's topics"
-    }
-}
-
-extension DeliveryMachine.Session {
-    /// The state's name for people.
-    var word: String {
-        switch self {
-        case .idle: "idle"
-        case .connecting: "connecting"
-        case .connected: "connected"
-        case .backingOff: "waiting to reconnect"
-        case .stopping: "stopping"
-        case .stopped: "stopped"
-        }
-    }
-}
-
-extension DeliveryMachine.Pause {
-    /// The reason in words, behind "connected: ".
-    var words: String {
-        switch self {
-        case .reconnected: "waiting a moment for subscribers to return"
-        case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
-        case .busy: "waiting for a busy broker"
         }
     }
 }

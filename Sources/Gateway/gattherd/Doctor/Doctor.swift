@@ -127,7 +127,9 @@ struct Doctor {
             let ready = status.devices.filter(\.isOnline).count
             let counts = "\(ready) of \(status.devices.count) devices are ready"
             let daemon = DoctorFinding.good("daemon", "gattherd \(status.version) runs: \(counts)")
+            let events = OutputCheck.events(in: configuration.history.path.value)
             return [daemon] + [clock].compactMap(\.self) + LinkCheck(status).findings
+                + OutputCheck(status.outputs, events, now: SystemClock.now).findings
                 + status.devices.compactMap(\.decodingFinding)
         } catch {
             guard error.isNobodyThere else { return [DoctorFinding("daemon", .warning, error.description)] }

@@ -9,15 +9,16 @@ extension CommandSpec {
         details: """
             Checks the configuration and the permissions of its files, the version of BlueZ, rfkill, the bus and its
             policy, bluetoothd and its adapters, its service, the clock, the disk and its file system, the profiles and
-            their permissions, the broker with TLS, and the daemon. It changes nothing; it connects to the broker with a
-            separate client id. Each problem comes with a remedy. Run it as the daemon's user to check that user's rights.
+            their permissions, the broker with TLS, the daemon, and its outputs with their gaps. It changes nothing; it
+            connects to the broker with a separate client id. Each problem comes with a remedy. Run it as the daemon's user
+            to check that user's rights.
             """,
         json: """
             [{"check", "severity", "finding", "remedy"}]
 
             "check" is config, container, user, bluez, rfkill, bus, policy, bluetoothd, adapter, service, clock,
-            history, filesystem, disk, profiles, broker or daemon; "severity" is good, note, warning or error; "remedy"
-            is null if none is needed. The texts are for people and may change.
+            history, filesystem, disk, profiles, broker, daemon, links, output or decoding; "severity" is good, note,
+            warning or error; "remedy" is null if none is needed. The texts are for people and may change.
             """,
         exits: [.unavailable: "there is an error, not in the configuration"],
         examples: [

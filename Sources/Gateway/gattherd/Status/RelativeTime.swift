@@ -36,3 +36,11 @@ extension Timestamp {
         .microseconds(left.microseconds.subtractingReportingOverflow(right.microseconds).partialValue)
     }
 }
+
+extension DaemonStatus.Output {
+    /// The age of the oldest waiting entry; `nil` for less than a second.
+    var lagWords: String? {
+        guard let lag, lag >= 1 else { return nil }
+        return RelativeTime.length(.seconds(Int64(min(lag, 1e15))))
+    }
+}

@@ -7,7 +7,7 @@ import Glibc
 extension CommandSpec {
     static let status = CommandSpec(
         name: "status",
-        summary: "show adapters, devices and their links, the broker and the backlog",
+        summary: "show adapters, devices and their links, the outputs and their backlogs",
         options: [
             ConfigurationFile.option,
             .flag("json", "print one JSON object"),
@@ -25,16 +25,18 @@ extension CommandSpec {
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
-            "undecodable"?: [text], "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
+            "undecodable"?: [text], "last_reading"?, "last_heard"?}], "outputs": [{"name", "kind", "state",
+            "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
             "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 
             Times are RFC 3339 in UTC, sizes bytes, rssi dBm; keys with a ? may be left out.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,
-            held or failed. "configuration" is present if the last reload failed or changed sections that need a
-            restart. New keys may be added.
+            held or failed. The "state" of an output is idle, connecting, connected, waiting (after a failed attempt),
+            stopping or stopped; "lag" is the age in seconds of the oldest entry of its backlog. "configuration" is
+            present if the last reload failed or changed sections that need a restart. New keys may be added.
             """,
         exits: [.unavailable: "no daemon runs with this configuration"],
-        examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],
+        examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq '.outputs[].backlog'"],
         run: { (arguments) async throws(CommandFailure) in try await StatusCommand(arguments).run() }
     )
 }

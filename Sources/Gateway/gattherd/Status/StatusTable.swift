@@ -77,7 +77,7 @@ struct StatusTable {
             let advice = "no adapter, or no bluetoothd: gattherd doctor says why"
             lines.append(Line(text: "bluetooth  \(advice)", style: .bad))
         }
-        if let delivery = status.delivery { lines.append(broker(delivery)) }
+        lines += status.outputs.map(output)
         lines += history(status.history)
         if status.dropped > 0 {
             lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", style: .warning))
@@ -156,11 +156,16 @@ struct StatusTable {
         return lines
     }
 
-    private func broker(_ delivery: DaemonStatus.Delivery) -> Line {
-        let error = delivery.error.map { ": \($0)" } ?? ""
-        let counts = "backlog \(delivery.backlog), published \(delivery.published)"
-        let text = "broker     \(delivery.broker) \(delivery.state)\(error), \(counts)"
-        return Line(text: text, style: delivery.isConnected ? .plain : .warning)
+    private func output(_ output: DaemonStatus.Output) -> Line {
+        let state = DisplayWords.output(output.state) + (output.error.map { ": \($0)" } ?? "")
+        let next = output.nextTry.flatMap { RelativeTime.ahead($0, sample.time) }.map { "next try \($0)" }
+        let parts = [
+            state, next, "backlog \(output.backlog)", output.lagWords.map { "lag \($0)" },
+            "delivered \(output.delivered)", output.skipped > 0 ? "skipped \(output.skipped)" : nil,
+        ]
+        let words = parts.compactMap(\.self).joined(separator: ", ")
+        let isGood = output.trouble == nil && output.skipped == 0
+        return Line(text: "\(output.name.padded(to: 10)) \(output.target) \(words)", style: isGood ? .plain : .warning)
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {

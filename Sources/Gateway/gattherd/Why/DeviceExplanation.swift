@@ -63,7 +63,7 @@ struct DeviceExplanation {
             }
         }
         text += "\nWhat comes next\n    \(next)\n"
-        if !advice.isEmpty { text += "\nWhat may help\n" + advice.map { "    \($0)\n" }.joined() }
+        if !advice.isEmpty { text += "\nWhat may help\n" + advice.map { "    \(Terminal.harmless($0))\n" }.joined() }
         return text
     }
 

@@ -80,7 +80,15 @@ struct DeviceState {
         return isScanning ? "; an adapter is scanning" : "; no adapter is scanning at this moment"
     }
 
-    var advice: [String] {
+    var advice: [String] { linkAdvice + outputAdvice }
+
+    /// The outputs that fail or are behind: readings are stored, but do not arrive there.
+    private var outputAdvice: [String] {
+        let outputs = sources.status?.outputs ?? []
+        return outputs.compactMap { output in output.problem(now: now).map { "\($0); \(output.remedy)" } }
+    }
+
+    private var linkAdvice: [String] {
         guard sources.status != nil, let link, let state else { return [] }
         if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
         if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }

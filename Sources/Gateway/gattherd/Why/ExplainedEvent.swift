@@ -43,6 +43,7 @@ extension LifecycleEvent {
         switch kind {
         case "link": return detail.linkWords
         case "daemon": return detail.daemonWords
+        case "output": return OutputGap(self)?.eventWords ?? detail.outputWords
         case "bluetoothd": return "bluetoothd \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
         case "adapter": return "adapter \(subject) \(detail.state ?? "")"
         case "recovery":
@@ -60,7 +61,16 @@ extension LifecycleEvent {
     }
 }
 
+extension OutputGap {
+    fileprivate var eventWords: String { "output '\(output)' skipped \(Self.words(entries)), \(words)" }
+}
+
 extension EventDetail {
+    fileprivate var outputWords: String {
+        "output '\(output ?? "")' \(DisplayWords.plain(state ?? ""))"
+            + ([reason, error, detail].compactMap(\.self).first.map { ": \($0)" } ?? "")
+    }
+
     fileprivate var daemonWords: String {
         switch state {
         case "reloaded": return "the configuration was reloaded"
@@ -102,12 +112,22 @@ struct EventDetail: Hashable {
     var control: String?
     var value: String?
     var error: String?
+    var output: String?
+    var after: Int64?
+    var through: Int64?
+    var entries: Int64?
+    var count: Int64?
+    var seq: Int64?
 
-    /// Reads the members that are texts; none of an invalid detail.
+    /// Reads the members that are texts or numbers; none of an invalid detail.
     init(_ event: LifecycleEvent) {
         guard case .object(let members) = try? JSONReader.value(of: Array(event.detail.utf8)) else { return }
         for member in members {
-            if case .string(let text) = member.value { set(member.name, text) }
+            switch member.value {
+            case .string(let text): set(member.name, text)
+            case .integer(let number): set(member.name, number)
+            default: break
+            }
         }
     }
 
@@ -124,6 +144,18 @@ struct EventDetail: Hashable {
         case "control": control = text
         case "value": value = text
         case "error": error = text
+        case "output": output = text
+        default: break
+        }
+    }
+
+    private mutating func set(_ name: String, _ number: Int64) {
+        switch name {
+        case "after": after = number
+        case "through": through = number
+        case "entries": entries = number
+        case "count": count = number
+        case "seq": seq = number
         default: break
         }
     }

@@ -13,9 +13,10 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option, .flag("json", "print one JSON object")],
         details: """
-            Prints the events of the device and of Bluetooth from history, oldest first; repeated events are one line with
-            a count. If the daemon runs, it also prints the last advertisement, the state of the link, the next step and
-            its time, and advice. Without a daemon it prints only the events.
+            Prints the events of the device, of Bluetooth and of outputs from history, oldest first; repeated events are
+            one line with a count. If the daemon runs, it also prints the last advertisement, the state of the link, the
+            next step and its time, and advice, also about outputs that fail or are behind. Without a daemon it prints only
+            the events.
             """,
         json: """
             {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
@@ -35,6 +36,8 @@ extension CommandSpec {
 /// Explains the state of a device by its past.
 struct WhyCommand {
     private static let limit = 500
+    /// The most events about outputs, which leave room for those of the device.
+    private static let outputLimit = 5
 
     private struct Device {
         let name: String
@@ -104,7 +107,7 @@ struct WhyCommand {
         }
     }
 
-    /// Returns the events of the device and the gateway's events about Bluetooth; none without a history.
+    /// Returns the events of the device, and the gateway's about Bluetooth and outputs; none without a history.
     private func events(of device: String) -> [LifecycleEvent] {
         let path = configuration.history.path.value
         guard unsafe access(path, F_OK) == 0 else { return [] }
@@ -113,7 +116,8 @@ struct WhyCommand {
             let own = try reader.events(device: device, newest: Self.limit)
             let kinds = ["adapter", "bluetoothd", "daemon", "recovery"]
             let others = try reader.gatewayEvents(kinds: kinds, newest: Self.limit)
-            return (own + others).sorted { $0.time < $1.time }
+            let outputs = try reader.gatewayEvents(kinds: ["output"], newest: Self.outputLimit)
+            return (own + others + outputs).sorted { $0.time < $1.time }
         } catch {
             Terminal.printError("gattherd: \(error.detail)")
             return []

@@ -84,7 +84,7 @@ package struct HTTPService: Sendable {
     }
 }
 
-/// The result of the readiness check: adapter, history and broker.
+/// The result of the readiness check: adapter, history and outputs.
 struct GatewayReadiness {
     /// The parts and their problems; `nil` for a part that is good.
     private var checks: [(name: String, problem: String?)]
@@ -95,9 +95,7 @@ struct GatewayReadiness {
             ("bluetooth", isOn ? nil : status.adapters.isEmpty ? "no adapter, or no bluetoothd" : "no adapter is on"),
             ("history", status.history.error),
         ]
-        if let delivery = status.delivery {
-            checks.append(("broker", delivery.isConnected ? nil : delivery.error ?? delivery.state))
-        }
+        checks += status.outputs.map { ($0.name, $0.trouble) }
     }
 
     var isReady: Bool { checks.allSatisfy { $0.problem == nil } }

@@ -12,7 +12,7 @@ extension DaemonStatus {
                     .init(1, ["version": version])
                 ]
             )
-        ] + adapterMetrics + deviceMetrics + history.metrics + (delivery?.metrics ?? [])
+        ] + adapterMetrics + deviceMetrics + history.metrics + outputMetrics
     }
 
     private var adapterMetrics: [MetricFamily] {
@@ -66,6 +66,28 @@ extension DaemonStatus {
         ]
     }
 
+    private var outputMetrics: [MetricFamily] {
+        func family(
+            _ name: String,
+            _ kind: MetricFamily.Kind,
+            _ help: String,
+            _ value: (Output) -> Double?
+        ) -> MetricFamily {
+            let points = outputs.compactMap { output in
+                value(output).map { MetricFamily.Point($0, ["output": output.name]) }
+            }
+            return MetricFamily("gattherd_output_" + name, kind, help, points)
+        }
+        return [
+            family("up", .gauge, "1 while the receiver can be reached") { $0.isUp ? 1 : 0 },
+            family("backlog", .gauge, "Entries that the receiver has not acknowledged") { Double($0.backlog) },
+            family("lag_seconds", .gauge, "Age of the oldest entry of the backlog") { $0.lag },
+            family("delivered_total", .counter, "Entries that the receiver has acknowledged") { Double($0.delivered) },
+            family("skipped_total", .counter, "Entries that are never delivered") { Double($0.skipped) },
+            family("errors_total", .counter, "Failed attempts to connect or to deliver") { Double($0.errors) },
+        ]
+    }
+
     private var stateFamily: MetricFamily {
         let points = devices.flatMap { device in
             LinkState.allCases.map { state in
@@ -99,25 +121,6 @@ extension DaemonStatus.History {
                 .counter,
                 "Readings delivered but not stored",
                 unstored
-            ),
-        ]
-    }
-}
-
-extension DaemonStatus.Delivery {
-    fileprivate var metrics: [MetricFamily] {
-        [
-            MetricFamily(
-                "gattherd_mqtt_connected",
-                .gauge,
-                "1 while there is an MQTT session",
-                isConnected ? 1 : 0
-            ),
-            MetricFamily(
-                "gattherd_mqtt_backlog_readings",
-                .gauge,
-                "Readings that the broker has not acknowledged",
-                backlog
             ),
         ]
     }

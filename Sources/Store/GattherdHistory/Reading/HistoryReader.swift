@@ -70,6 +70,11 @@ public struct HistoryReader {
         try RecentRows(on: connection).events(device: device, limit: limit)
     }
 
+    /// Returns the newest events of these `kinds`, of the gateway and its devices, at most `limit`, oldest first.
+    public func events(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try RecentRows(on: connection).events(kinds: kinds, limit: limit)
+    }
+
     /// Returns the gateway's own newest events of these `kinds`, at most `limit`, oldest first.
     public func gatewayEvents(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
         try RecentRows(on: connection).gatewayEvents(kinds: kinds, limit: limit)

@@ -38,15 +38,25 @@ struct RecentRows {
         try events(device == nil ? "" : "WHERE device = ?1", device, limit)
     }
 
+    /// Returns the newest events of these `kinds`, of the gateway and its devices, oldest first.
+    func events(kinds: [String], limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events("WHERE kind IN (SELECT value FROM json_each(?1))", Self.list(kinds), limit)
+    }
+
     /// Returns the gateway's own newest events of these `kinds`, oldest first.
     func gatewayEvents(kinds: [String], limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
+        return try events(condition, Self.list(kinds), limit)
+    }
+
+    /// Returns the words as a JSON array.
+    private static func list(_ words: [String]) -> String {
         let list = JSONWriter.bytes { writer in
             writer.beginArray()
-            for kind in kinds { writer.string(kind) }
+            for word in words { writer.string(word) }
             writer.endArray()
         }
-        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
-        return try events(condition, String(decoding: list, as: UTF8.self), limit)
+        return String(decoding: list, as: UTF8.self)
     }
 
     private func events(
