@@ -73,7 +73,7 @@ class DashboardTests(unittest.TestCase):
         page.wait(PAINTED, '[data-device=strap-1] .spark')
         self.assertEqual(page.text('#live'), 'Live')
         self.assertIn('4 of 4 ready', page.text('[data-tile=Devices]'))
-        self.assertIn('Connected', page.text('[data-tile=Broker]'))
+        self.assertIn('Connected', page.text('[data-tile="Output mqtt"]'))
         page.screenshot(SCREENSHOTS / 'desktop-light.png')
 
     def test_a_lost_link_is_shown_until_it_is_ready_again(self) -> None:
@@ -364,7 +364,7 @@ class ModuleTests(unittest.TestCase):
           return new Response(JSON.stringify(path.includes("history") ? { rows: rows[every] } : []));
         };
         return (async () => {
-          for (const name of ["model", "sparkline", "records", "words"]) Object.assign(window, await import(`${url}${name}.js`));
+          for (const name of ["model", "sparkline", "records", "words", "gateway"]) Object.assign(window, await import(`${url}${name}.js`));
           window.model = new Model();
           window.device = {
             device: "lamp", address: "", profiles: [], state: "ready", attempt: 0, readings: 0, rejects: 0,
@@ -387,6 +387,62 @@ class ModuleTests(unittest.TestCase):
         self.page = self.enterContext(Browser(800, 600))
         self.page.open(self.gateway.url + 'healthz')
         self.page.run(self.SETUP, self.gateway.url)
+
+    OUTPUTS = """
+        const style = document.createElement("link");
+        Object.assign(style, { rel: "stylesheet", href: `${arguments[0]}style.css` });
+        document.head.append(style);
+        document.body.innerHTML = '<h1 id="title"></h1><main><ul id="gateway" class="tiles"></ul></main>';
+        const output = (name, members) => ({
+          name, kind: name, state: "connected", target: `http://${name}:8086`, backlog: 0, lag: 0,
+          delivered: 131, skipped: 0, errors: 0, ...members,
+        });
+        window.show = (outputs) => model.receive("gateway", {
+          now: "2026-11-21T03:00:00Z", counts: {},
+          status: { gateway: "lab", started: "2026-11-21T02:00:00Z", adapters: [], history: { seq: 1, size: 1 }, outputs },
+        });
+        new Gateway(model);
+        show([
+          output("mqtt", {}),
+          output("influx", { state: "waiting", backlog: 1200, lag: 192.5, error: "cannot reach http://a-long-host-name-of-a-data-center.example:8086/write", next_try: "2026-11-21T03:00:05Z" }),
+          output("lines", { backlog: 7, lag: 121 }),
+          output("sparkplug", { skipped: 40 }),
+        ]);
+        return new Promise((done) => { style.onload = () => done(true); });
+    """
+
+    def tile(self, name: str) -> list[str]:
+        return self.page.run("""
+            const tile = document.querySelector(`[data-tile="Output ${arguments[0]}"]`);
+            return [tile.dataset.kind, tile.querySelector("b").innerText, tile.querySelector("span").innerText];
+        """, name)
+
+    def test_each_output_is_shown_with_its_state_lag_and_error(self) -> None:
+        self.page.run(self.OUTPUTS, self.gateway.url)
+        self.assertEqual(self.tile('mqtt')[:2], ['good', 'Connected'])
+        kind, state, more = self.tile('influx')
+        self.assertEqual([kind, state], ['bad', 'Failing'])
+        self.assertRegex(more, r'/write · again in 5\ss · 1,200 waiting · 3\smin behind · 131 delivered$')
+        self.assertEqual(self.tile('lines')[:2], ['warn', 'Behind'])
+        self.assertEqual(self.tile('sparkplug')[:2], ['warn', 'Connected'])
+        self.assertIn('40 skipped', self.tile('sparkplug')[2])
+
+    def test_outputs_fit_a_phone(self) -> None:
+        self.page.command('Emulation.setDeviceMetricsOverride', {'width': 360, 'height': 740, 'deviceScaleFactor': 1, 'mobile': False})
+        self.page.run(self.OUTPUTS, self.gateway.url)
+        self.assertLessEqual(self.page.run('return document.documentElement.scrollWidth'), 360)
+        for name in ('mqtt', 'influx', 'lines', 'sparkplug'):
+            self.assertTrue(self.page.run("""
+                const { left, right } = document.querySelector(`[data-tile="Output ${arguments[0]}"]`).getBoundingClientRect();
+                return left >= 0 && right <= 360;
+            """, name), name)
+        self.page.screenshot(SCREENSHOTS / 'phone-outputs.png')
+
+    def test_a_removed_output_disappears_and_none_is_shown_as_such(self) -> None:
+        self.page.run(self.OUTPUTS, self.gateway.url)
+        self.page.run('show([])')
+        self.assertEqual(self.page.run('return document.querySelectorAll(`[data-tile^="Output "]`).length'), 0)
+        self.assertIn('None', self.page.text('[data-tile=Outputs]'))
 
     def test_a_sparkline_is_filled_when_its_first_value_comes_late(self) -> None:
         self.page.run("""

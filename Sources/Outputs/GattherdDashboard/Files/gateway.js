@@ -1,7 +1,20 @@
-// Tiles with the state of the whole gateway: devices, adapters, broker, history.
+// Tiles with the state of the whole gateway: devices, adapters, outputs, history.
 
 import { find, make, setText } from "./dom.js";
 import { count, counted, plain, size, span, states } from "./words.js";
+
+/** The age in seconds of the oldest waiting entry from which an output is behind; the gateway has the same limit. */
+const longestLag = 120;
+
+/** States of outputs: name, and kind for colours. */
+const outputStates = {
+  idle: { name: "Idle", kind: "good", isUp: true },
+  connecting: { name: "Connecting", kind: "warn", isUp: false },
+  connected: { name: "Connected", kind: "good", isUp: true },
+  waiting: { name: "Failing", kind: "bad", isUp: false },
+  stopping: { name: "Stopping", kind: "idle", isUp: false },
+  stopped: { name: "Stopped", kind: "idle", isUp: false },
+};
 
 function tile(name) {
   const state = make("b", {});
@@ -22,7 +35,7 @@ export class Gateway {
     if (!status) return;
     setText(find("title"), status.gateway);
     document.title = `${status.gateway} · gattherd`;
-    const tiles = [this.devices(), ...status.adapters.map(adapter), this.broker(status.delivery), this.history(status)];
+    const tiles = [this.devices(), ...status.adapters.map(adapter), ...this.outputs(status.outputs), this.history(status)];
     if (!status.adapters.length) tiles.splice(1, 0, ["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);
     if (status.dropped) tiles.push(["Dropped", "bad", count(status.dropped), "values: history is too slow"]);
     const names = tiles.map(([name]) => name);
@@ -51,12 +64,21 @@ export class Gateway {
     return ["Devices", kind, `${of("good")} of ${all.length} ready`, [...parts, rate && `${rate.toFixed(rate < 10 ? 1 : 0)} readings/s`].filter(Boolean).join(" · ")];
   }
 
-  broker(delivery) {
-    if (!delivery) return ["Broker", "idle", "Not configured", "no mqtt section in the configuration"];
-    const isGood = delivery.state === "connected";
-    const backlog = delivery.backlog ? `${count(delivery.backlog)} queued` : "nothing queued";
-    const more = [delivery.error, backlog, `${count(delivery.published)} published`].filter(Boolean).join(" · ");
-    return ["Broker", isGood ? "good" : "bad", isGood ? "Connected" : plain(delivery.state), more];
+  outputs(outputs) {
+    if (!outputs.length) return [["Outputs", "idle", "None", "no output in the configuration"]];
+    return outputs.map((output) => this.output(output));
+  }
+
+  output(output) {
+    const { kind, name, isUp } = outputStates[output.state] ?? { kind: "warn", name: plain(output.state), isUp: true };
+    const isBehind = isUp && output.lag > longestLag;
+    const next = output.next_try ? `again in ${span(Math.ceil((Date.parse(output.next_try) - this.model.now()) / 1000))}` : null;
+    const backlog = output.backlog ? `${count(output.backlog)} waiting` : "nothing waits";
+    const lag = output.lag >= 1 ? `${span(output.lag)} behind` : null;
+    const skipped = output.skipped ? `${count(output.skipped)} skipped` : null;
+    const parts = [output.error, next, backlog, lag, skipped, `${count(output.delivered)} delivered`];
+    const hasProblem = isBehind || output.error || output.skipped;
+    return [`Output ${output.name}`, kind === "good" && hasProblem ? "warn" : kind, isBehind ? "Behind" : name, parts.filter(Boolean).join(" · ")];
   }
 
   history(status) {
