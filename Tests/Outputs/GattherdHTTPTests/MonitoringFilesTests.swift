@@ -50,7 +50,7 @@ import Testing
     func `Prometheus accepts the rules`() async throws {
         let (code, output) = try await ask("check", "rules", Self.rules)
         #expect(code == 0, "\(output)")
-        #expect(output.contains("SUCCESS: 12 rules found"))
+        #expect(output.contains("SUCCESS: 13 rules found"))
     }
 
     private static let story = #"""
@@ -69,6 +69,10 @@ import Testing
               - {series: 'gattherd_adapters{instance="h"}', values: '1x30'}
               - {series: 'gattherd_adapter_powered{instance="h",adapter="a"}', values: '1x30'}
               - {series: 'gattherd_payloads_dropped_total{instance="g"}', values: '0x10 5x20'}
+              - {series: 'gattherd_output_up{instance="g",output="influx"}', values: '0x30'}
+              - {series: 'gattherd_output_up{instance="g",output="mqtt"}', values: '1x30'}
+              - {series: 'gattherd_output_lag_seconds{instance="g",output="influx"}', values: '540+60x30'}
+              - {series: 'gattherd_output_lag_seconds{instance="g",output="mqtt"}', values: '1x30'}
             alert_rule_test:
               - alertname: GattherdDeviceNotReady
                 eval_time: 20m
@@ -80,6 +84,17 @@ import Testing
                 exp_alerts: [{exp_labels: {instance: g, severity: critical}, exp_annotations: {
                   summary: g has no Bluetooth adapter that is on,
                   description: "Nobody can be connected. On the host: gattherd status, bluetoothctl list, rfkill"}}]
+              - alertname: GattherdOutputDown
+                eval_time: 10m
+                exp_alerts: [{exp_labels: {instance: g, output: influx, severity: warning}, exp_annotations: {
+                  summary: g cannot deliver to its output influx,
+                  description: "Readings wait in history, and are delivered when it is back. The reason is in: gattherd status"}}]
+              - alertname: GattherdOutputBehind
+                eval_time: 10m
+                exp_alerts: [{exp_labels: {instance: g, output: influx, severity: warning}, exp_annotations: {
+                  summary: the output influx of g is 19m 0s behind,
+                  description: "Its receiver is away or too slow. See: gattherd doctor"}}]
+              - {alertname: GattherdOutputBehind, eval_time: 3m, exp_alerts: []}
               - {alertname: GattherdReadingsLost, eval_time: 5m, exp_alerts: []}
               - alertname: GattherdReadingsLost
                 eval_time: 12m
