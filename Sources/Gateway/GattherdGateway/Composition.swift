@@ -136,9 +136,9 @@ package struct Composition: Sendable {
         log(.notice, "stopped")
     }
 
-    /// Records what happens to history as events.
+    /// Records changes of the history's state, and gaps of outputs, as events.
     private func recordHistoryNotices() async {
-        for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
+        for await notice in history.notices { gateway.recorder.record(kind: notice.kind, notice.members) }
     }
 
     /// Returns free memory to the system: at the start, and then ever more rarely, up to once in ``longestPause``.

@@ -22,14 +22,20 @@ public enum HistoryNotice: Hashable, Sendable {
     /// The wall clock is in doubt now, or, without a doubt, trusted again.
     case clock(ClockDoubt?)
 
-    /// The members of the `history` event.
+    /// The kind of the event: `output` for a gap of an output, else `history`.
+    public var kind: String {
+        if case .skipped = self { "output" } else { "history" }
+    }
+
+    /// The members of the event.
     public var members: KeyValuePairs<String, SampleValue?> {
         switch self {
         case .backlogDropped(let readings): ["state": .text("backlog_dropped"), "readings": .integer(Int64(readings))]
         case .skipped(let output, let readings, let after, let through):
             [
-                "state": .text("skipped"), "output": .text(output), "readings": .integer(Int64(readings)),
+                "state": .text("skipped"), "output": .text(output), "entries": .integer(Int64(readings)),
                 "after": .integer(after), "through": .integer(through),
+                "reason": .text("more than its longest backlog waited"),
             ]
         case .failing(let error): ["state": .text("failing"), "error": .text(error)]
         case .delivering: ["state": .text("delivering_unstored")]
@@ -61,6 +67,8 @@ public struct HistoryStatus: Hashable, Sendable {
     public var size: Int64 = 0
     /// The number of readings dropped before delivery, since the start.
     public var undelivered = 0
+    /// The number of readings that each output has skipped, because too many waited for it, since the start.
+    public var skipped: [String: UInt64] = [:]
     /// The number of readings that were not stored, only offered for delivery from memory, since the start.
     public var unstored = 0
     /// True if this run created a new file in place of a missing or empty one.

@@ -426,9 +426,14 @@ extension ReadingHistory {
         reportDropped()
         publishHead(of: file)
         for correction in file.clock.drainCompleted() { reporter.corrected(correction) }
-        for gap in file.drainGaps() { reporter.skipped(gap) }
+        for gap in file.drainGaps() { record(gap) }
         if isDone { scheduleStep() }
         scheduleWork(.tidying)
+    }
+
+    private func record(_ gap: Journal.Gap) {
+        board.update { $0.skipped[gap.consumer, default: 0] += UInt64(max(0, gap.readings)) }
+        reporter.skipped(gap)
     }
 
     /// Commits the cursor now.

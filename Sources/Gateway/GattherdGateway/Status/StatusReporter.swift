@@ -41,8 +41,7 @@ struct StatusReporter: Sendable {
         )
         status.adapters = supervisor.status.adapters.map(adapterStatus)
         status.devices = supervisor.devices.compactMap(deviceStatus)
-        let now = SystemClock.now
-        status.outputs = outputs.map { $0.summary(at: now) }
+        status.outputs = outputs.map(outputStatus)
         status.configuration = reloads.withLock(\.status)
         status.dropped = intake.dropped.value
         return status
@@ -57,6 +56,13 @@ struct StatusReporter: Sendable {
         status.error = state.fault?.detail
         status.clock = state.clockDoubt?.text
         status.lost = state.isNewAfterLoss ? true : nil
+        return status
+    }
+
+    /// Returns the state of an output, which also skips what history no longer holds for it.
+    private func outputStatus(_ output: any Output) -> DaemonStatus.Output {
+        var status = output.summary(at: SystemClock.now)
+        status.skipped += history.status.skipped[output.name] ?? 0
         return status
     }
 

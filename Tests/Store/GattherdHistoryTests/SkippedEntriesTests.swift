@@ -1,0 +1,51 @@
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+/// Outputs that skip what is older than their longest backlog.
+@Suite(.timeLimit(.minutes(1)))
+struct SkippedEntriesTests {
+    private static let consumers = [
+        JournalConsumerOptions(name: "mqtt"), JournalConsumerOptions(name: "influx", longestBacklog: 10),
+    ]
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test func `an output that is too far behind skips the oldest readings, which is reported and counted`()
+        async throws
+    {
+        let history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await history.append(.plain(integers: 1...100))
+        var gaps: [HistoryNotice] = []
+        for await notice in history.notices {
+            guard case .skipped(_, _, _, let through) = notice else { continue }
+            gaps.append(notice)
+            if through == 90 { break }
+        }
+        #expect(gaps == [.skipped(output: "influx", readings: 90, after: 0, through: 90)])
+        #expect(history.status.skipped == ["influx": 90])
+        #expect(
+            try await history.consumer("influx").entries(after: 0, limit: 100).readings.map(\.seq) == Array(91...100)
+        )
+        #expect(try await history.consumer("mqtt").entries(after: 0, limit: 200).readings.count == 100)
+        try await history.close()
+    }
+
+    @Test func `a gap is an event of its output, all else of history`() {
+        let gap = HistoryNotice.skipped(output: "influx", readings: 90, after: 0, through: 90)
+        #expect(gap.kind == "output")
+        #expect(
+            Dictionary(uniqueKeysWithValues: gap.members.map { ($0.key, $0.value) }) == [
+                "state": .text("skipped"), "output": .text("influx"), "entries": .integer(90), "after": .integer(0),
+                "through": .integer(90), "reason": .text("more than its longest backlog waited"),
+            ]
+        )
+        #expect(HistoryNotice.delivering.kind == "history")
+    }
+}
