@@ -13,6 +13,8 @@ final class JournalTail: Sendable {
         var end = Int64.min
         /// The last number that each consumer has got.
         var positions: [String: Int64]
+        /// The last number that each consumer has skipped, if any.
+        var skipped: [String: Int64] = [:]
 
         mutating func trim(to capacity: Int) {
             let passed = positions.values.min() ?? end
@@ -62,8 +64,13 @@ final class JournalTail: Sendable {
     /// Empties the tail, because the next entries may be in the journal or elsewhere.
     func removeAll() {
         state.withLock { state in
-            state = State(positions: state.positions)
+            state = State(positions: state.positions, skipped: state.skipped)
         }
+    }
+
+    /// Withholds entries up to `seq` from a consumer, which has skipped them.
+    func skip(through seq: Int64, by consumer: String) {
+        state.withLock { $0.skipped[consumer] = max($0.skipped[consumer] ?? seq, seq) }
     }
 
     /// Returns the entries after `seq` for a consumer, at most `limit`, and moves its position.
@@ -71,6 +78,7 @@ final class JournalTail: Sendable {
     /// Returns `nil` if there are none, or some are missing in the tail.
     func entries(after seq: Int64, limit: Int, for consumer: JournalConsumerOptions) -> JournalBatch? {
         state.withLock { state in
+            let seq = max(seq, state.skipped[consumer.name] ?? seq)
             guard limit > 0, seq >= state.floor, seq < state.end else { return nil }
             let batch = state.entries.batch(after: seq, limit: limit, consumer.content, end: state.end)
             if let position = state.positions[consumer.name] {
