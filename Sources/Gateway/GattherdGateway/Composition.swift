@@ -53,9 +53,13 @@ package struct Composition: Sendable {
         let path = configuration.history.path.value
         let router = RequestRouter(history: history, path: path)
         let delivery = try Self.delivery(configuration, history, router, log)
-        let outputs: [any Output] = [delivery].compactMap(\.self)
-        var announcers: [any Announcer] = [live]
-        if let delivery { announcers.append(delivery) }
+        let outputs: [any Output] = try [delivery].compactMap(\.self)
+            + configuration.makeOutputs(
+                consumer: { [history] in history.consumer($0.name) },
+                log: log,
+                record: { router.record(kind: "output", $0) }
+            )
+        let announcers = [live] + outputs.compactMap { $0 as? any Announcer }
         let central = Self.central(configuration, log)
         gateway = Gateway(
             devices: devices,

@@ -1,4 +1,5 @@
 import CSQLite
+import GattherdLog
 import GattherdModel
 import TestKit
 import Testing

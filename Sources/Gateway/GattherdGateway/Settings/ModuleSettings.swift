@@ -60,7 +60,7 @@ extension HistoryOptions {
     init(_ configuration: Configuration) {
         self.init(
             path: configuration.history.path.value,
-            consumers: configuration.mqtt == nil ? [] : [JournalConsumerOptions(name: "mqtt")],
+            consumers: configuration.consumers,
             clock: SystemClock.gateway
         )
         limits = HistoryLimits(configuration.history)
