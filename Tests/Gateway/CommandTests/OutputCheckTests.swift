@@ -6,8 +6,8 @@ import Testing
 @Suite struct OutputCheckTests {
     private static let now = Timestamp(microseconds: 1_795_230_000_000_000)
 
-    private static func output(_ name: String = "influx", _ state: OutputStatus.State) -> DaemonStatus.Output {
-        DaemonStatus.Output(name, state: state, target: "http://i:8086")
+    private static func output(_ state: OutputStatus.State) -> DaemonStatus.Output {
+        DaemonStatus.Output("influx", state: state, target: "http://i:8086")
     }
 
     private static func gap(
