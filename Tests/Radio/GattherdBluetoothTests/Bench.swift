@@ -1,6 +1,7 @@
-import GattherdBluetooth
 import GattherdSync
 import Testing
+
+@testable import GattherdBluetooth
 
 /// A central on a fake backend, running.
 struct Bench {
@@ -13,10 +14,11 @@ struct Bench {
 
     /// Runs `body` when the adapter is on; everything has ended when this returns.
     static func run(
+        turns: ConnectTurns = ConnectTurns(),
         _ configure: (inout Central.Configuration) -> Void = { _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
-        try await run(on: FakeBackend(), configure) { bench in
+        try await run(on: FakeBackend(), turns: turns, configure) { bench in
             try await bench.central.waitUntilReady()
             try await body(bench)
         }
@@ -24,12 +26,13 @@ struct Bench {
 
     static func run(
         on backend: FakeBackend,
+        turns: ConnectTurns = ConnectTurns(),
         _ configure: (inout Central.Configuration) -> Void = { _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
         var configuration = Central.Configuration()
         configure(&configuration)
-        let central = Central(backend: backend, configuration: configuration)
+        let central = Central(backend, configuration, .silent, turns)
         try await central.run { central in try await body(Bench(backend: backend, central: central)) }
         #expect(backend.pending.state == 0)
     }

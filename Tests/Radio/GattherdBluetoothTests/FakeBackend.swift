@@ -102,7 +102,7 @@ final class FakeBackend: ClientBackend {
         world.withLock { $0.failures[call, default: []] += errors }
     }
 
-    /// Calls of that name are not answered before ``release(_:)``.
+    /// Calls of that name, or of that name and object (`connect 1`), are not answered before ``release(_:)``.
     func hang(_ call: String) {
         world.withLock { _ = $0.hanging.insert(call) }
     }
@@ -141,10 +141,11 @@ final class FakeBackend: ClientBackend {
 
     private func ask(_ call: String, _ more: String = "") async throws(BluetoothError) {
         pending.update { $0 += 1 }
-        asked.update { $0.append(more.isEmpty ? call : "\(call) \(more)") }
+        let full = more.isEmpty ? call : "\(call) \(more)"
+        asked.update { $0.append(full) }
         defer { pending.update { $0 -= 1 } }
-        if world.withLock({ $0.hanging.contains(call) }) {
-            for await released in releases.watch() where released.contains(call) { break }
+        if let name = world.withLock({ world in [call, full].first { world.hanging.contains($0) } }) {
+            for await released in releases.watch() where released.contains(name) { break }
         }
         if Task.isCancelled { throw BluetoothError(.cancelled, "cancelled") }
         let error = world.withLock { world -> BluetoothError? in

@@ -27,7 +27,13 @@ import Testing
         #expect(last == nil && queue.tickets.isEmpty)
     }
 
-    private static let late = BluetoothError(.timedOut, "late")
+    private func request(
+        _ peripheral: PeripheralID,
+        until deadline: ContinuousClock.Instant? = nil
+    ) -> ConnectTurns.Request {
+        let late = BluetoothError(.timedOut, "late")
+        return ConnectTurns.Request(peripheral: peripheral, failures: 0, deadline: deadline, late: late)
+    }
 
     /// Starts attempts to connect that last until `ends` has their number.
     private func attempt(
@@ -37,7 +43,7 @@ import Testing
         until ends: LatestValue<Set<PeripheralID>>
     ) async -> Result<Void, BluetoothError> {
         await outcome {
-            try await turns.perform(peripheral, failures: 0, until: .now + .seconds(60), late: Self.late) {
+            try await turns.perform(request(peripheral)) {
                 began.update { $0.append(peripheral) }
                 for await ended in ends.watch() where ended.contains(peripheral) { break }
             }
@@ -77,9 +83,7 @@ import Testing
         let (began, ends) = (LatestValue<[PeripheralID]>([]), LatestValue<Set<PeripheralID>>([]))
         async let first = attempt(turns, FakeBackend.strap, began, until: ends)
         for await begun in began.watch() where !begun.isEmpty { break }
-        let late = await outcome {
-            try await turns.perform(FakeBackend.dial, failures: 0, until: .now, late: Self.late) {}
-        }
+        let late = await outcome { try await turns.perform(request(FakeBackend.dial, until: .now)) {} }
         #expect(late.error?.kind == .timedOut)
         let cancelled = await withTaskGroup(of: Result<Void, BluetoothError>.self) { group in
             group.addTask { await attempt(turns, FakeBackend.dial, began, until: ends) }

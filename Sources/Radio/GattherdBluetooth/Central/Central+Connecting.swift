@@ -12,8 +12,8 @@ extension Central {
     ///
     /// - Parameters:
     ///   - peripheral: The peripheral, which need not have been seen by a scan.
-    ///   - timeout: From the call until it is ready: connection tasks, and waiting for another attempt, are part of it.
-    ///     ``Configuration/connectTimeout`` when `nil`.
+    ///   - timeout: From the call until it is ready: connection tasks, and waiting for attempts of other peripherals,
+    ///     are part of it. ``Configuration/connectTimeout`` when `nil`.
     ///   - autoconnect: The policy after the loss of the link; ``Configuration/autoconnect`` when `nil`.
     /// - Throws: The reason of the failure, or the error of a connection task; the peripheral is disconnected then. A
     ///   connection task that still runs at the deadline is cancelled, and waited for.
@@ -121,8 +121,9 @@ extension Central {
 
     /// Makes one attempt; `isAutomatic` is true if nobody waits for it.
     func connect(_ link: Link, _ timeout: Duration, isAutomatic: Bool) async throws(BluetoothError) {
-        let deadline = ContinuousClock.now.advanced(by: timeout.settable)
-        try await link.connecting.perform(.connect, within: nil, waiting: timeout) { () throws(BluetoothError) in
+        let start = ContinuousClock.now
+        let patience = isAutomatic ? nil : timeout
+        try await link.connecting.perform(.connect, within: nil, waiting: patience) { () throws(BluetoothError) in
             guard await !self.isReady(link) else { return }
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
@@ -132,18 +133,22 @@ extension Central {
                 state.isAutomatic = isAutomatic
                 return true
             }
-            do throws(BluetoothError) {
-                try await self.makeLink(link, until: deadline, late: Self.late(link, timeout))
-                try await self.adopt(link)
-                try await self.runConnectionTasks(link, until: deadline, late: Self.late(link, timeout))
-                try link.becomeReady(self)
-                // For sequences that began meanwhile.
-                self.joinLasting(link)
-            } catch {
+            let deadline = ConnectDeadline(timeout, includesTurns: !isAutomatic, from: isAutomatic ? .now : start)
+            do throws(BluetoothError) { try await self.connect(link, deadline) } catch {
                 await self.giveUp(link, error)
                 throw error
             }
         }
+    }
+
+    private func connect(_ link: Link, _ deadline: ConnectDeadline) async throws(BluetoothError) {
+        var deadline = deadline
+        try await makeLink(link, &deadline)
+        try await adopt(link)
+        try await runConnectionTasks(link, until: deadline.end, late: Self.late(link, deadline))
+        try link.becomeReady(self)
+        // For sequences that began meanwhile.
+        joinLasting(link)
     }
 
     /// True if the link is ready, also by the platform's current state.
@@ -151,55 +156,6 @@ extension Central {
         guard link.connection == .ready else { return false }
         if let status = await backend.status(of: link.id) { link.follow(status, self) }
         return link.state.withLock { $0.connection == .ready && !$0.isEnding }
-    }
-
-    private static func late(_ link: Link, _ timeout: Duration) -> BluetoothError {
-        BluetoothError(.timedOut, "\(link.id.address) was not ready within \(max(.zero, timeout))")
-    }
-
-    private func makeLink(
-        _ link: Link,
-        until deadline: ContinuousClock.Instant,
-        late: BluetoothError
-    ) async throws(BluetoothError) {
-        while deadline > .now {
-            do throws(BluetoothError) {
-                return try await requestLink(link, until: deadline, late: late)
-            } catch  where error.kind == .unknownPeripheral {
-                try await find(link.id, until: deadline)
-            } catch  where error.kind == .timedOut && error.original == nil {
-                throw late
-            }
-        }
-        throw late
-    }
-
-    /// Requests the link from the platform; a link that is up needs no turn.
-    private func requestLink(
-        _ link: Link,
-        until deadline: ContinuousClock.Instant,
-        late: BluetoothError
-    ) async throws(BluetoothError) {
-        let id = link.id
-        if await backend.status(of: id)?.isConnected == true {
-            return try await backend.connect(id, timeout: max(.zero, deadline - .now))
-        }
-        let failures = link.state.withLock { $0.attempts }
-        try await turns.perform(id, failures: failures, until: deadline, late: late) { () throws(BluetoothError) in
-            try await backend.connect(id, timeout: max(.zero, deadline - .now))
-        }
-    }
-
-    private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
-        var filter = ScanFilter()
-        filter.addresses = [id.address]
-        var scan = scan(filter, timeout: max(.zero, deadline - .now))
-        scan.isInternal = true
-        let advertisements = scan.makeAsyncIterator()
-        while let advertisement = try await advertisements.nextAdvertisement() {
-            if advertisement.peripheral.id == id { return }
-        }
-        throw BluetoothError(.cancelled, "cancelled")
     }
 
     /// Adopts the platform's link and follows its end from now on.

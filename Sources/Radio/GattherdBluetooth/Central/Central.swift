@@ -20,6 +20,8 @@ public final class Central: Sendable {
     public struct Configuration: Sendable {
         public var adapter = AdapterChoice.automatic
         /// The limit of connecting, which includes the scan for an unknown peripheral.
+        ///
+        /// An explicit attempt also includes the wait for its turn; an automatic one does not.
         public var connectTimeout = Duration.seconds(30)
         public var disconnectTimeout = Duration.seconds(15)
         /// The limit of each operation of a peripheral, which includes the wait for its turn.
@@ -52,7 +54,7 @@ public final class Central: Sendable {
     let connectionChanges = Broadcast<ConnectionStateChange>()
     /// Held while a connection changes and the change is published, so that streams begin with the state before it.
     let publishing = Locked(())
-    let turns = ConnectTurns()
+    let turns: ConnectTurns
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 
@@ -63,8 +65,17 @@ public final class Central: Sendable {
     ///   - configuration: The adapter, deadlines and policies.
     ///   - log: The receiver of log entries, called from any thread: changes of connections at `info`, operations with
     ///     their duration and result at `debug`, their bytes at `trace`.
-    public init(backend: any ClientBackend, configuration: Configuration = Configuration(), log: Log = .silent) {
+    public convenience init(
+        backend: any ClientBackend,
+        configuration: Configuration = Configuration(),
+        log: Log = .silent
+    ) {
+        self.init(backend, configuration, log, ConnectTurns())
+    }
+
+    init(_ backend: any ClientBackend, _ configuration: Configuration, _ log: Log, _ turns: ConnectTurns) {
         self.backend = backend
+        self.turns = turns
         self.log = log
         self.configuration = configuration
         // Bounded by the causes of jobs: one for each sequence that ends and each link that is lost.

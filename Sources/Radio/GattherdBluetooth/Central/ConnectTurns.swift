@@ -23,33 +23,51 @@ final class ConnectTurns: Sendable {
     private let granted = LatestValue<Set<String>>([])
     private let start = ContinuousClock.now
 
-    init(_ queue: ConnectQueue = ConnectQueue()) {
+    /// The wait for a turn after which a scan looks for the peripheral: short waits need no scan.
+    private let scanDelay: Duration
+
+    init(_ queue: ConnectQueue = ConnectQueue(), scanDelay: Duration = .seconds(2)) {
         state = Locked(State(queue: queue))
+        self.scanDelay = scanDelay
     }
 
     /// The number of peripherals that wait or connect.
     var count: Int { state.withLock { $0.adapters.count } }
 
+    /// A request for a turn.
+    struct Request: Sendable {
+        /// The peripheral; it has at most one attempt at a time.
+        let peripheral: PeripheralID
+        /// The number of consecutive failures, of which the first may be the loss of its link.
+        var failures: Int
+        /// The end of the wait for the turn; `nil` for none.
+        let deadline: ContinuousClock.Instant?
+        /// The error at the deadline.
+        let late: BluetoothError
+        /// Returns true as soon as a peripheral that may be absent is heard; `nil` for all others.
+        var hear: (@Sendable () async -> Bool)?
+
+        fileprivate var name: String { "\(peripheral.adapter) \(peripheral.address)" }
+
+        /// The request of a peripheral that is treated as failing until it is heard: absent ones have few turns at once.
+        func absent(hear: @escaping @Sendable () async -> Bool) -> Request {
+            var request = self
+            (request.failures, request.hear) = (max(failures, 2), hear)
+            return request
+        }
+    }
+
     /// Runs one attempt to connect in its turn.
     ///
-    /// - Parameters:
-    ///   - peripheral: The peripheral; it has at most one attempt at a time.
-    ///   - failures: The number of consecutive failures, of which the first may be the loss of its link.
-    ///   - deadline: The end of the wait for the turn.
-    ///   - late: The error at the deadline.
-    ///   - attempt: The attempt.
-    /// - Throws: The error of the attempt; `late`; `cancelled`.
+    /// - Throws: The error of the attempt; that of the request at its deadline; `cancelled`.
     func perform(
-        _ peripheral: PeripheralID,
-        failures: Int,
-        until deadline: ContinuousClock.Instant,
-        late: BluetoothError,
+        _ request: Request,
         _ attempt: () async throws(BluetoothError) -> Void
     ) async throws(BluetoothError) {
-        let name = "\(peripheral.adapter) \(peripheral.address)"
+        let name = request.name
         grant { [now] state in
-            state.adapters[name] = peripheral.adapter
-            state.queue.add(name, failures: failures, now: now)
+            state.adapters[name] = request.peripheral.adapter
+            state.queue.add(name, failures: request.failures, now: now)
         }
         defer {
             grant { state in
@@ -57,10 +75,14 @@ final class ConnectTurns: Sendable {
                 state.queue.remove(name)
             }
         }
-        guard try await withDeadline(deadline, late, { await self.turn(of: name) }) == true else {
-            throw BluetoothError(.cancelled, "cancelled")
-        }
+        guard try await hasTurn(request) else { throw BluetoothError(.cancelled, "cancelled") }
         try await attempt()
+    }
+
+    /// Waits for the turn until the deadline; false if the task is cancelled.
+    private func hasTurn(_ request: Request) async throws(BluetoothError) -> Bool {
+        guard let deadline = request.deadline else { return await turn(of: request) }
+        return try await withDeadline(deadline, request.late) { await self.turn(of: request) } ?? false
     }
 
     private var now: Duration { start.duration(to: .now) }
@@ -74,20 +96,39 @@ final class ConnectTurns: Sendable {
         }
     }
 
-    /// Waits for the turn; `nil` if the task is cancelled.
-    private func turn(of name: String) async -> Bool? {
-        await withTaskGroup(of: Bool?.self) { group in
+    /// Waits for the turn; false if the task is cancelled.
+    private func turn(of request: Request) async -> Bool {
+        let name = request.name
+        return await withTaskGroup(of: Bool.self) { group in
             group.addTask {
                 for await granted in self.granted.watch() where granted.contains(name) { return true }
-                return nil
+                return false
             }
             group.addTask {
                 await self.grantAsPatienceEnds()
-                return nil
+                return false
             }
-            let hasTurn = await group.next() ?? nil
-            group.cancelAll()
-            return hasTurn
+            if let hear = request.hear {
+                group.addTask {
+                    await self.raise(name, when: hear)
+                    return false
+                }
+            }
+            for await hasTurn in group where hasTurn {
+                group.cancelAll()
+                return true
+            }
+            return false
+        }
+    }
+
+    /// Moves a peripheral that has waited for a while before all failing ones once it is heard.
+    private func raise(_ name: String, when hear: @Sendable () async -> Bool) async {
+        guard (try? await Task.sleep(for: scanDelay)) != nil, await hear() else { return }
+        grant { [now] state in
+            guard state.adapters[name] != nil, !state.queue.connecting.contains(name) else { return }
+            state.queue.remove(name)
+            state.queue.add(name, failures: 0, now: now)
         }
     }
 
