@@ -378,6 +378,46 @@ import Testing
         }
     }
 
+    @Test func `a link that is lost in a connection task has ended when connecting fails, and does not return`()
+        async throws
+    {
+        try await Bench.run { bench in
+            bench.backend.hang("services")
+            let strap = try bench.strap
+            let changes = strap.connectionStateChanges()
+            strap.addConnectionTask { strap in
+                bench.backend.setConnected(strap.id, false)
+                // The reason comes later than the error.
+                _ = try await strap.readValue(for: 0x2A19)
+            }
+            bench.backend.advertise(FakeBackend.strap)
+            async let result = outcome { try await strap.connect(autoconnect: .whenUnexpected) }
+            await changes.wait(for: .connected)
+            await bench.backend.waitUntilAsked("connect 1")
+            try await eventually { bench.central.link(strap.id)?.state.withLock { $0.isEnding } == true }
+            bench.backend.say(.linkEnded(strap.id, .timedOut))
+            #expect(await result.error?.kind == .notConnected)
+            #expect(strap.connectionState == .disconnected(.timedOut) && !strap.isReconnecting)
+            let change = await changes.wait(for: .disconnected(.timedOut))
+            #expect(change?.willReconnect == false)
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 1)
+        }
+    }
+
+    @Test func `a link whose end has no reason counts as ended by the peripheral`() async throws {
+        try await Bench.run { bench in
+            bench.backend.hang("services")
+            let strap = try bench.strap
+            strap.addConnectionTask { strap in
+                bench.backend.setConnected(strap.id, false)
+                _ = try await strap.readValue(for: 0x2A19)
+            }
+            bench.backend.advertise(FakeBackend.strap)
+            #expect(await outcome { try await strap.connect() }.error?.kind == .notConnected)
+            #expect(strap.connectionState == .disconnected(.remote))
+        }
+    }
+
     @Test func `a task that outlives its connection task connects normally`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap

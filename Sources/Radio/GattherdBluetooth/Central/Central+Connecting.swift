@@ -172,25 +172,41 @@ extension Central {
         if let told = self.status(link.id) { link.follow(told, self) }
     }
 
-    /// Cleans up after a failed attempt.
+    /// Cleans up after a failed attempt; the peripheral is disconnected then.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
         defer { link.operations.open() }
-        let (wasMade, isEnding, isAgain) = link.state.withLock { state in
-            defer { if !state.isEnding { state.number = nil } }
-            return (state.number != nil, state.isEnding, state.reconnecter != nil)
+        await awaitReason(link)
+        let (wasMade, lost, isAgain) = link.state.withLock { state in
+            defer { state.number = nil }
+            return (state.number != nil, state.isDisconnected ? state.connection : nil, state.reconnecter != nil)
         }
-        let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade)
-        let error = reason == .requested ? nil : error.during(.connect)
-        let willReconnect = isAgain && mayReconnect(link, reason, error)
+        let failure = DisconnectReason(failedBy: error, afterConnecting: wasMade || lost != nil)
+        let cause = failure == .requested ? nil : error.during(.connect)
+        let willReconnect = isAgain && mayReconnect(link, lost?.reason ?? failure, lost?.error ?? cause)
         link.state.withLock { $0.willTryAgain = willReconnect }
-        // The platform reports the reason of the end.
-        guard !isEnding else { return }
+        // The end of a lost link was published with its reason.
+        guard lost == nil || willReconnect != isAgain else { return }
         if wasMade {
-            link.endUse(error.map { BluetoothError(.notConnected, "\(link.id.address) was disconnected: \($0)") })
+            link.endUse(cause.map { BluetoothError(.notConnected, "\(link.id.address) was disconnected: \($0)") })
             // A cancelled task could make no further calls.
             await Task { try? await backend.disconnect(link.id) }.value
         }
-        link.move(to: .disconnected(reason, error: error), self, willReconnect: willReconnect)
+        link.move(to: .disconnected(failure, error: cause), self, willReconnect: willReconnect)
+    }
+
+    /// Waits until the end of a link that was lost during its attempt is published; the reason may come later.
+    private func awaitReason(_ link: Link) async {
+        guard link.state.withLock({ $0.number == nil && $0.connection.isConnected }) else { return }
+        let changes = Peripheral(link.id, of: self).connectionStateChanges()
+        let late = BluetoothError(.timedOut, "no reason")
+        // A cancelled task would not wait.
+        await Task {
+            _ = try? await withDeadline(.now + .seconds(1), late) { () throws(BluetoothError) in
+                for await change in changes where !change.state.isConnected { return true }
+                return nil
+            }
+        }.value
+        ended(link, .remote)
     }
 
     // MARK: - Disconnecting

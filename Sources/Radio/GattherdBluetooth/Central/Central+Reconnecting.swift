@@ -2,20 +2,19 @@ import GattherdSync
 
 // Reconnecting after links that end by themselves.
 extension Central {
-    /// Records the end of a link and its reason; reconnects if the policy says so.
+    /// Records the end of a link and its reason; reconnects if the link was ready and the policy says so.
     func ended(_ link: Link, _ reason: DisconnectReason, reasonIsMissing: Bool = false) {
-        let isEnding = link.state.withLock { state in
-            guard state.isEnding else { return false }
-            if let since = state.readySince, since.duration(to: .now) >= state.autoconnect.stableAfter {
-                state.attempts = 0
-            }
+        let (isEnding, wasReady) = link.state.withLock { state in
+            guard state.isEnding else { return (false, false) }
+            let since = state.readySince
+            if let since, since.duration(to: .now) >= state.autoconnect.stableAfter { state.attempts = 0 }
             (state.isEnding, state.readySince, state.isAutomatic) = (false, nil, false)
-            return true
+            return (true, since != nil)
         }
         guard isEnding else { return }
         let error = reason.error(of: link.id.address)
         let isReconnecting = reasonIsMissing || link.state.withLock { $0.reconnecter != nil }
-        let willReconnect = isReconnecting || mayReconnect(link, reason, error)
+        let willReconnect = isReconnecting || wasReady && mayReconnect(link, reason, error)
         let reconnecter = willReconnect && !isReconnecting ? makeReconnecter(of: link) : nil
         link.move(to: .disconnected(reason, error: error), self, willReconnect: willReconnect)
         // Only after the state is disconnected: a connected peripheral would not be connected again.
