@@ -1,6 +1,7 @@
 import FoundationEssentials
-import GattherdBluetooth
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct ErrorTests {
     @Test(arguments: [
@@ -19,6 +20,14 @@ import Testing
         #expect("\(error)" == "read: too late")
         #expect("\(BluetoothError(.busy, "wait"))" == "wait")
         #expect(error.errorDescription == "\(error)")
+    }
+
+    @Test func `the peripheral is named once`() {
+        let lost = BluetoothError(.notConnected, "C0:FF:EE:00:00:01: the link was lost")
+        let read = lost.during(.read, of: "2a19 of C0:FF:EE:00:00:01")
+        #expect("\(read)" == "read 2a19 of C0:FF:EE:00:00:01: the link was lost")
+        #expect("\(lost.during(.read, of: "2a19 of C0:FF:EE:00:00:02"))".contains("02: C0:FF:EE:00:00:01: the link"))
+        #expect("\(lost.during(.connect))" == "connect: C0:FF:EE:00:00:01: the link was lost")
     }
 
     @Test func `an ATT error has its name, and a kind of its own if there is one`() {

@@ -49,7 +49,7 @@ final class ConnectTurns: Sendable {
 
         fileprivate var name: String { "\(peripheral.adapter) \(peripheral.address)" }
 
-        /// The request of a peripheral that is treated as failing until it is heard: absent ones have few turns at once.
+        /// The request of a peripheral that counts as failing until it is heard: absent ones have few turns at once.
         func absent(hear: @escaping @Sendable () async -> Bool) -> Request {
             var request = self
             (request.failures, request.hear) = (max(failures, 2), hear)

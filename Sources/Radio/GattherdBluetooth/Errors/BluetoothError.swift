@@ -128,7 +128,14 @@ extension BluetoothError: CustomStringConvertible {
     public var description: String {
         guard let operation else { return detail }
         let subject = subject.map { " \($0)" } ?? ""
-        return "\(operation.words)\(subject): \(detail)\(attErrorName.map { " (\($0))" } ?? "")"
+        return "\(operation.words)\(subject): \(briefDetail)\(attErrorName.map { " (\($0))" } ?? "")"
+    }
+
+    /// The detail, without the peripheral's address if the subject ends with it.
+    private var briefDetail: String {
+        guard let subject, let colon = detail.firstRange(of: ": "), subject.hasSuffix(detail[..<colon.lowerBound])
+        else { return detail }
+        return String(detail[colon.upperBound...])
     }
 }
 

@@ -129,6 +129,6 @@ final class AsyncMutex: Sendable {
     }
 
     private func late(_ limit: Duration) -> BluetoothError {
-        BluetoothError(.timedOut, "\(name) did not finish within \(max(.zero, limit))")
+        BluetoothError(.timedOut, "\(name): not finished within \(max(.zero, limit))")
     }
 }
