@@ -38,11 +38,13 @@ package struct SampleDependence: Sendable {
         } catch {
             rejection = error
         }
+        let beginning = profile.isForAdvertisements ? profile.advertisements[stream].beginning : nil
         for index in payload.indices {
             for bit in 0..<8 {
                 var trial = payload
                 trial[index] ^= 1 << UInt8(bit)
-                record(try? decode(trial), changedAt: index)
+                // The daemon skips frames that begin differently.
+                record(beginning?.fits(trial) == false ? nil : try? decode(trial), changedAt: index)
             }
         }
     }

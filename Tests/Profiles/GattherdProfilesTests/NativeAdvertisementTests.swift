@@ -62,6 +62,13 @@ struct NativeAdvertisementTests {
         #expect(session.replayMarks == [])
     }
 
+    @Test func `the bytes with which a frame begins decide whether there are values`() {
+        let dependence = SampleDependence([[0xA5, 0, 25, 7]], stream: 0, of: profile)
+        #expect(dependence.deciding == [0])
+        #expect(dependence.rows.map(\.bytes) == [[2]])
+        #expect(dependence.unused == [1, 3])
+    }
+
     @Test func `a repetition keeps the samples that were there before`() throws {
         let session = profile.makeSession(for: try sender())
         let before = Sample(metric: 7, value: .null)

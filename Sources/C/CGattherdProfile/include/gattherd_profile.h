@@ -282,8 +282,9 @@ typedef struct gattherd_profile {
 
     /*
      * Create and destroy the decoder state of one connection, or of one device that advertises. `sender` is NULL for
-     * a connection, and for payloads without an address in tests and on the command line. Both functions are NULL for a stateless profile; `decode` then receives NULL as its session.
-     * session_create may return NULL; session_destroy is not called for it.
+     * a connection, and for payloads without an address in tests and on the command line. Both functions are NULL for
+     * a stateless profile; `decode` then receives NULL as its session. session_create may return NULL; session_destroy
+     * is not called for it.
      */
     void *(*session_create)(void *context, const gattherd_sender *sender);
     void (*session_destroy)(void *session);
