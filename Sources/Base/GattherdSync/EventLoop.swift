@@ -212,8 +212,9 @@ extension EventLoop {
         var batch: [Work] = []
         var events = unsafe [epoll_event](repeating: epoll_event(), count: 64)
         while true {
-            for _ in 0..<Self.roundsPerTurn where !runJobs(&batch) { break }
             fireTimers()
+            // Timers often enqueue jobs.
+            for _ in 0..<Self.roundsPerTurn where !runJobs(&batch) { break }
             guard let timeout = prepareToSleep() else { break }
             let count = unsafe clinux_epoll_wait(descriptors.poll, &events, Int32(events.count), timeout)
             inbox.withLock { $0.isAsleep = false }
