@@ -15,11 +15,19 @@ private struct WatchedLink {
     var isSubscribed = true
     var probes: [Duration] = []
     var steps: [(time: Duration, step: SilenceWatch.Step)] = []
+    /// The times at which the watch ran.
+    var wakeups: Set<Duration> = []
 
-    init(_ limits: [SilenceLimit], periods: [Duration], _ memories: [SilenceWatch.Memory]? = nil) {
-        watch = SilenceWatch(zip(limits, memories ?? limits.map { _ in .init() }).map { ($0, $1) }, now: .zero)
+    init(
+        _ limits: [SilenceLimit],
+        periods: [Duration],
+        _ memories: [SilenceWatch.Memory]? = nil,
+        since start: Duration = .zero
+    ) {
+        watch = SilenceWatch(zip(limits, memories ?? limits.map { _ in .init() }).map { ($0, $1) }, now: start)
+        now = start
         counts = limits.map { _ in 0 }
-        next = periods
+        next = periods.map { start + $0 }
         self.periods = periods
     }
 
@@ -31,6 +39,7 @@ private struct WatchedLink {
             let deadline = watch.deadline(now: now)
             send(until: min(deadline, end))
             now = max(now, min(deadline, end))
+            wakeups.insert(now)
             watch.count(counts, now: now)
             guard deadline <= end, let step = watch.next(now: now) else { continue }
             perform(step)
@@ -127,6 +136,32 @@ private struct WatchedLink {
         link.next[1] = nil
         link.run(for: .seconds(86_400))
         #expect(link.steps.isEmpty)
+    }
+
+    @Test func `the streams of many links are counted at the same times`() {
+        var wakeups: Set<Duration> = []
+        var probes = 0
+        for number in 0..<64 {
+            var link = WatchedLink([.learned], periods: [.seconds(1)], since: .milliseconds(37 * number))
+            if number.isMultiple(of: 2) { link.next = [nil] }
+            link.run(until: .seconds(600))
+            wakeups.formUnion(link.wakeups)
+            probes += link.probes.count
+        }
+        // Every 2.5 s, and for each probe.
+        #expect(probes == 32 * 3)
+        #expect(wakeups.count <= 240 + probes, "\(wakeups.count)")
+    }
+
+    @Test func `a watch is idle until a value arrives or a probe is due`() {
+        let start = Duration.milliseconds(1234)
+        var watch = SilenceWatch([(.learned, .init())], now: start)
+        #expect(watch.isIdle([0], now: .seconds(61)))
+        #expect(!watch.isIdle([1], now: .seconds(2)))
+        #expect(!watch.isIdle([0], now: start + .seconds(60)))
+        #expect(watch.isIdle([0], now: .seconds(7)))
+        watch.doubt(now: .seconds(7))
+        #expect(!watch.isIdle([0], now: .seconds(7)))
     }
 
     @Test func `a configured limit replaces a link that answers, and grows while that does not help`() {

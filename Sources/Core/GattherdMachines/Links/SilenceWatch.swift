@@ -86,9 +86,6 @@ public struct SilenceWatch: Equatable, Sendable {
         var memory: Memory
     }
 
-    /// The bounds of the interval between two counts.
-    private static let countIntervals = Duration.milliseconds(10) ... .seconds(10)
-
     private let policy: Policy
     private var streams: [Stream]
     /// The time of the last sign of life of the peripheral.
@@ -202,10 +199,14 @@ public struct SilenceWatch: Equatable, Sendable {
     /// The time of the next count and of the next call of ``next(now:)``.
     public func deadline(now: Duration) -> Duration {
         let watched = streams.indices.compactMap { index in limit(of: index).map { (streams[index].due, $0) } }
-        let times = watched.map { due, limit in
-            min(due, now + min(max(limit / 8, Self.countIntervals.lowerBound), Self.countIntervals.upperBound))
-        }
+        let times = watched.map { due, limit in min(due, CountTimes(limit: limit).next(after: now)) }
         return isDoubted ? now : times.min() ?? now + policy.longestPause
+    }
+
+    /// Returns true if no stream has new values and no step is due, so that a count would change nothing.
+    public func isIdle(_ counts: [UInt64], now: Duration) -> Bool {
+        let isSilent = zip(streams, counts).allSatisfy { $0.count == $1 }
+        return isSilent && !isDoubted && !streams.indices.contains { isDue($0, now: now) }
     }
 
     // MARK: - Limits
@@ -255,6 +256,37 @@ public struct SilenceWatch: Equatable, Sendable {
     private mutating func resume() -> Step {
         stalledAt = nil
         return .resume
+    }
+}
+
+/// The times at which the values of a stream are counted.
+///
+/// They are multiples of an interval, and the multiples of a long interval are multiples of the short ones. So the
+/// streams of all links are counted together, and a gateway with many silent links wakes up no more often than one
+/// with a single link.
+private struct CountTimes {
+    private static let longest: Int64 = 10_000_000_000
+    /// The longest interval is halved at most this often.
+    private static let halvings: Int64 = 10
+
+    private let interval: Int64
+
+    /// - Parameter limit: The stream's limit, which is about eight intervals.
+    init(limit: Duration) {
+        let most = (limit / 8).wholeNanoseconds
+        let shorter = (0...Self.halvings).lazy.map { Self.longest >> $0 }
+        interval = shorter.first { $0 <= most } ?? Self.longest >> Self.halvings
+    }
+
+    func next(after now: Duration) -> Duration {
+        let elapsed = now.wholeNanoseconds
+        return .nanoseconds(elapsed - elapsed % interval) + .nanoseconds(interval)
+    }
+}
+
+extension Duration {
+    fileprivate var wholeNanoseconds: Int64 {
+        components.seconds &* 1_000_000_000 &+ components.attoseconds / 1_000_000_000
     }
 }
 

@@ -31,7 +31,7 @@ struct SilenceMonitor: Sendable {
             }
         }
         var seenSightings: UInt64 = 0
-        while await sleep(until: watch.deadline(now: now), orSightingBeyond: seenSightings) {
+        while await sleep(as: watch, watched, orSightingBeyond: seenSightings) {
             watch.count(watched.counts, now: now)
             let newest = sightings.state
             if newest != seenSightings { watch.doubt(now: now) }
@@ -44,17 +44,25 @@ struct SilenceMonitor: Sendable {
     /// The monotonic time of all link sessions.
     private var now: Duration { SuspendingClock.now - link.context.start }
 
-    /// Sleeps until `deadline`, or until the peripheral is heard advertising.
+    /// Sleeps until a stream has values or a step is due, or until the peripheral is heard advertising.
     ///
     /// - Returns: False if cancelled.
-    private func sleep(until deadline: Duration, orSightingBeyond seen: UInt64) async -> Bool {
+    private func sleep(as watch: SilenceWatch, _ watched: WatchedStreams, orSightingBeyond seen: UInt64) async -> Bool {
         await withTaskGroup { group in
-            group.addTask { _ = try? await Task.sleep(for: deadline - now, clock: .loop) }
+            group.addTask { await sleep(as: watch, watched) }
             group.addTask { for await count in sightings.watch() where count != seen { return } }
             await group.next()
             group.cancelAll()
         }
         return !Task.isCancelled
+    }
+
+    /// Sleeps as long as counts would change nothing.
+    private func sleep(as watch: SilenceWatch, _ watched: WatchedStreams) async {
+        repeat {
+            let pause = watch.deadline(now: now) - now
+            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
+        } while watch.isIdle(watched.counts, now: now)
     }
 
     /// Executes one action; returns false when the session is over.
