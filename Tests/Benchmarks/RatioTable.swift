@@ -44,7 +44,12 @@ struct RatioTable {
         }
         let lines =
             [[corner] + headings, ["---"] + columns.map { _ in "---" }] + zip(rows.map(\.name), cells).map { [$0] + $1 }
-        return lines.map { "| \($0.joined(separator: " | ")) |" }
+        return lines.map { "| \($0.map(Self.cell).joined(separator: " | ")) |" }
+    }
+
+    /// The text of a cell in a Markdown table, where bars separate cells.
+    private static func cell(_ text: String) -> String {
+        String(text.flatMap { $0 == "|" ? ["\\", $0] : [$0] })
     }
 
     private func ratios(_ values: [Double?]) -> [String] {

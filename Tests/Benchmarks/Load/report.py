@@ -61,15 +61,23 @@ class Table:
         | --- | --- |
         | gattherd | 0.5 |
         | C | 1 (2 ×) |
+        >>> print(Table('', 'layout', {}, {'series << 42 | ms': []}).markdown()[-1])
+        | series << 42 \\| ms |
         """
-        lines = [f'| {" | ".join([self.corner, *self.headings()])} |', '|' + ' --- |' * (len(self.columns) + 1)]
+        lines = [row([self.corner, *self.headings()]), row(['---'] * (len(self.columns) + 1))]
         for number, (name, values) in enumerate(self.rows.items()):
             cells = [digits(value) for value in values]
             if self.is_comparison and number > 0:
                 ratios = zip(cells, self.ratios(values))
                 cells = [cell if ratio == '-' else f'{cell} ({ratio})' for cell, ratio in ratios]
-            lines.append(f'| {" | ".join([name, *cells])} |')
+            lines.append(row([name, *cells]))
         return lines
+
+
+def row(cells: list[str]) -> str:
+    """A row of a Markdown table; bars in cells are escaped."""
+    escaped = [cell.replace('|', '\\|') for cell in cells]
+    return f'| {" | ".join(escaped)} |'
 
 
 def digits(number: float | None) -> str:

@@ -68,6 +68,13 @@ struct DocumentationPage: CustomStringConvertible, Sendable {
         )
     }
 
+    /// The number of cells in each row of each table.
+    var tables: [[Int]] {
+        prose.split { !$0.hasPrefix("|") }.map { rows in
+            rows.map { row in row.replacing("\\|", with: "").count { $0 == "|" } - 1 }
+        }
+    }
+
     func blocks(of language: String) -> [String] {
         code.filter { $0.language == language }.map { $0.lines.joined(separator: "\n") + "\n" }
     }

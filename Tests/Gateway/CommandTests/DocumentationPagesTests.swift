@@ -23,6 +23,11 @@ import Testing
     }
 
     @Test(arguments: try DocumentationPage.all())
+    func `every row of a table has as many cells as its heading`(page: DocumentationPage) {
+        for table in page.tables { #expect(Set(table).count == 1, "\(table)") }
+    }
+
+    @Test(arguments: try DocumentationPage.all())
     func `every gattherd command line is understood`(page: DocumentationPage) throws {
         for words in page.commandLines {
             #expect(throws: Never.self, "gattherd \(words.joined(separator: " "))") { try parse(words) }
@@ -121,10 +126,11 @@ import Testing
         """
     }
 
-    @Test func `the pages have links, commands and YAML to check`() throws {
+    @Test func `the pages have links, tables, commands and YAML to check`() throws {
         let pages = try DocumentationPage.all()
         #expect(pages.count > 20)
         #expect(pages.flatMap(\.relativeLinks).count > 60)
+        #expect(pages.flatMap(\.tables).count > 30)
         #expect(pages.flatMap(\.commandLines).count > 60)
         #expect(pages.flatMap { $0.blocks(of: "yaml") }.count > 8)
     }
