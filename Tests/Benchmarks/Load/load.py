@@ -56,12 +56,12 @@ class Bench:
             until, (cpu, _) = time.time(), meter.read()
             sizes = memory(child.pid)
             time.sleep(2)
-            received, sent = rig.received(), rig.sent()
-        count = sum(since <= moment < until for values in received.values() for moment, _ in values)
+            received, sent = rig.received(time.time()), rig.sent()
+        count, notified = within(received, since, until), within(sent, since, until)
         delays = [delay for device, values in sent.items() for delay in latencies(values, received[device], since, until)]
         arrived = sorted(delay for delay in delays if delay is not None)
         return {
-            'cpu': cpu / 1000 / max(1, count), 'rate': len(delays) / (until - since), 'ready': ready * 1000,
+            'cpu': cpu / 1000 / max(1, count), 'rate': notified / (until - since), 'ready': ready * 1000,
             'p50': arrived[len(arrived) // 2] * 1000 if arrived else None, 'p99': arrived[len(arrived) * 99 // 100] * 1000 if arrived else None,
             'lost': len(delays) - len(arrived), 'resident': sizes['VmRSS'], 'private': sizes['RssAnon'],
         }
@@ -222,6 +222,11 @@ class Bench:
         if subprocess.run(words, capture_output=True).returncode != 0:
             return None
         return (time.monotonic() - began) * 1000
+
+
+def within(events: dict[str, list[tuple[float, int]]], since: float, until: float) -> int:
+    """The number of events of all devices in a span."""
+    return sum(since <= moment < until for values in events.values() for moment, _ in values)
 
 
 def say(text: str) -> None:

@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -176,8 +177,11 @@ class Rig(contextlib.ExitStack):
                 raise RuntimeError(f'not all subscribed: {(self.folder / "errors").read_text()[-2000:]}')
             time.sleep(0.1)
 
-    def received(self) -> dict[str, list[tuple[float, int]]]:
-        """The receive times and values of each device, without duplicates if the readings have numbers."""
+    def received(self, until: float = math.inf) -> dict[str, list[tuple[float, int]]]:
+        """The receive times and values of each device, without duplicates if the readings have numbers.
+
+        Under load more messages arrive while the file is read: what came after `until` is left out.
+        """
         messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
             for line in file:
@@ -185,6 +189,8 @@ class Rig(contextlib.ExitStack):
                     continue
                 if match[4]:
                     numbers.add(match[4])
+                if float(match[1]) > until:
+                    continue
                 messages[match[3]].append((float(match[1]), int(match[5])))
         return messages
 
