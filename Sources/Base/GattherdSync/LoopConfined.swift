@@ -1,4 +1,7 @@
 /// An executor for tasks on a loop's thread: calls between these tasks and the loop's actors need no thread switch.
+///
+/// The run-time resumes every wait on the task's executor, and only then switches to the actor. A task without this
+/// preference passes through the thread pool after each wait, also on the loop's own actors.
 public final class LoopTaskExecutor: TaskExecutor {
     private let loop: EventLoop
 
