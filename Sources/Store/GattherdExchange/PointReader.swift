@@ -1,47 +1,5 @@
 import GattherdModel
 
-/// The syntax of InfluxDB's line protocol, version 2.
-enum LineProtocol {
-    private static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
-    static let inTag: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "=")]
-    /// The start of a measurement whose name begins with `#`; other readers keep the backslash.
-    static let escapedComment: [UInt8] = [backslash, UInt8(ascii: "#")]
-    private static let backslash = UInt8(ascii: "\\")
-
-    /// Formats a value for the text after `=`; `nil` if the protocol cannot represent it.
-    static func field(_ value: SampleValue) -> String? {
-        switch value {
-        case .integer(let number): "\(number)i"
-        case .real(let number): number.isFinite ? "\(number)" : nil
-        case .boolean(let flag): flag ? "true" : "false"
-        case .text(let text): quoted(text)
-        case .null: nil
-        }
-    }
-
-    /// Writes a name or a tag's value; replaces line breaks, which are not allowed there, by spaces.
-    static func escape(_ text: String, _ special: Set<UInt8>, to bytes: inout [UInt8]) {
-        for byte in text.utf8 {
-            let written = byte == UInt8(ascii: "\n") ? UInt8(ascii: " ") : byte
-            if written == backslash || special.contains(written) { bytes.append(backslash) }
-            bytes.append(written)
-        }
-    }
-
-    /// Writes the measurement at the start of a line.
-    static func measure(_ name: String, to bytes: inout [UInt8]) {
-        if name.utf8.first == UInt8(ascii: "#") { bytes.append(backslash) }
-        escape(name, inMeasurement, to: &bytes)
-    }
-
-    private static func quoted(_ text: String) -> String {
-        let bytes = text.utf8.flatMap { byte in
-            byte == UInt8(ascii: "\"") || byte == backslash ? [backslash, byte] : [byte]
-        }
-        return "\"" + String(decoding: bytes, as: UTF8.self) + "\""
-    }
-}
-
 /// Reads one point of line protocol: `measurement,tag=value field=value time`.
 struct PointReader {
     private var rest: ArraySlice<UInt8>
