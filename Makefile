@@ -1,6 +1,6 @@
 # gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
 
-PACKAGES := libdbus-1-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev \
+PACKAGES := libcurl4-openssl-dev libdbus-1-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev zlib1g-dev \
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 PEER_PACKAGES := libmosquitto-dev
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git

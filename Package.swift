@@ -95,6 +95,10 @@ let c: [Target] = [
     debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
     debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+    // HTTP for outputs.
+    debian("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    // gzip for the bodies of requests.
+    debian("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
 ]
 
 // Base: infrastructure without a word of the domain.
@@ -107,6 +111,8 @@ let base: [Target] = [
     module("Base/GattherdProcess", ["CLinux", "GattherdSync"]),
     // State machines as values: the protocol, a runner, an observable proxy, a throttle.
     module("Base/GattherdTransducer", ["GattherdSync"]),
+    // HTTP requests by libcurl, off the cooperative pool; gzip.
+    module("Base/GattherdHTTPClient", ["CCurl", "CZlib", "GattherdSync"]),
     // YAML text to nodes with positions, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
 ]
@@ -300,6 +306,7 @@ let moduleTests: [Target] = [
         ]
     ),
     tests("Base/GattherdYAMLTests", ["GattherdYAML"]),
+    tests("Base/GattherdHTTPClientTests", ["GattherdHTTPClient", "GattherdSync", "TestKit"]),
     tests("Core/GattherdGATTTests", ["GattherdGATT"]),
     tests("Core/GattherdModelTests", ["GattherdModel"]),
     tests("Core/GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]),

@@ -1,0 +1,176 @@
+import CCurl
+import Glibc
+import Synchronization
+
+/// One request on a session.
+final class CurlTransfer: Sendable {
+    let session: CurlSession
+    private let request: HTTPRequest
+    private let files: HTTPTLSFiles
+    private let isCancelled = Atomic(false)
+
+    init(_ request: HTTPRequest, _ files: HTTPTLSFiles, on session: CurlSession) {
+        self.request = request
+        self.files = files
+        self.session = session
+    }
+
+    /// Ends ``perform()`` soon; callable from any thread.
+    func cancel() {
+        isCancelled.store(true, ordering: .relaxed)
+        session.wake()
+    }
+
+    /// Sends the request and waits for the response; blocks.
+    func perform() throws(HTTPClientError) -> HTTPResponse {
+        session.reset()
+        try setLimits()
+        try setSecurity()
+        try session.set(CURLOPT_URL, request.url)
+        try session.set(CURLOPT_USERAGENT, "gattherd")
+        let body = ResponseBody()
+        let code = try send(into: body)
+        guard let code else { throw HTTPClientError(.cancelled, "the request was cancelled") }
+        guard code == CURLE_OK || body.isOverlong else { throw error(code) }
+        return response(body)
+    }
+
+    /// Performs the transfer with the body and the headers in memory; `nil` if it was cancelled.
+    private func send(into body: ResponseBody) throws(HTTPClientError) -> CURLcode? {
+        let headers = try HeaderList(request.headers)
+        let context = unsafe Unmanaged.passUnretained(body).toOpaque()
+        try session.check(unsafe ccurl_set_writer(session.easy, ResponseBody.append, context))
+        try session.check(unsafe ccurl_set_pointer(session.easy, CURLOPT_HTTPHEADER, headers.first))
+        try session.check(
+            unsafe ccurl_set_size(session.easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count))
+        )
+        let result = unsafe request.body.withUnsafeBytes { bytes in
+            Result { () throws(HTTPClientError) in
+                // libcurl does not copy the body, and only reads it.
+                let start = unsafe UnsafeMutableRawPointer(mutating: bytes.baseAddress)
+                try session.check(unsafe ccurl_set_pointer(session.easy, CURLOPT_POSTFIELDS, start))
+                return session.run { !isCancelled.load(ordering: .relaxed) }
+            }
+        }
+        return try withExtendedLifetime((headers, body)) { () throws(HTTPClientError) in try result.get() }
+    }
+
+    private func setLimits() throws(HTTPClientError) {
+        try session.set(CURLOPT_NOSIGNAL, 1)
+        try session.set(CURLOPT_POST, 1)
+        try session.set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
+        try session.set(CURLOPT_TIMEOUT_MS, request.timeout.milliseconds)
+        try session.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+    }
+
+    /// A secret in the headers reaches only the server of the URL.
+    private func setSecurity() throws(HTTPClientError) {
+        try session.set(CURLOPT_PROTOCOLS_STR, "http,https")
+        try session.set(CURLOPT_FOLLOWLOCATION, 0)
+        try session.set(CURLOPT_PROXY, "")
+        try session.set(CURLOPT_SSL_VERIFYPEER, 1)
+        try session.set(CURLOPT_SSL_VERIFYHOST, 2)
+        try session.set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+        // A renewed file is read by the next connection; libcurl would keep it for a day.
+        try session.set(CURLOPT_CA_CACHE_TIMEOUT, 0)
+        // OpenSSL would ask the terminal for the passphrase of a key.
+        try session.set(CURLOPT_KEYPASSWD, "")
+        if let ca = files.ca {
+            try session.set(CURLOPT_CAINFO, ca)
+            try session.check(unsafe ccurl_set_text(session.easy, CURLOPT_CAPATH, nil))
+        }
+        if let certificate = files.certificate { try session.set(CURLOPT_SSLCERT, certificate) }
+        if let key = files.key { try session.set(CURLOPT_SSLKEY, key) }
+    }
+
+    private func response(_ body: ResponseBody) -> HTTPResponse {
+        var response = HTTPResponse(status: unsafe ccurl_status(session.easy), body: body.start)
+        let pause = unsafe ccurl_retry_after(session.easy)
+        if pause > 0 { response.retryAfter = .seconds(min(pause, 86_400)) }
+        for name in request.wantedHeaders { response.headers[name] = session.header(name) }
+        return response
+    }
+
+    private func error(_ code: CURLcode) -> HTTPClientError {
+        let words = session.words(for: code)
+        let number = unsafe ccurl_system_error(session.easy)
+        guard code == CURLE_COULDNT_CONNECT, number != 0 else { return HTTPClientError(.init(code), words) }
+        return HTTPClientError(.unreachable, "\(words) (\(unsafe String(cString: strerror(number))))")
+    }
+}
+
+extension HTTPClientError.Kind {
+    fileprivate init(_ code: CURLcode) {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = .unresolved
+        case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: self = .unreachable
+        case CURLE_OPERATION_TIMEDOUT: self = .timeout
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: self = .certificate
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED: self = .tls
+        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE: self = .file
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
+            self = .notHTTP
+        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_AGAIN:
+            self = .local
+        default: self = .interrupted
+        }
+    }
+}
+
+/// The headers of a request as libcurl's list.
+///
+/// libcurl does not copy the list.
+@safe private final class HeaderList {
+    private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+    init(_ headers: [String: String]) throws(HTTPClientError) {
+        // An empty value removes a header: the server's consent to a long body is not awaited.
+        var lines = ["Expect:"]
+        for (name, value) in headers {
+            guard (name + value).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw HTTPClientError(.local, "the header '\(name)' has a control character")
+            }
+            lines.append("\(name): \(value)")
+        }
+        for line in lines { unsafe first = unsafe curl_slist_append(first, line) }
+    }
+
+    deinit {
+        unsafe curl_slist_free_all(first)
+    }
+}
+
+/// The start of a response's body; the rest is read and dropped, up to a limit.
+///
+/// Used on the thread of the transfer only.
+private final class ResponseBody {
+    private static let kept = 4096
+    private static let mostBytes = 1 << 20
+
+    private(set) var start: [UInt8] = []
+    private var count = 0
+
+    /// True if the transfer was ended because the body does not end.
+    var isOverlong: Bool { count > Self.mostBytes }
+
+    /// libcurl's callback; another result than `size * number` ends the transfer.
+    static let append: curl_write_callback = { bytes, size, number, context in
+        guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+        let body = unsafe Unmanaged<ResponseBody>.fromOpaque(context).takeUnretainedValue()
+        let length = size &* number
+        return unsafe body.append(UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        count += bytes.count
+        unsafe start.append(contentsOf: bytes.prefix(max(0, Self.kept - start.count)))
+        return !isOverlong
+    }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Int {
+        let (seconds, attoseconds) = components
+        return Int(clamping: min(max(seconds, 0), 86_400) * 1000 + attoseconds / 1_000_000_000_000_000)
+    }
+}
