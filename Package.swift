@@ -181,6 +181,11 @@ let outputs: [Target] = [
     ),
     // JSON lines to a file or a named pipe; the smallest output.
     module("Outputs/GattherdLines", ["GattherdConfig", "GattherdModel", "GattherdOutputs", "GattherdSync"]),
+    // InfluxDB and what understands its line protocol: points, write requests.
+    module(
+        "Outputs/GattherdInflux",
+        ["GattherdConfig", "GattherdHTTPClient", "GattherdModel", "GattherdOutputs", "GattherdSync"]
+    ),
     // HTTP: server, access, metrics, API, dashboard.
     module(
         "Outputs/GattherdHTTP",
@@ -216,8 +221,8 @@ let gateway: [Target] = [
         [
             "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
-            "GattherdHistory", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
-            "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSync",
+            "GattherdHistory", "GattherdInflux", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines",
+            "GattherdModel", "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSync",
         ]
     ),
     // The command line: arguments, output, exit codes.
@@ -355,6 +360,13 @@ let moduleTests: [Target] = [
         [
             "GattherdConfig", "GattherdGateway", "GattherdLines", "GattherdModel", "GattherdOutputs", "GattherdSync",
             "TestKit",
+        ]
+    ),
+    tests(
+        "Outputs/GattherdInfluxTests",
+        [
+            "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdModel",
+            "GattherdOutputs", "GattherdSync", "TestKit",
         ]
     ),
     tests(

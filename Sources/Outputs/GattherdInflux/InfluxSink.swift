@@ -1,0 +1,108 @@
+import FoundationEssentials
+import GattherdHTTPClient
+public import GattherdModel
+public import GattherdOutputs
+import GattherdSync
+
+/// Writes readings to InfluxDB, or to a server that understands its API.
+public final class InfluxSink: BatchSink {
+    private struct State: Sendable {
+        var points: PointWriter
+        /// The largest body in bytes, before compression; a single reading may exceed it.
+        var mostBytes = 1 << 20
+    }
+
+    /// A request with the points of readings.
+    private struct Write {
+        var body: [UInt8] = []
+        /// The number of readings, including those without a point.
+        var count = 0
+    }
+
+    private let settings: InfluxSettings
+    private let client: HTTPClient
+    private let judge: WriteJudge
+    private let headers: [String: String]
+    private let state: Locked<State>
+
+    public init(_ settings: InfluxSettings) {
+        self.settings = settings
+        client = HTTPClient(threadName: "influx", files: settings.tls)
+        judge = WriteJudge(settings: settings)
+        headers = Self.headers(settings)
+        state = Locked(State(points: PointWriter(gateway: settings.gateway, measurement: settings.measurement)))
+    }
+
+    public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
+        var rest = entries.compactMap(\.reading)[...]
+        while !rest.isEmpty {
+            let write = try encode(rest)
+            let answer = write.body.isEmpty ? .accepted : try await send(write.body)
+            switch answer {
+            case .accepted: rest = rest.dropFirst(write.count)
+            case .tooLarge(let words): try shrink(below: write, words)
+            case .failed(let fault): throw fault
+            }
+        }
+    }
+
+    public func close() async {
+        client.close()
+    }
+
+    /// Formats as many readings as a body may have, at least one.
+    private func encode(_ readings: ArraySlice<JournalReading>) throws(OutputFault) -> Write {
+        let (write, refused) = state.withLock { state in
+            var write = Write()
+            for reading in readings {
+                let length = write.body.count
+                guard state.points.write(reading, to: &write.body) else { return (write, JournalReading?.some(reading)) }
+                if write.count > 0, write.body.count > state.mostBytes {
+                    write.body.removeLast(write.body.count - length)
+                    break
+                }
+                write.count += 1
+            }
+            return (write, nil)
+        }
+        guard let refused else { return write }
+        let detail = "the time \(refused.time.microseconds) µs is out of InfluxDB's range, the years 1678 to 2261"
+        throw OutputFault(.refused, detail)
+    }
+
+    private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
+        var request = HTTPRequest(settings.writeURL, body: body)
+        request.headers = headers
+        request.wantedHeaders = WriteJudge.wantedHeaders
+        if settings.compresses, let compressed = Gzip.compress(body) {
+            request.body = compressed
+            request.headers["Content-Encoding"] = "gzip"
+        }
+        do throws(HTTPClientError) {
+            return judge.judge(try await client.send(request))
+        } catch {
+            throw OutputFault(error, settings)
+        }
+    }
+
+    /// Makes further bodies smaller.
+    ///
+    /// - Throws: A refusal if the body had only one reading.
+    private func shrink(below write: Write, _ words: String) throws(OutputFault) {
+        guard write.count > 1 else {
+            throw OutputFault(.refused, "\(words); the limit of the server or its proxy is below one reading")
+        }
+        state.withLock { $0.mostBytes = min($0.mostBytes, write.body.count / 2) }
+    }
+
+    private static func headers(_ settings: InfluxSettings) -> [String: String] {
+        var headers = ["Content-Type": "text/plain; charset=utf-8"]
+        switch settings.credentials {
+        case nil: break
+        case .token(let token): headers["Authorization"] = "Token \(token)"
+        case .password(let user, let password):
+            headers["Authorization"] = "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())"
+        }
+        return headers
+    }
+}

@@ -1,0 +1,62 @@
+@testable import GattherdInflux
+import Testing
+
+struct InfluxURLTests {
+    private func writeURL(_ url: String, _ database: InfluxSettings.Database) -> String? {
+        InfluxURL(url).map { InfluxSettings(gateway: "lab", url: $0, database: database).writeURL }
+    }
+
+    @Test func `the API of each version is addressed`() {
+        let first = InfluxSettings.Database.database("home", retentionPolicy: nil)
+        let kept = InfluxSettings.Database.database("a&b=c d/ü", retentionPolicy: "two weeks")
+        let second = InfluxSettings.Database.bucket("home", organisation: "me")
+        let third = InfluxSettings.Database.bucket("home", organisation: nil)
+        for (url, database, expected) in [
+            ("http://localhost:8086", first, "http://localhost:8086/write?db=home&precision=ns"),
+            (
+                "http://localhost:8086/", kept,
+                "http://localhost:8086/write?db=a%26b%3Dc%20d%2F%C3%BC&rp=two%20weeks&precision=ns"
+            ),
+            ("https://db.lan", second, "https://db.lan/api/v2/write?org=me&bucket=home&precision=ns"),
+            ("https://[fe80::1]:8181", third, "https://[fe80::1]:8181/api/v2/write?bucket=home&precision=ns"),
+            ("http://vm:8480/insert/0/influx", first, "http://vm:8480/insert/0/influx/write?db=home&precision=ns"),
+            ("http://vm/write", first, "http://vm/write?db=home&precision=ns"),
+            ("http://vm/api/v2/write/", third, "http://vm/api/v2/write?bucket=home&precision=ns"),
+        ] {
+            #expect(writeURL(url, database) == expected)
+        }
+    }
+
+    @Test func `other URLs are refused`() {
+        for text in [
+            "", "localhost:8086", "ftp://localhost", "http://", "http://:8086", "http://a:0", "http://a:65536",
+            "http://a:+1", "http://a:", "http://user:pass@host", "http://user@host", "http://a/?q", "http://a/#f",
+            "http://a b", "http://a/\r\nX: y", "http://[::1", "http://[::1]x", "http://a:80:80", "HTTP://a",
+        ] {
+            #expect(InfluxURL(text) == nil, "\(text)")
+        }
+    }
+
+    @Test func `credentials are exposed only by plain HTTP to another host`() {
+        for (url, isExposed) in [
+            ("http://db.lan:8086", true), ("https://db.lan:8086", false), ("http://localhost:8086", false),
+            ("http://127.0.0.1:8086", false), ("http://[::1]:8086", false), ("http://127.evil.com", true),
+        ] {
+            guard let parsed = InfluxURL(url) else {
+                Issue.record("\(url)")
+                continue
+            }
+            var settings = InfluxSettings(gateway: "lab", url: parsed, database: .bucket("b", organisation: nil))
+            #expect(!settings.exposesCredentials)
+            settings.credentials = .token("t")
+            #expect(settings.exposesCredentials == isExposed, "\(url)")
+        }
+    }
+
+    @Test func `credentials never appear in descriptions`() {
+        let credentials = [InfluxCredentials.token("s3cret"), .password(user: "u", "s3cret")]
+        var text = "\(credentials) \(String(reflecting: credentials))"
+        dump(credentials, to: &text)
+        #expect(!text.contains("s3cret"))
+    }
+}
