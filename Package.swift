@@ -365,7 +365,7 @@ let moduleTests: [Target] = [
     tests(
         "Outputs/GattherdInfluxTests",
         [
-            "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdModel",
+            "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdMachines", "GattherdModel",
             "GattherdOutputs", "GattherdSync", "TestKit",
         ]
     ),

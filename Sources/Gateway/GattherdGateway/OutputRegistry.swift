@@ -1,4 +1,5 @@
 package import GattherdConfig
+import GattherdInflux
 import GattherdLines
 package import GattherdLog
 package import GattherdModel
@@ -7,7 +8,7 @@ package import GattherdOutputs
 /// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
 package enum OutputRegistry {
     package static let kinds: [any OutputKind.Type] = [
-        LinesOutput.self
+        LinesOutput.self, InfluxOutput.self,
     ]
 }
 

@@ -10,6 +10,9 @@ public final class InfluxSink: BatchSink {
         var points: PointWriter
         /// The largest body in bytes, before compression; a single reading may exceed it.
         var mostBytes = 1 << 20
+        var credentials: InfluxCredentials?
+        /// True if the server refused the credentials, so that their file may have newer ones.
+        var mustReadCredentials = false
     }
 
     /// A request with the points of readings.
@@ -22,18 +25,27 @@ public final class InfluxSink: BatchSink {
     private let settings: InfluxSettings
     private let client: HTTPClient
     private let judge: WriteJudge
-    private let headers: [String: String]
+    private let readCredentials: @Sendable () -> InfluxCredentials?
     private let state: Locked<State>
 
-    public init(_ settings: InfluxSettings) {
+    /// - Parameters:
+    ///   - settings: The settings.
+    ///   - readCredentials: Reads the credentials again; `nil` keeps those of the settings. It may block, and is called
+    ///     after the server has refused them.
+    public init(
+        _ settings: InfluxSettings,
+        readCredentials: @escaping @Sendable () -> InfluxCredentials? = { nil }
+    ) {
         self.settings = settings
         client = HTTPClient(threadName: "influx", files: settings.tls)
         judge = WriteJudge(settings: settings)
-        headers = Self.headers(settings)
-        state = Locked(State(points: PointWriter(gateway: settings.gateway, measurement: settings.measurement)))
+        self.readCredentials = readCredentials
+        let points = PointWriter(gateway: settings.gateway, measurement: settings.measurement)
+        state = Locked(State(points: points, credentials: settings.credentials))
     }
 
     public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
+        await renewCredentials()
         var rest = entries.compactMap(\.reading)[...]
         while !rest.isEmpty {
             let write = try encode(rest)
@@ -72,14 +84,16 @@ public final class InfluxSink: BatchSink {
 
     private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
         var request = HTTPRequest(settings.writeURL, body: body)
-        request.headers = headers
+        request.headers = Self.headers(state.withLock(\.credentials))
         request.wantedHeaders = WriteJudge.wantedHeaders
         if settings.compresses, let compressed = Gzip.compress(body) {
             request.body = compressed
             request.headers["Content-Encoding"] = "gzip"
         }
         do throws(HTTPClientError) {
-            return judge.judge(try await client.send(request))
+            let response = try await client.send(request)
+            if response.status == 401 || response.status == 403 { state.withLock { $0.mustReadCredentials = true } }
+            return judge.judge(response)
         } catch {
             throw OutputFault(error, settings)
         }
@@ -95,9 +109,19 @@ public final class InfluxSink: BatchSink {
         state.withLock { $0.mostBytes = min($0.mostBytes, write.body.count / 2) }
     }
 
-    private static func headers(_ settings: InfluxSettings) -> [String: String] {
+    /// Reads the credentials again if the server has refused them: somebody may have renewed the file.
+    private func renewCredentials() async {
+        guard state.withLock(\.mustReadCredentials) else { return }
+        guard let found = await NamedThread.result(name: "influx-secret", of: readCredentials) else { return }
+        state.withLock { state in
+            state.mustReadCredentials = false
+            state.credentials = found ?? state.credentials
+        }
+    }
+
+    private static func headers(_ credentials: InfluxCredentials?) -> [String: String] {
         var headers = ["Content-Type": "text/plain; charset=utf-8"]
-        switch settings.credentials {
+        switch credentials {
         case nil: break
         case .token(let token): headers["Authorization"] = "Token \(token)"
         case .password(let user, let password):

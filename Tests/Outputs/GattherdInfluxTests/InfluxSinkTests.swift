@@ -71,6 +71,26 @@ import Testing
         #expect(heads.allSatisfy { !$0.prefix { $0 != "\r\n" }.contains("s3cret") })
     }
 
+    @Test func `renewed credentials are read after the server has refused the old ones`() async throws {
+        let server = try ScriptedServer { request in
+            request.head.contains("Token new\r\n")
+                ? Self.accepted : [.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")]
+        }
+        var settings = try InfluxSettings("http://127.0.0.1:\(server.port)")
+        settings.credentials = .token("old")
+        let file = Locked<InfluxCredentials?>(nil)
+        let sink = InfluxSink(settings) { file.withLock(\.self) }
+        for token in [nil, nil, "wrong"] as [String?] {
+            file.withLock { $0 = token.map { .token($0) } }
+            let error = await #expect(throws: OutputFault.self) { try await sink.write(Readings.numbered(1...1)) }
+            #expect(error?.kind == .misconfigured)
+        }
+        file.withLock { $0 = .token("new") }
+        try await sink.write(Readings.numbered(1...1))
+        let tokens = server.requests.map { $0.head.split(separator: "\r\n").first { $0.hasPrefix("Auth") }?.suffix(5) }
+        #expect(tokens == ["n old", "n old", "wrong", "n new"])
+    }
+
     @Test func `a server with a small limit gets small bodies, and all readings once`() async throws {
         let server = try ScriptedServer { request in
             request.body.count > 1000

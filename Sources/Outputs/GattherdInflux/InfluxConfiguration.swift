@@ -1,0 +1,161 @@
+package import GattherdConfig
+import GattherdHTTPClient
+
+/// The section `influx`.
+package struct InfluxConfiguration: Hashable, Sendable {
+    /// The files of the credentials, whose first line counts.
+    package enum Credentials: Hashable, Sendable {
+        case token(Located<String>)
+        case password(user: String, Located<String>)
+    }
+
+    /// The section `influx.tls`.
+    package struct TLS: Hashable, Sendable {
+        package var ca: Located<String>?
+        package var certificate: Located<String>?
+        package var key: Located<String>?
+
+        package init() {}
+    }
+
+    package var url: Located<InfluxURL>
+    package var database: InfluxSettings.Database
+    package var credentials: Credentials?
+    package var measurement = MeasurementName.stream
+    package var compresses = true
+    package var tls = TLS()
+    /// The most readings of a request.
+    package var batchEntries = 1000
+    /// The time for which readings gather.
+    package var batchInterval = Duration.seconds(1)
+
+    package init(url: Located<InfluxURL>, database: InfluxSettings.Database) {
+        self.url = url
+        self.database = database
+    }
+
+    /// The settings with credentials that were read.
+    package func settings(gateway: String, _ credentials: InfluxCredentials?) -> InfluxSettings {
+        var settings = InfluxSettings(gateway: gateway, url: url.value, database: database)
+        settings.credentials = credentials
+        settings.measurement = measurement
+        settings.compresses = compresses
+        settings.tls = HTTPTLSFiles(ca: tls.ca?.value, certificate: tls.certificate?.value, key: tls.key?.value)
+        return settings
+    }
+}
+
+/// Reads the section `influx`.
+struct InfluxReader {
+    let environment: OutputEnvironment
+
+    func configuration(_ section: SectionReader) -> InfluxConfiguration? {
+        let url = url(section)
+        let database = database(section)
+        let credentials = credentials(section)
+        let tls = section.section("tls") { self.tls($0) } ?? InfluxConfiguration.TLS()
+        let measurement = section.value("measurement", Self.measurement)?.value
+        let compresses = section.value("gzip", .boolean)?.value
+        let batch = section.section("batch") { batch in
+            (batch.value("entries", .integer(1...10_000)), batch.value("interval", Self.interval))
+        }
+        if let place = section.place(of: "tls"), let url, !url.value.usesTLS {
+            section.report(.conflict("'tls' needs a URL that begins with https://; write it, or remove 'tls'"), at: place)
+        }
+        guard let url, let database else { return nil }
+        var configuration = InfluxConfiguration(url: url, database: database)
+        (configuration.credentials, configuration.tls) = (credentials, tls)
+        configuration.measurement = measurement ?? configuration.measurement
+        configuration.compresses = compresses ?? configuration.compresses
+        configuration.batchEntries = batch?.0?.value ?? configuration.batchEntries
+        configuration.batchInterval = batch?.1?.value ?? configuration.batchInterval
+        return configuration
+    }
+
+    private func url(_ section: SectionReader) -> Located<InfluxURL>? {
+        let (noun, advice) = ("a server's URL", "write for example http://localhost:8086")
+        guard let text = section.required("url", ConfigGrammar(noun: noun, advice: advice) { $0 }),
+            let place = text.place
+        else { return nil }
+        if text.value.contains("@") {
+            let instead = "write token_file, or username and password_file, instead of user:password@"
+            section.report(.secret(key: "url", instead: instead), at: place)
+            return nil
+        }
+        guard let url = InfluxURL(text.value) else {
+            section.report(.invalid(text.value, expected: noun, advice: advice), at: place)
+            return nil
+        }
+        return Located(url, at: place)
+    }
+
+    private func database(_ section: SectionReader) -> InfluxSettings.Database? {
+        let bucket = section.value("bucket", Self.name("a bucket"))
+        let organisation = section.value("org", Self.name("an organisation"))
+        let database = section.value("database", Self.name("a database"))
+        let policy = section.value("retention_policy", Self.name("a retention policy"))
+        requires("org", "bucket", section)
+        requires("retention_policy", "database", section)
+        if let place = section.place(of: "bucket"), section.place(of: "database") != nil {
+            let advice = "write database for InfluxDB 1 and VictoriaMetrics, bucket for InfluxDB 2 and 3"
+            section.report(.conflict("'bucket' and 'database' exclude each other; \(advice)"), at: place)
+            return nil
+        }
+        if let bucket { return .bucket(bucket.value, organisation: organisation?.value) }
+        if let database { return .database(database.value, retentionPolicy: policy?.value) }
+        if section.place(of: "bucket") == nil, section.place(of: "database") == nil, let place = section.place {
+            let advice = "InfluxDB 1 and VictoriaMetrics need it; for InfluxDB 2 and 3 write bucket"
+            section.report(.missing(key: "database", section: "'influx'", advice: advice), at: place)
+        }
+        return nil
+    }
+
+    private func credentials(_ section: SectionReader) -> InfluxConfiguration.Credentials? {
+        for (key, file) in [("token", "token_file"), ("password", "password_file")] {
+            let instead = "put it into a file that only gattherd may read, and write \(file)"
+            section.forbid(key, .secret(key: key, instead: instead))
+        }
+        let token = section.value("token_file", .path).map { environment.resolve($0) }
+        let user = section.value("username", Self.name("a user"))
+        let password = section.value("password_file", .path).map { environment.resolve($0) }
+        requires("username", "password_file", section)
+        requires("password_file", "username", section)
+        if let place = section.place(of: "token_file"), section.place(of: "username") != nil {
+            let advice = "a user with a password is for InfluxDB 1, a token for all others"
+            section.report(.conflict("'token_file' and 'username' exclude each other; \(advice)"), at: place)
+        }
+        if let token { return .token(token) }
+        guard let user, let password else { return nil }
+        return .password(user: user.value, password)
+    }
+
+    private func tls(_ section: SectionReader) -> InfluxConfiguration.TLS {
+        var tls = InfluxConfiguration.TLS()
+        tls.ca = section.value("ca", .path).map { environment.resolve($0) }
+        tls.certificate = section.value("certificate", .path).map { environment.resolve($0) }
+        tls.key = section.value("key", .path).map { environment.resolve($0) }
+        requires("certificate", "key", section)
+        requires("key", "certificate", section)
+        return tls
+    }
+
+    /// Reports `key` if it is present without `other`.
+    private func requires(_ key: String, _ other: String, _ section: SectionReader) {
+        guard let place = section.place(of: key), section.place(of: other) == nil else { return }
+        section.report(.missing(key: other, section: "'influx'", advice: "'\(key)' is of no use without it"), at: place)
+    }
+
+    private static var interval: ConfigGrammar<Duration> { .duration(.milliseconds(10) ... .seconds(3600)) }
+
+    private static var measurement: ConfigGrammar<MeasurementName> {
+        let advice = "write text with {stream}, {device} or {profile}, for example ble_{stream}"
+        return ConfigGrammar(noun: "a measurement's name", advice: advice) { MeasurementName($0) }
+    }
+
+    private static func name(_ noun: String) -> ConfigGrammar<String> {
+        ConfigGrammar(noun: noun, advice: "use 1 to 256 printable characters") { text in
+            let isPrintable = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+            return (1...256).contains(text.utf8.count) && isPrintable ? text : nil
+        }
+    }
+}
