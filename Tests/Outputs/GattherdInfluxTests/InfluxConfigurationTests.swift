@@ -1,5 +1,6 @@
 import Foundation
 import GattherdConfig
+import GattherdHTTPClient
 import GattherdInflux
 import GattherdLog
 import GattherdModel
@@ -77,7 +78,7 @@ struct InfluxConfigurationTests {
         for (host, mode, expected) in [
             ("localhost", 0o640, 0), ("localhost", 0o644, 1), ("db.lan", 0o640, 1), ("db.lan", 0o644, 2),
         ] {
-            #expect(unsafe chmod(token, mode) == 0)
+            #expect(unsafe chmod(token, mode_t(mode)) == 0)
             let (found, _) = parse("url: http://\(host)\ndatabase: home\ntoken_file: \(token)")
             let findings = InfluxOutput.findings(try #require(found))
             #expect(findings.count == expected)
