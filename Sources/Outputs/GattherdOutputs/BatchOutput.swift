@@ -139,6 +139,7 @@ public actor BatchOutput: Output {
         board.withLock { status in
             (status.state, status.cursor, status.backlog) = (progress.state, progress.cursor, progress.backlog)
             (status.delivered, status.skipped) = (progress.delivered, progress.skipped)
+            status.errors = progress.failures
             status.problem = progress.fault?.detail
             status.nextTry = progress.nextTry.map { time.advanced(by: $0 - uptime) }
             status.waitingSince =

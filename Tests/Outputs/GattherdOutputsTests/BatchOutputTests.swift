@@ -90,6 +90,7 @@ import Testing
         let status = fixture.output.status
         #expect(status.state == .waiting && status.target == "receiver")
         #expect(status.problem == "set the token" && status.backlog == 3)
+        #expect(status.errors > 0)
         #expect(status.waitingSince == Timestamp(microseconds: 1_000_000))
         #expect(status.nextTry.map { $0 > Timestamp(microseconds: 1_700_000_000_000_000) } == true)
         await fixture.output.stop(within: .seconds(5))
