@@ -22,12 +22,14 @@ public final class Gateway: Sendable {
     ///   - kind: The Bluetooth stack.
     ///   - disk: The folder for the history, if not the gateway's own.
     ///   - history: Additional members of `history` in the configuration, in YAML flow style.
+    ///   - outputs: Sections of further outputs, with `FOLDER` for the gateway's folder.
     /// - Throws: An error if a part cannot be started.
     public init(
         _ peripherals: TestPeripherals,
         on kind: StackKind = .current,
         disk: String? = nil,
-        history: String = ""
+        history: String = "",
+        outputs: String = ""
     ) async throws {
         self.peripherals = peripherals
         folder = try TemporaryFolder()
@@ -45,6 +47,7 @@ public final class Gateway: Sendable {
             bluetooth: {bus: "\(stack.bus)"}
             history: {path: \(path)\(history.isEmpty ? "" : ", " + history)}
             mqtt: {url: "mqtt://127.0.0.1:\(broker.port)"}
+            \(outputs.replacing("FOLDER", with: folder.path))
             devices:
             \(peripherals.settings)
             """,
@@ -99,6 +102,11 @@ public final class Gateway: Sendable {
     /// Returns exit status and standard output.
     public func command(_ words: String...) async throws -> (Int32, String) {
         try await Programs.run(Programs.path("gattherd"), words + ["--config", settings])
+    }
+
+    /// The content of a file in the gateway's folder.
+    public func content(of file: String) throws -> String {
+        try String(contentsOfFile: folder.file(file), encoding: .utf8)
     }
 
     /// The daemon's log so far.

@@ -135,7 +135,9 @@ struct ConsumerTests {
 
     @Test func `a consumer that is too far behind skips the oldest, which is counted and reported`() async throws {
         let history = try await open(Self.mqtt, Self.short)
-        for start in stride(from: 0, to: 1000, by: 50) { try await history.append(.plain(integers: start..<start + 50)) }
+        for start in stride(from: 0, to: 1000, by: 50) {
+            try await history.append(.plain(integers: start..<start + 50))
+        }
         var gaps: [HistoryNotice] = []
         var skipped = 0
         for await notice in history.notices {
@@ -153,7 +155,12 @@ struct ConsumerTests {
     @Test func `a dead consumer costs the others no reading when the backlog is full`() throws {
         var limits = HistoryLimits()
         limits.backlogSize = 20_000
-        let file = try HistoryFile(path: folder.database, consumers: [Self.mqtt, Self.short], limits: limits, log: .silent)
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: [Self.mqtt, Self.short],
+            limits: limits,
+            log: .silent
+        )
         var seen: Int64 = 0
         for start in stride(from: 0, to: 5000, by: 10) {
             try file.append(.plain(integers: start..<start + 10))

@@ -123,14 +123,21 @@ extension Journal {
 
 extension ReadingHistory {
     /// A history whose clock stands at ``Fixture/epoch``.
-    static func open(path: String, consumers: [JournalConsumerOptions], log: Log) async throws(StoreFault) -> ReadingHistory {
+    static func open(
+        path: String,
+        consumers: [JournalConsumerOptions],
+        log: Log
+    ) async throws(StoreFault) -> ReadingHistory {
         try await open(
             HistoryOptions(path: path, consumers: consumers, clock: GatewayClock(now: { Fixture.epoch })),
             log: log
         )
     }
 
-    static func open(_ folder: TemporaryFolder, consumers: [JournalConsumerOptions] = .one) async throws(StoreFault) -> ReadingHistory {
+    static func open(
+        _ folder: TemporaryFolder,
+        consumers: [JournalConsumerOptions] = .one
+    ) async throws(StoreFault) -> ReadingHistory {
         try await open(path: folder.database, consumers: consumers, log: .silent)
     }
 }

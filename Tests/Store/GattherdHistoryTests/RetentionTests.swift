@@ -14,7 +14,10 @@ struct RetentionTests {
         folder = try TemporaryFolder()
     }
 
-    private func open(_ limits: HistoryLimits, consumers: [JournalConsumerOptions] = .one) throws(StoreFault) -> HistoryFile {
+    private func open(
+        _ limits: HistoryLimits,
+        consumers: [JournalConsumerOptions] = .one
+    ) throws(StoreFault) -> HistoryFile {
         try HistoryFile(
             path: folder.database,
             consumers: consumers,

@@ -174,7 +174,9 @@ private final class NumberedRows {
     /// Moves the next rows of a correction; returns true at the end.
     func move(_ correction: inout ClockShift, count: Int) throws(StoreFault) -> Bool {
         let start = max(correction.after, correction.place.ts)
-        guard let end = try selectEnd.firstInteger(binding: start, correction.through, Int64(count)) else { return true }
+        guard let end = try selectEnd.firstInteger(binding: start, correction.through, Int64(count)) else {
+            return true
+        }
         try shift.run(binding: correction.shift, start, end)
         correction.place.ts = end
         return false
