@@ -2,6 +2,8 @@
 
 PACKAGES := libcurl4-openssl-dev libdbus-1-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev zlib1g-dev \
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
+# Programs for tests, which are unpacked and not installed: their services would listen on all addresses.
+SERVERS  := influxdb victoria-metrics
 PEER_PACKAGES := libmosquitto-dev
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 BROWSER_PACKAGES := chromium chromium-driver python3
@@ -19,7 +21,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install install-dev deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run install install-dev deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -41,6 +43,16 @@ help: ## this list
 setup: ## install what is missing: Debian packages, as root or with sudo
 	@command -v swift >/dev/null || { echo "make: no Swift toolchain in PATH; install Swift 6.3 from swift.org" >&2; exit 69; }
 	$(call install_packages,$(PACKAGES))
+
+# Needs no root, unless the lists of packages are missing.
+test-servers: setup ## unpack the databases that tests start, in .build/servers
+	@mkdir -p .build/servers && cd .build/servers && for package in $(SERVERS); do \
+	    [ -e $$package.unpacked ] && continue; rm -f $${package}_*.deb; \
+	    apt-get download -qq $$package 2>/dev/null || { \
+	        if [ "$$(id -u)" = 0 ]; then apt-get update -qq; else sudo -n apt-get update -qq; fi && \
+	        apt-get download -qq $$package; } || \
+	        { echo "make: cannot download the Debian package $$package" >&2; exit 77; }; \
+	    dpkg-deb -x $${package}_*.deb . && rm $${package}_*.deb && touch $$package.unpacked || exit; done
 
 setup-machine: setup ## what test-bluez needs besides
 	$(call install_packages,$(MACHINE_PACKAGES))
@@ -92,7 +104,7 @@ test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tr
 	$(call install_packages,mmdebstrap systemd-container)
 	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
 
-test: setup ## all tests
+test: test-servers ## all tests
 	@$(BUILD_TESTS)
 	@Tests/run.sh
 
@@ -108,12 +120,12 @@ test-crash: setup ## kill the daemon, its broker, its host's power, 200 times ea
 	@$(BUILD_TESTS)
 	@GATTHERD_CRASHES=$${GATTHERD_CRASHES:-200} swift test --disable-xctest --skip-build --filter GatewayTests.CrashRecoveryTests
 
-test-delays: setup ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
+test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
 	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh
 
-coverage: setup ## which share of each module's lines the tests execute; FILTER chooses tests
+coverage: test-servers ## which share of each module's lines the tests execute; FILTER chooses tests
 	@FILTER='$(if $(findstring command,$(origin FILTER)),$(FILTER))' python3 -B Tests/coverage.py
 
 faults: setup ## what the daemon survives: write the table of docs/faults.md anew

@@ -365,7 +365,8 @@ let moduleTests: [Target] = [
     tests(
         "Outputs/GattherdInfluxTests",
         [
-            "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdMachines", "GattherdModel",
+            "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdMachines",
+            "GattherdModel",
             "GattherdOutputs", "GattherdSync", "TestKit",
         ]
     ),

@@ -5,11 +5,11 @@ import Synchronization
 /// One request on a session.
 final class CurlTransfer: Sendable {
     let session: CurlSession
-    private let request: HTTPRequest
+    private let request: HTTPClientRequest
     private let files: HTTPTLSFiles
     private let isCancelled = Atomic(false)
 
-    init(_ request: HTTPRequest, _ files: HTTPTLSFiles, on session: CurlSession) {
+    init(_ request: HTTPClientRequest, _ files: HTTPTLSFiles, on session: CurlSession) {
         self.request = request
         self.files = files
         self.session = session
@@ -22,7 +22,7 @@ final class CurlTransfer: Sendable {
     }
 
     /// Sends the request and waits for the response; blocks.
-    func perform() throws(HTTPClientError) -> HTTPResponse {
+    func perform() throws(HTTPClientError) -> HTTPClientResponse {
         session.reset()
         try setLimits()
         try setSecurity()
@@ -83,8 +83,8 @@ final class CurlTransfer: Sendable {
         if let key = files.key { try session.set(CURLOPT_SSLKEY, key) }
     }
 
-    private func response(_ body: ResponseBody) -> HTTPResponse {
-        var response = HTTPResponse(status: unsafe ccurl_status(session.easy), body: body.start)
+    private func response(_ body: ResponseBody) -> HTTPClientResponse {
+        var response = HTTPClientResponse(status: unsafe ccurl_status(session.easy), body: body.start)
         let pause = unsafe ccurl_retry_after(session.easy)
         if pause > 0 { response.retryAfter = .seconds(min(pause, 86_400)) }
         for name in request.wantedHeaders { response.headers[name] = session.header(name) }

@@ -30,7 +30,7 @@ public final class HTTPClient: Sendable {
     /// Sends a request and waits for the response without blocking a thread of the caller's.
     ///
     /// - Throws: ``HTTPClientError``. A cancelled call returns at once, and its connection is closed.
-    public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+    public func send(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse {
         let transfer = CurlTransfer(request, files, on: try dequeue())
         let result = await withTaskCancellationHandler {
             await NamedThread.result(name: threadName) { [self] in

@@ -60,7 +60,10 @@ struct InfluxReader {
             (batch.value("entries", .integer(1...10_000)), batch.value("interval", Self.interval))
         }
         if let place = section.place(of: "tls"), let url, !url.value.usesTLS {
-            section.report(.conflict("'tls' needs a URL that begins with https://; write it, or remove 'tls'"), at: place)
+            section.report(
+                .conflict("'tls' needs a URL that begins with https://; write it, or remove 'tls'"),
+                at: place
+            )
         }
         guard let url, let database else { return nil }
         var configuration = InfluxConfiguration(url: url, database: database)

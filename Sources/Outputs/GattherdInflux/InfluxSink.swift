@@ -68,7 +68,9 @@ public final class InfluxSink: BatchSink {
             var write = Write()
             for reading in readings {
                 let length = write.body.count
-                guard state.points.write(reading, to: &write.body) else { return (write, JournalReading?.some(reading)) }
+                guard state.points.write(reading, to: &write.body) else {
+                    return (write, JournalReading?.some(reading))
+                }
                 if write.count > 0, write.body.count > state.mostBytes {
                     write.body.removeLast(write.body.count - length)
                     break
@@ -83,7 +85,7 @@ public final class InfluxSink: BatchSink {
     }
 
     private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
-        var request = HTTPRequest(settings.writeURL, body: body)
+        var request = HTTPClientRequest(settings.writeURL, body: body)
         request.headers = Self.headers(state.withLock(\.credentials))
         request.wantedHeaders = WriteJudge.wantedHeaders
         if settings.compresses, let compressed = Gzip.compress(body) {

@@ -19,7 +19,7 @@ struct WriteJudge {
 
     let settings: InfluxSettings
 
-    func judge(_ response: HTTPResponse) -> WriteAnswer {
+    func judge(_ response: HTTPClientResponse) -> WriteAnswer {
         let said = "\(settings.url) answers \(response.status)\(Self.words(response))"
         switch response.status {
         case 204: return .accepted
@@ -33,13 +33,13 @@ struct WriteJudge {
     }
 
     /// A server that does not look like a database may answer so to everything.
-    private func refusal(_ response: HTTPResponse, _ said: String) -> OutputFault {
+    private func refusal(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         let isDatabase = response.headers[Self.signature] != nil || Self.message(response.body) != nil
         if isDatabase { return OutputFault(.refused, said) }
         return OutputFault(.misconfigured, "\(said); this is no answer of a database: check influx.url")
     }
 
-    private func busy(_ response: HTTPResponse, _ said: String) -> OutputFault {
+    private func busy(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         // InfluxDB 1 answers 500 if the retention policy does not exist.
         guard case .database(_, let policy?) = settings.database, response.status == 500 else {
             return OutputFault(.unavailable, said, retryAfter: response.retryAfter)
@@ -47,7 +47,7 @@ struct WriteJudge {
         return OutputFault(.unavailable, "\(said); check influx.retention_policy '\(policy)'")
     }
 
-    private func remedy(_ response: HTTPResponse) -> String {
+    private func remedy(_ response: HTTPClientResponse) -> String {
         switch (response.status, settings.database) {
         case (200...299, _): return "writing is answered with 204: check influx.url"
         case (300...399, _): return "redirects are not followed: \(target(response))"
@@ -70,14 +70,14 @@ struct WriteJudge {
         }
     }
 
-    private func target(_ response: HTTPResponse) -> String {
+    private func target(_ response: HTTPClientResponse) -> String {
         guard let location = response.headers["Location"] else { return "check influx.url" }
         let target = location.onOneLine.prefix { $0 != "?" }.prefix(200)
         return "it redirects to \(target); write the new address into influx.url"
     }
 
     /// The server's words, for people.
-    private static func words(_ response: HTTPResponse) -> String {
+    private static func words(_ response: HTTPClientResponse) -> String {
         let text = (message(response.body) ?? String(decoding: response.body, as: UTF8.self)).onOneLine
         let words = text.split(separator: " ").joined(separator: " ")
         guard !words.isEmpty, !words.hasPrefix("<") else { return "" }

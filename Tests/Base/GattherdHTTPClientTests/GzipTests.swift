@@ -1,7 +1,7 @@
+import Foundation
 import GattherdHTTPClient
 import TestKit
 import Testing
-import Foundation
 
 @Suite(.timeLimit(.minutes(1))) struct GzipTests {
     @Test func `gzip restores what was compressed`() async throws {

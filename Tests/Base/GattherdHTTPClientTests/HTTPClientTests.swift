@@ -10,10 +10,10 @@ import Testing
 
     private func response(
         of steps: [ScriptedServer.Step],
-        _ change: (inout HTTPRequest) -> Void = { _ in }
-    ) async throws -> HTTPResponse {
+        _ change: (inout HTTPClientRequest) -> Void = { _ in }
+    ) async throws -> HTTPClientResponse {
         let server = try ScriptedServer { _ in steps }
-        var request = HTTPRequest("http://127.0.0.1:\(server.port)/write?db=x", body: Array("hello".utf8))
+        var request = HTTPClientRequest("http://127.0.0.1:\(server.port)/write?db=x", body: Array("hello".utf8))
         change(&request)
         defer { withExtendedLifetime(server) {} }
         return try await HTTPClient(threadName: "test").send(request)
@@ -21,7 +21,7 @@ import Testing
 
     private func kind(
         of steps: [ScriptedServer.Step],
-        _ change: (inout HTTPRequest) -> Void = { _ in }
+        _ change: (inout HTTPClientRequest) -> Void = { _ in }
     ) async throws -> HTTPClientError.Kind? {
         do {
             _ = try await response(of: steps, change)
@@ -33,10 +33,10 @@ import Testing
 
     @Test func `a request has its path, headers and body`() async throws {
         let server = try ScriptedServer { _ in [.send(Self.accepted)] }
-        var request = HTTPRequest("http://127.0.0.1:\(server.port)/a/write?db=x%20y", body: Array("points".utf8))
+        var request = HTTPClientRequest("http://127.0.0.1:\(server.port)/a/write?db=x%20y", body: Array("points".utf8))
         request.headers = ["Authorization": "Token secret", "Content-Type": "text/plain"]
         let response = try await HTTPClient(threadName: "test").send(request)
-        #expect(response == HTTPResponse(status: 204))
+        #expect(response == HTTPClientResponse(status: 204))
         let received = try #require(server.requests.first)
         #expect(received.head.hasPrefix("POST /a/write?db=x%20y HTTP/1.1\r\n"))
         #expect(received.head.contains("\r\nAuthorization: Token secret\r\n"))
@@ -47,7 +47,7 @@ import Testing
     @Test func `the connection is kept for the next request`() async throws {
         let server = try ScriptedServer { _ in [.send(Self.accepted)] }
         let client = HTTPClient(threadName: "test")
-        for _ in 0..<5 { _ = try await client.send(HTTPRequest("http://127.0.0.1:\(server.port)/", body: [1])) }
+        for _ in 0..<5 { _ = try await client.send(HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: [1])) }
         #expect(server.requests.map(\.connection) == [1, 1, 1, 1, 1])
         client.close()
         await server.waitForEnd(ofConnections: 1)
@@ -57,7 +57,7 @@ import Testing
         let server = try ScriptedServer { _ in [.send(Self.accepted), .close] }
         let client = HTTPClient(threadName: "test")
         for number in 1...5 {
-            _ = try await client.send(HTTPRequest("http://127.0.0.1:\(server.port)/", body: [1]))
+            _ = try await client.send(HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: [1]))
             await server.waitForEnd(ofConnections: number)
         }
         #expect(server.requests.map(\.connection) == [1, 2, 3, 4, 5])
@@ -66,7 +66,9 @@ import Testing
     @Test func `a body of megabytes is sent without waiting for consent`() async throws {
         let server = try ScriptedServer { _ in [.send(Self.accepted)] }
         let body = [UInt8](repeating: 7, count: 5 << 20)
-        _ = try await HTTPClient(threadName: "test").send(HTTPRequest("http://127.0.0.1:\(server.port)/", body: body))
+        _ = try await HTTPClient(threadName: "test").send(
+            HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: body)
+        )
         let received = try #require(server.requests.first)
         #expect(received.body == body)
         #expect(!received.head.lowercased().contains("expect:"))
@@ -74,14 +76,16 @@ import Testing
 
     @Test func `an empty body is sent with its length`() async throws {
         let server = try ScriptedServer { _ in [.send(Self.accepted)] }
-        _ = try await HTTPClient(threadName: "test").send(HTTPRequest("http://127.0.0.1:\(server.port)/", body: []))
+        _ = try await HTTPClient(threadName: "test").send(
+            HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: [])
+        )
         #expect(try #require(server.requests.first).head.contains("Content-Length: 0"))
     }
 
     @Test func `interim responses are skipped`() async throws {
         let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLocation: /x\r\n\r\n"
         let response = try await response(of: [.send(interim + Self.accepted)]) { $0.wantedHeaders = ["Location"] }
-        #expect(response == HTTPResponse(status: 204))
+        #expect(response == HTTPClientResponse(status: 204))
     }
 
     @Test func `the start of the body, the wanted headers and the pause are returned`() async throws {
@@ -115,7 +119,7 @@ import Testing
             $0.headers = ["Authorization": "Token secret"]
             $0.wantedHeaders = ["Location"]
         }
-        #expect(response == HTTPResponse(status: 307, headers: ["Location": target]))
+        #expect(response == HTTPClientResponse(status: 307, headers: ["Location": target]))
         #expect(other.requests.isEmpty)
     }
 
@@ -125,7 +129,7 @@ import Testing
         // The variable is read by libcurl in each transfer; no other test uses a proxy.
         unsafe setenv("http_proxy", "http://127.0.0.1:\(proxy.port)", 1)
         defer { unsafe unsetenv("http_proxy") }
-        let request = HTTPRequest("http://127.0.0.1:\(server.port)/", body: [1])
+        let request = HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: [1])
         _ = try await HTTPClient(threadName: "test").send(request)
         #expect(proxy.requests.isEmpty)
         #expect(server.requests.count == 1)
@@ -167,7 +171,7 @@ import Testing
         }
         let client = HTTPClient(threadName: "test")
         let task = Task {
-            try await client.send(HTTPRequest("http://127.0.0.1:\(server.port)/", body: [1]))
+            try await client.send(HTTPClientRequest("http://127.0.0.1:\(server.port)/", body: [1]))
         }
         for await _ in reached { break }
         task.cancel()
@@ -177,22 +181,26 @@ import Testing
 
     @Test func `a port without a listener is reported with its reason`() async throws {
         let port = try Broker.freePort()
-        let request = HTTPRequest("http://127.0.0.1:\(port)/", body: [1])
-        let error = await #expect(throws: HTTPClientError.self) { try await HTTPClient(threadName: "test").send(request) }
+        let request = HTTPClientRequest("http://127.0.0.1:\(port)/", body: [1])
+        let error = await #expect(throws: HTTPClientError.self) {
+            try await HTTPClient(threadName: "test").send(request)
+        }
         #expect(error?.kind == .unreachable)
         #expect(error?.detail.contains("Connection refused") == true)
     }
 
     @Test func `a name without an address is reported`() async throws {
-        let request = HTTPRequest("http://no-such-host.invalid/", body: [1])
-        let error = await #expect(throws: HTTPClientError.self) { try await HTTPClient(threadName: "test").send(request) }
+        let request = HTTPClientRequest("http://no-such-host.invalid/", body: [1])
+        let error = await #expect(throws: HTTPClientError.self) {
+            try await HTTPClient(threadName: "test").send(request)
+        }
         #expect(error?.kind == .unresolved)
     }
 
     @Test func `other protocols and header injection are refused`() async throws {
         for url in ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "not a url"] {
             let client = HTTPClient(threadName: "test")
-            await #expect(throws: HTTPClientError.self) { try await client.send(HTTPRequest(url, body: [])) }
+            await #expect(throws: HTTPClientError.self) { try await client.send(HTTPClientRequest(url, body: [])) }
         }
         let kind = try await kind(of: [.send(Self.accepted)]) { $0.headers = ["Authorization": "a\r\nX-Other: b"] }
         #expect(kind == .local)

@@ -8,9 +8,9 @@ import Testing
         to server: TLSServer,
         host: String = "localhost",
         _ files: HTTPTLSFiles
-    ) async throws(HTTPClientError) -> HTTPResponse {
+    ) async throws(HTTPClientError) -> HTTPClientResponse {
         try await HTTPClient(threadName: "test", files: files).send(
-            HTTPRequest("https://\(host):\(server.port)/", body: [1])
+            HTTPClientRequest("https://\(host):\(server.port)/", body: [1])
         )
     }
 
@@ -68,14 +68,20 @@ import Testing
         let authority = try await Authority()
         let server = try await TLSServer(try await authority.identity(for: "DNS:localhost"), [])
         #expect(await kind(to: server, HTTPTLSFiles(ca: "/nonexistent/ca.pem")) == .file)
-        let files = HTTPTLSFiles(ca: authority.certificate, certificate: "/nonexistent/c.pem", key: "/nonexistent/k.pem")
+        let files = HTTPTLSFiles(
+            ca: authority.certificate,
+            certificate: "/nonexistent/c.pem",
+            key: "/nonexistent/k.pem"
+        )
         #expect(await kind(to: server, files) == .file)
     }
 
     @Test func `a port that does not speak TLS is recognised`() async throws {
         let server = try ScriptedServer(greeting: "HTTP/1.1 400 Bad Request\r\n\r\n") { _ in [.close] }
-        let request = HTTPRequest("https://127.0.0.1:\(server.port)/", body: [1])
-        let error = await #expect(throws: HTTPClientError.self) { try await HTTPClient(threadName: "test").send(request) }
+        let request = HTTPClientRequest("https://127.0.0.1:\(server.port)/", body: [1])
+        let error = await #expect(throws: HTTPClientError.self) {
+            try await HTTPClient(threadName: "test").send(request)
+        }
         #expect(error?.kind == .tls)
     }
 }

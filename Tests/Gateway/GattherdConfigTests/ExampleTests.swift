@@ -47,7 +47,8 @@ import Testing
             ("history: {keep: {zzz: 1}}", "history"), ("history: {backlog: {zzz: 1}}", "history"),
             ("mqtt: {zzz: 1}", "mqtt"), ("mqtt: {tls: {zzz: 1}}", "mqtt"), ("mqtt: {publish: {zzz: 1}}", "mqtt"),
             ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("lines: {zzz: 1}", "lines"), ("http: {zzz: 1}", "http"),
-            ("log: {zzz: 1}", "log"),
+            ("influx: {zzz: 1}", "influx"), ("influx: {batch: {zzz: 1}}", "influx"),
+            ("influx: {tls: {zzz: 1}}", "influx"), ("log: {zzz: 1}", "log"),
         ] as [(String, String?)]
     )
     func `the example has every key`(wrong: String, section: String?) throws {

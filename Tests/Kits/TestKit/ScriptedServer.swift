@@ -38,6 +38,7 @@ public final class ScriptedServer: Sendable {
     /// - Parameters:
     ///   - greeting: The text that is sent before the first request.
     ///   - script: Answers a request; called on a thread of the connection.
+    /// - Throws: ``Broker/NotListening`` without a free port.
     public init(greeting: String = "", _ script: @escaping Script) throws {
         let port = try Broker.freePort()
         listener = try Self.listen(port)

@@ -77,8 +77,8 @@ struct InfluxConfigurationTests {
         let token = try folder.write("t0ken\n", to: "token")
         for (host, mode, expected) in [
             ("localhost", 0o640, 0), ("localhost", 0o644, 1), ("db.lan", 0o640, 1), ("db.lan", 0o644, 2),
-        ] {
-            #expect(unsafe chmod(token, mode_t(mode)) == 0)
+        ] as [(String, mode_t, Int)] {
+            #expect(unsafe chmod(token, mode) == 0)
             let (found, _) = parse("url: http://\(host)\ndatabase: home\ntoken_file: \(token)")
             let findings = InfluxOutput.findings(try #require(found))
             #expect(findings.count == expected)
@@ -97,11 +97,15 @@ struct InfluxConfigurationTests {
             log: Log(threshold: .error) { _ in },
             record: { _ in },
             readSecret: { (path, _) throws(OutputError) in
-                guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { throw OutputError("no file") }
+                guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+                    throw OutputError("no file")
+                }
                 return String(text.prefix { $0 != "\n" })
             }
         )
-        for (text, isUsable) in [("t0ken\nmore\n", true), ("t0ken\r", true), ("", false), ("\n", false), ("a\tb", false)] {
+        for (text, isUsable) in [
+            ("t0ken\nmore\n", true), ("t0ken\r", true), ("", false), ("\n", false), ("a\tb", false),
+        ] {
             let file = try folder.write(text, to: "token")
             let (found, _) = parse("url: http://localhost:8086\nbucket: home\ntoken_file: \(file)")
             let output = try? InfluxOutput.make(try #require(found), context)

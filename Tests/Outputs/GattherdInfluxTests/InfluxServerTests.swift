@@ -27,7 +27,13 @@ import Testing
         let server = try await server()
         let sink = InfluxSink(try InfluxSettings(server.url))
         let text = "a \"b\" \\ c, d=e 'f'"
-        let first = Readings.reading((0, .integer(72)), (1, .boolean(true)), (2, .real(812.5)), (2, .integer(799)), seq: 1)
+        let first = Readings.reading(
+            (0, .integer(72)),
+            (1, .boolean(true)),
+            (2, .real(812.5)),
+            (2, .integer(799)),
+            seq: 1
+        )
         let second = Readings.reading((0, .real(72.5)), (1, .boolean(false)), (3, .text(text)), seq: 2, source: .read)
         try await sink.write([.reading(first), .reading(second)])
         let rows = server.rows("SELECT bpm, contact, mode_text FROM heart_rate", database: "home")
@@ -43,7 +49,9 @@ import Testing
             ]
         )
         let tags = server.rows("SHOW SERIES", database: "home").sorted()
-        #expect(tags.contains { $0.hasSuffix("gateway=lab,profile=heart-rate,source=read\"") || $0.contains("source=read") })
+        #expect(
+            tags.contains { $0.hasSuffix("gateway=lab,profile=heart-rate,source=read\"") || $0.contains("source=read") }
+        )
     }
 
     @Test func `repeated batches add nothing`() async throws {
@@ -165,7 +173,10 @@ import Testing
         let authority = try await Authority()
         let identity = try await authority.identity(for: "DNS:localhost")
         let server = try InfluxServer(
-            ["https-enabled = true", "https-certificate = \"\(identity.certificate)\"", "https-private-key = \"\(identity.key)\""],
+            [
+                "https-enabled = true", "https-certificate = \"\(identity.certificate)\"",
+                "https-private-key = \"\(identity.key)\"",
+            ],
             usesTLS: true
         )
         try await server.start()

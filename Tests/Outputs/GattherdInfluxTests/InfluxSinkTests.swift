@@ -134,7 +134,9 @@ import Testing
             ("200 OK", .misconfigured),
         ] {
             let server = try ScriptedServer { _ in [.send("HTTP/1.1 \(answer)\r\n\(head)Content-Length: 0\r\n\r\n")] }
-            let error = await #expect(throws: OutputFault.self) { try await sink(server).write(Readings.numbered(1...1)) }
+            let error = await #expect(throws: OutputFault.self) {
+                try await sink(server).write(Readings.numbered(1...1))
+            }
             #expect(error?.kind == kind)
             #expect(error?.retryAfter == (answer.hasPrefix("503") ? .seconds(3) : nil))
         }

@@ -1,5 +1,6 @@
-@testable import GattherdInflux
 import Testing
+
+@testable import GattherdInflux
 
 struct InfluxURLTests {
     private func writeURL(_ url: String, _ database: InfluxSettings.Database) -> String? {

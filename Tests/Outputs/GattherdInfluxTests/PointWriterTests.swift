@@ -63,7 +63,9 @@ struct PointWriterTests {
     }
 
     @Test func `a field has the same type for every value`() throws {
-        let numbers: [SampleValue] = [.integer(0), .integer(.max), .integer(.min), .real(0.5), .real(-0.0), .boolean(true)]
+        let numbers: [SampleValue] = [
+            .integer(0), .integer(.max), .integer(.min), .real(0.5), .real(-0.0), .boolean(true),
+        ]
         for value in numbers {
             let point = try #require(try points(Readings.reading((0, value))).first)
             guard case .float = point.fields["bpm"] else {
@@ -144,7 +146,9 @@ struct PointWriterTests {
 
     @Test func `control characters become spaces`() throws {
         let text = "a\nb\rc\u{0}d\te"
-        let point = try #require(try points(Readings.reading((0, .text(text)), of: stream(metric: "m", stream: text))).first)
+        let point = try #require(
+            try points(Readings.reading((0, .text(text)), of: stream(metric: "m", stream: text))).first
+        )
         #expect(point.measurement == "a b c d e")
         #expect(point.fields == ["m_text": .text("a b c d e")])
     }

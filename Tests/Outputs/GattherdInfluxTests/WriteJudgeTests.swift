@@ -1,7 +1,8 @@
-@testable import GattherdInflux
 import GattherdHTTPClient
 import GattherdOutputs
 import Testing
+
+@testable import GattherdInflux
 
 struct WriteJudgeTests {
     private static let version = ["X-Influxdb-Version": "1.8.10"]
@@ -23,7 +24,12 @@ struct WriteJudgeTests {
         with credentials: InfluxCredentials? = nil,
         bucket: Bool = false
     ) throws -> WriteAnswer {
-        let response = HTTPResponse(status: status, headers: headers, retryAfter: retryAfter, body: Array(body.utf8))
+        let response = HTTPClientResponse(
+            status: status,
+            headers: headers,
+            retryAfter: retryAfter,
+            body: Array(body.utf8)
+        )
         return WriteJudge(settings: try settings(credentials, bucket: bucket)).judge(response)
     }
 
@@ -67,7 +73,9 @@ struct WriteJudgeTests {
     }
 
     @Test func `the server's words are for people`() throws {
-        let first = try #require(fault(try judge(400, #"{"error":"partial write: points beyond retention policy dropped=1"}"#)))
+        let first = try #require(
+            fault(try judge(400, #"{"error":"partial write: points beyond retention policy dropped=1"}"#))
+        )
         #expect(
             first.detail == "http://db.lan:8086 answers 400: partial write: points beyond retention policy dropped=1"
         )

@@ -1,5 +1,5 @@
 /// A POST request to one server.
-public struct HTTPRequest: Sendable {
+public struct HTTPClientRequest: Sendable {
     public var url: String
     /// The headers by name, without those of the body's length.
     public var headers: [String: String] = [:]
@@ -18,7 +18,7 @@ public struct HTTPRequest: Sendable {
 }
 
 /// The response to a request, whatever its status.
-public struct HTTPResponse: Hashable, Sendable {
+public struct HTTPClientResponse: Hashable, Sendable {
     public var status: Int
     /// The wanted headers that the response has, by the names of the request; at most 1 KiB each.
     public var headers: [String: String] = [:]
