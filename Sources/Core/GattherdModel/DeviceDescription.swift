@@ -18,12 +18,21 @@ public struct DeviceDescription: Hashable, Sendable {
     public var address: String
     public var streams: [Stream]
     public var controls: [ControlDescriptor]
+    /// The names of the profiles that decode it.
+    public var profiles: [String]
 
-    public init(device: String, address: String, streams: [Stream], controls: [ControlDescriptor] = []) {
+    public init(
+        device: String,
+        address: String,
+        streams: [Stream],
+        controls: [ControlDescriptor] = [],
+        profiles: [String] = []
+    ) {
         self.device = device
         self.address = address
         self.streams = streams
         self.controls = controls
+        self.profiles = profiles
     }
 }
 

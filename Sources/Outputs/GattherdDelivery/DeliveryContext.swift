@@ -18,9 +18,10 @@ final class DeliveryContext: Sendable {
         self.counters = counters
         self.logger = logger
         permissions = Locked(settings.permissions)
-        topics = Topics(gateway: settings.gateway)
+        topics = Topics(base: settings.baseTopic)
         home = HomeAssistant(
             topics: topics,
+            gateway: settings.gateway,
             prefix: settings.homeAssistant.prefix,
             version: settings.homeAssistant.version
         )

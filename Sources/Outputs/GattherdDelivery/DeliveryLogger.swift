@@ -17,6 +17,7 @@ final class DeliveryLogger: Sendable {
         case droppedResponses
         case faultyBroker
         case refusedSubscription(String)
+        case otherGateway
     }
 
     private struct State: Sendable {
@@ -37,7 +38,7 @@ final class DeliveryLogger: Sendable {
     init(_ settings: DeliverySettings, _ log: Log, _ record: @escaping MQTTDelivery.EventHandler) {
         self.log = log
         self.record = record
-        topics = Topics(gateway: settings.gateway)
+        topics = Topics(base: settings.baseTopic)
         host = settings.host
         port = settings.port
     }
@@ -181,6 +182,17 @@ extension DeliveryLogger {
 
 /// Requests, responses and other messages.
 extension DeliveryLogger {
+    /// Logs that another gateway publishes below this one's base topic.
+    func otherGateway(_ topic: String) {
+        guard mayLog(.otherGateway) else { return }
+        record(["state": .text("base_topic_in_use"), "topic": .text(topic)])
+        log(
+            .error,
+            "another gateway publishes below the same base topic; give each gateway a name or mqtt.base_topic of its own",
+            [.init("mqtt.topic", topic)]
+        )
+    }
+
     func misnamedRequest(_ topic: String, _ advice: String) {
         guard mayLog(.misnamedRequest) else { return }
         log(.warning, "a request is refused for its topic", [.init("mqtt.topic", topic), .init("advice", advice)])

@@ -23,8 +23,10 @@ public struct DeliverySettings: Sendable {
         var ofPackets: MQTTVersion { self == .v5 ? .v5 : .v311 }
     }
 
-    /// The gateway's name: a level of every topic, so without `/`, `+` and `#`.
+    /// The gateway's name, which also identifies its devices in Home Assistant.
     public var gateway: String
+    /// The levels above all topics, without wildcards; `gattherd/<gateway>` by default.
+    public var baseTopic: String
     /// The broker's host name or address.
     public var host: String
     public var port: UInt16
@@ -43,6 +45,8 @@ public struct DeliverySettings: Sendable {
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
     public var homeAssistant = HomeAssistantSettings()
+    /// True if each device publishes its streams and controls.
+    public var publishesDescriptions = false
     /// The durations and bounds of the delivery machine.
     public var options = DeliveryMachine.Options()
 
@@ -58,6 +62,7 @@ public struct DeliverySettings: Sendable {
     /// Creates settings for a broker, with the client id `gattherd-<gateway>`.
     public init(gateway: String, host: String, port: UInt16 = 1883) {
         self.gateway = gateway
+        baseTopic = "gattherd/\(gateway)"
         self.host = host
         self.port = port
         clientID = "gattherd-\(gateway)"

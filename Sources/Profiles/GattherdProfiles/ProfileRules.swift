@@ -6,7 +6,7 @@ enum ProfileRules {
     /// The fixed keys of readings.
     static let reservedMetrics = ["seq", "ts", "source", "stored"]
     /// The fixed topics of devices.
-    static let reservedStreams = ["availability", "connection"]
+    static let reservedStreams = ["availability", "connection", "description"]
     /// The allowed polling periods.
     static let pollRange: ClosedRange<Duration> = .milliseconds(100) ... .seconds(86_400)
     /// The allowed time limits of a device's answers.

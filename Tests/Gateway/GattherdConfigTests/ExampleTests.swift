@@ -36,6 +36,8 @@ import Testing
         #expect(shown.mqtt?.version == plain.mqtt?.version)
         #expect(shown.mqtt?.retains == plain.mqtt?.retains)
         #expect(shown.mqtt?.backlogRate == plain.mqtt?.backlogRate)
+        #expect(shown.mqtt?.baseTopic == plain.mqtt?.baseTopic)
+        #expect(shown.mqtt?.publishesDescriptions == plain.mqtt?.publishesDescriptions)
     }
 
     @Test(

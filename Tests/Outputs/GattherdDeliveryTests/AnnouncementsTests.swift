@@ -59,7 +59,7 @@ import Testing
         startSession()
         #expect(
             states() == [
-                .info, .connection(device: "strap"), .availability(device: "strap"), .description(device: "strap"),
+                .info, .connection(device: "strap"), .availability(device: "strap"), .discovery(device: "strap"),
                 .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .online,
             ]
         )
@@ -129,7 +129,12 @@ import Testing
     }
 
     @Test mutating func `the number of remembered removed devices is bounded`() {
-        var former = FormerDevices(Self.context.topics, Self.context.home, isDiscoverable: true)
+        var former = FormerDevices(
+            Self.context.topics,
+            Self.context.home,
+            isDiscoverable: true,
+            hasDescriptions: false
+        )
         for number in 0..<2 * FormerDevices.maximum { former.remove("device-\(number)", &queue) }
         #expect(former.removed.count == FormerDevices.maximum)
         #expect(former.removed.last == "device-\(2 * FormerDevices.maximum - 1)")

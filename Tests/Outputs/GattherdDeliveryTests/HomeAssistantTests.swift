@@ -5,7 +5,12 @@ import Testing
 @testable import GattherdDelivery
 
 @Suite struct HomeAssistantTests {
-    private let home = HomeAssistant(topics: Topics(gateway: "lab-1"), prefix: "homeassistant", version: "1.2.3")
+    private let home = HomeAssistant(
+        topics: Topics(base: "gattherd/lab-1"),
+        gateway: "lab-1",
+        prefix: "homeassistant",
+        version: "1.2.3"
+    )
 
     private func device(
         _ streams: [DeviceDescription.Stream] = [],
@@ -212,7 +217,12 @@ import Testing
     @Test func `the start of a payload identifies its gateway`() {
         let own = home.payload(for: device())
         #expect(home.device(in: Array(own.prefix(120))) == "chest-strap")
-        let other = HomeAssistant(topics: Topics(gateway: "lab"), prefix: "homeassistant", version: "")
+        let other = HomeAssistant(
+            topics: Topics(base: "gattherd/lab"),
+            gateway: "lab",
+            prefix: "homeassistant",
+            version: ""
+        )
         #expect(other.device(in: own) == nil)
         #expect(home.device(in: Array("{}".utf8)) == nil)
         #expect(home.device(in: []) == nil)

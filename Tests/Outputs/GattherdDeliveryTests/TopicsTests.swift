@@ -4,7 +4,7 @@ import Testing
 @testable import GattherdDelivery
 
 @Suite struct TopicsTests {
-    private let topics = Topics(gateway: "lab")
+    private let topics = Topics(base: "gattherd/lab")
 
     static let requests: [(String, Topics.Request?)] = [
         ("gattherd/lab/lamp/number/set", .set(device: "lamp", control: "number")),
@@ -26,6 +26,31 @@ import Testing
         #expect(topics.device("gattherd/lab/bridge/state") == nil)
         #expect(topics.device("gattherd/lab/lamp") == nil)
         #expect(topics.device("elsewhere/lamp/number") == nil)
+    }
+
+    @Test func `a base topic may have any number of levels`() {
+        for base in ["lab", "a/b/lab-1", "öl/1"] {
+            let topics = Topics(base: base)
+            #expect(topics.state == "\(base)/bridge/state")
+            #expect(topics.request("\(base)/lamp/number/set") == .set(device: "lamp", control: "number"))
+            #expect(topics.request("\(base)/bridge/request/health") == .bridge(verb: "health"))
+            #expect(topics.request("gattherd/lab/lamp/number/set") == nil)
+            #expect(topics.device("\(base)/lamp/number") == "lamp")
+            #expect(topics.device("\(base)/bridge/state") == nil)
+            #expect(topics.isAvailability("\(base)/lamp/availability"))
+            #expect(!topics.isAvailability("\(base)/lamp/number"))
+        }
+    }
+
+    @Test func `a response stays out of the trees of gateways and of Home Assistant`() {
+        let topics = Topics(base: "acme/site/lab-1")
+        let good = ["acme/site/lab-1/bridge/response/x", "backend/answers", "acmes/x"]
+        let bad = [
+            "acme/site/lab-1/lamp/number/set", "acme/site/lab-2/lamp/number/set", "acme/x", "gattherd/lab/lamp/x",
+            "acme/site/lab-1/bridge/response/set", "homeassistant/status", "$SYS/x", "a/+", "",
+        ]
+        for topic in good { #expect(topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
+        for topic in bad { #expect(!topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
     }
 
     @Test func `no payload of a request traps the reader`() {

@@ -7,17 +7,19 @@ struct MQTTReader {
         let broker = broker(section)
         var settings = MQTTSettings(
             broker: broker?.value ?? BrokerAddress(host: "localhost", port: 1883),
-            clientID: "gattherd-\(gateway)"
+            gateway: gateway
         )
         section.read("version", .choice("a version of MQTT"), into: &settings.version)
         section.read("client_id", clientID, into: &settings.clientID)
         section.read("retain", .boolean, into: &settings.retains)
         section.read("controls", .boolean, into: &settings.setsControls)
+        section.read("descriptions", .boolean, into: &settings.publishesDescriptions)
         section.read("backlog_rate", .integer(1...1_000_000), into: &settings.backlogRate)
         settings.longestBacklog = section.value(OutputSection.backlogKey, .backlog)?.value
         section.section("publish") { settings.publish = PublishReader.settings($0) }
         credentials(section, &settings)
         section.section("home_assistant") { homeAssistant($0, &settings.homeAssistant) }
+        baseTopic(section, &settings)
         tls(section, broker, &settings)
         return broker == nil ? nil : settings
     }
@@ -59,6 +61,30 @@ struct MQTTReader {
     private func homeAssistant(_ section: SectionReader, _ settings: inout MQTTSettings.HomeAssistant) {
         section.read("discovery", .boolean, into: &settings.isDiscoverable)
         section.read("prefix", topic, into: &settings.prefix)
+    }
+
+    /// Reads the base topic, which must be apart from Home Assistant's topics.
+    private func baseTopic(_ section: SectionReader, _ settings: inout MQTTSettings) {
+        guard let base = section.value("base_topic", baseTopic) else { return }
+        settings.baseTopic = base.value
+        let (own, home) = (base.value + "/", settings.homeAssistant.prefix + "/")
+        if own.hasPrefix(home) || home.hasPrefix(own), let place = base.place {
+            let reason = "'base_topic' and Home Assistant's '\(settings.homeAssistant.prefix)' are in one tree"
+            section.report(.conflict("\(reason); write for example gattherd/\(gateway)"), at: place)
+        }
+    }
+
+    /// The grammar of base topics; some brokers accept no topics of many levels, and no long ones.
+    private var baseTopic: ConfigGrammar<String> {
+        let advice = "write 1 to 8 levels such as site-a/\(gateway), without '#', '+', an empty level or '$' at the start"
+        return ConfigGrammar(noun: "a base topic", advice: advice) { text in
+            let levels = text.split(separator: "/", omittingEmptySubsequences: false)
+            let isPlain = !text.unicodeScalars.contains {
+                $0.value < 0x20 || (0x7F...0x9F).contains($0.value) || "#+".unicodeScalars.contains($0)
+            }
+            let isShort = levels.count <= 8 && text.utf8.count <= 200
+            return isPlain && isShort && !text.hasPrefix("$") && !levels.contains("") ? text : nil
+        }
     }
 
     private var topic: ConfigGrammar<String> {

@@ -56,6 +56,8 @@ package struct MQTTSettings: Hashable, Sendable {
     package var broker: BrokerAddress
     package var version = Version.v5
     package var clientID: String
+    /// The levels above all topics of the gateway.
+    package var baseTopic: String
     package var username: String?
     /// The file with the password in its first line.
     package var passwordFile: Located<String>?
@@ -71,10 +73,14 @@ package struct MQTTSettings: Hashable, Sendable {
     /// True if MQTT may set controls.
     package var setsControls = true
     package var homeAssistant = HomeAssistant()
+    /// True if each device publishes its streams and controls.
+    package var publishesDescriptions = false
 
-    package init(broker: BrokerAddress, clientID: String) {
+    /// Creates the settings of a gateway with all defaults.
+    package init(broker: BrokerAddress, gateway: String) {
         self.broker = broker
-        self.clientID = clientID
+        clientID = "gattherd-\(gateway)"
+        baseTopic = "gattherd/\(gateway)"
     }
 }
 

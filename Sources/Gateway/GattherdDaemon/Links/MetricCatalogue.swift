@@ -43,11 +43,13 @@ final class MetricCatalogue: Sendable {
     }
 
     private var description: DeviceDescription {
-        let streams = shared.withLock { shared in
-            zip(shared.streams, shared.seen).map { stream, seen in
+        var description = DeviceDescription(device: device.name, address: device.address.description, streams: [])
+        shared.withLock { shared in
+            description.streams = zip(shared.streams, shared.seen).map { stream, seen in
                 DeviceDescription.Stream(name: stream.stream, metrics: seen.sorted().map { stream.metrics[$0] })
             }
+            description.profiles = Set(shared.streams.map(\.profile)).sorted()
         }
-        return DeviceDescription(device: device.name, address: device.address.description, streams: streams)
+        return description
     }
 }

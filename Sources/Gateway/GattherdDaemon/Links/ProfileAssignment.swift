@@ -261,7 +261,8 @@ extension ProfileAssignment {
             device: device.name,
             address: device.address.description,
             streams: streams.map { .init(name: $0.name, metrics: $0.descriptor.metrics) },
-            controls: controls.map(\.descriptor)
+            controls: controls.map(\.descriptor),
+            profiles: profiles.map(\.name)
         )
     }
 }

@@ -22,12 +22,14 @@ extension DeliverySettings {
         }
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
         version = settings.version == .v5 ? .v5 : .v311
+        baseTopic = settings.baseTopic
         clientID = settings.clientID
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
         publishing = PublishingRules(settings, devices)
         options.pace = TokenBucket(rate: Double(settings.backlogRate))
         permissions = ControlPermissions(settings, devices)
+        publishesDescriptions = settings.publishesDescriptions
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = GattherdVersion.current

@@ -24,6 +24,9 @@ struct Announcements {
     private let topics: Topics
     private let home: HomeAssistant
     private let isDiscoverable: Bool
+    /// True if the broker sends no message back to its publisher.
+    private let hearsOnlyOthers: Bool
+    private let logger: DeliveryLogger
     private var info: [UInt8]?
     private var current: CurrentDevices
     private var former: FormerDevices
@@ -34,8 +37,15 @@ struct Announcements {
         topics = context.topics
         home = context.home
         isDiscoverable = context.settings.homeAssistant.isDiscoverable
+        hearsOnlyOthers = context.settings.version == .v5
+        logger = context.logger
         current = CurrentDevices(context)
-        former = FormerDevices(topics, home, isDiscoverable: isDiscoverable)
+        former = FormerDevices(
+            topics,
+            home,
+            isDiscoverable: isDiscoverable,
+            hasDescriptions: context.settings.publishesDescriptions
+        )
     }
 
     /// Applies changes and queues the states that they concern.
@@ -86,12 +96,20 @@ struct Announcements {
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
         if message.topic == home.status {
             let isBirth = !message.isRetained && message.payload == Array("online".utf8)
-            if isBirth { current.queueDescriptions(&queue) }
+            if isBirth { current.queueDiscovery(&queue) }
             return nil
+        }
+        if hearsOnlyOthers, !message.isRetained, message.length > 0, topics.isAvailability(message.topic) {
+            logger.otherGateway(message.topic)
         }
         guard let device = former.receive(message, &queue) else { return nil }
         remove(device, &queue)
         return device
+    }
+
+    /// Records what a device says of itself in a reading.
+    mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
+        current.record(reading, &queue)
     }
 
     private mutating func remove(_ device: String, _ queue: inout PublishQueue) {
@@ -118,10 +136,11 @@ extension Announcements {
         case .info: [topics.info]
         case .connection(let device): [topics.connection(device)]
         case .availability(let device): [topics.availability(device)]
-        case .description(let device): current.descriptionTopic(of: device).map { [$0] } ?? []
+        case .description(let device): [topics.description(device)]
+        case .discovery(let device): current.discoveryTopic(of: device).map { [$0] } ?? []
         case .subscribeToRequests: [topics.sets, topics.requests]
         case .subscribeToBirth: [home.status]
-        case .subscribeToRetained: [topics.availabilities, home.all]
+        case .subscribeToRetained: [topics.availabilities, topics.descriptions, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
         case .unsubscribeFromRemoved: []
         case .clear(let topic): [topic]
@@ -132,7 +151,7 @@ extension Announcements {
     /// Returns the packets of a state: its newest value, or none if it has no value any more.
     mutating func packets(of state: PublishQueue.State) -> [Packet] {
         switch state {
-        case .info, .connection, .availability, .description, .online, .offline, .clear:
+        case .info, .connection, .availability, .description, .discovery, .online, .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth: return subscriptions(state, .newMessages)
@@ -144,7 +163,7 @@ extension Announcements {
     private mutating func retained(_ state: PublishQueue.State) -> Packet? {
         guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
         switch state {
-        case .info, .connection, .description: return .retained(topic: topic, payload: payload, isJSON: true)
+        case .info, .connection, .description, .discovery: return .retained(topic: topic, payload: payload, isJSON: true)
         default: return .retained(topic: topic, payload: payload, isJSON: false)
         }
     }
@@ -155,6 +174,7 @@ extension Announcements {
         case .connection(let device): current.connection(of: device)
         case .availability(let device): current.availability(of: device, isLeaving: isLeaving)
         case .description(let device): current.description(of: device)
+        case .discovery(let device): current.discovery(of: device)
         case .online: Array("online".utf8)
         case .offline: Array("offline".utf8)
         case .clear(let topic): current.uses(topic) ? nil : []

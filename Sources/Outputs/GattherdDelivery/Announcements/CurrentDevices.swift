@@ -7,6 +7,7 @@ struct CurrentDevices {
     private let context: DeliveryContext
     private var statuses: [String: LinkStatus] = [:]
     private var descriptions: [String: DeviceDescription] = [:]
+    private var facts = DeviceFacts()
     /// The last availability of each device that was published in this session.
     private var availabilities: [String: Bool] = [:]
 
@@ -18,9 +19,11 @@ struct CurrentDevices {
 
     /// True if a device carries its state or its description on the topic.
     func uses(_ topic: String) -> Bool {
-        if let device = context.topics.device(topic), statuses[device] != nil {
-            return [context.topics.connection(device), context.topics.availability(device)].contains(topic)
+        if let device = context.topics.device(topic) {
+            if topic == context.topics.description(device) { return hasDescription(device) }
+            return statuses[device] != nil && context.topics.states(device).contains(topic)
         }
+        guard context.settings.homeAssistant.isDiscoverable else { return false }
         return descriptions.values.contains { context.home.topic(of: $0.address) == topic }
     }
 
@@ -34,6 +37,10 @@ struct CurrentDevices {
         queueDescriptions(&queue)
     }
 
+    private func hasDescription(_ device: String) -> Bool {
+        context.settings.publishesDescriptions && descriptions[device] != nil
+    }
+
     mutating func update(_ status: LinkStatus, _ queue: inout PublishQueue) {
         let device = status.device
         statuses[device] = status
@@ -43,23 +50,42 @@ struct CurrentDevices {
 
     mutating func describe(_ description: DeviceDescription, _ queue: inout PublishQueue) {
         let device = description.device
-        guard context.settings.homeAssistant.isDiscoverable, descriptions[device] != description else { return }
+        guard descriptions[device] != description else { return }
         descriptions[device] = description
-        queue.append(.description(device: device))
+        queueDescription(device, &queue)
     }
 
-    /// Removes a device and clears its description.
+    /// Records what a device says of itself in a reading, and queues the description that it changes.
+    mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
+        guard facts.record(reading), hasDescription(reading.stream.device) else { return }
+        queue.append(.description(device: reading.stream.device))
+    }
+
+    /// Removes a device and clears its discovery payload.
     mutating func remove(_ device: String, _ queue: inout PublishQueue) {
         statuses[device] = nil
         availabilities[device] = nil
-        if let description = descriptions.removeValue(forKey: device) {
+        facts.remove(device)
+        let description = descriptions.removeValue(forKey: device)
+        if let description, context.settings.homeAssistant.isDiscoverable {
             queue.append(.clear(topic: context.home.topic(of: description.address)))
         }
     }
 
-    /// Queues all descriptions, for example after Home Assistant's start.
+    /// Queues all descriptions and discovery payloads.
     func queueDescriptions(_ queue: inout PublishQueue) {
-        for device in descriptions.keys.sorted() { queue.append(.description(device: device)) }
+        for device in descriptions.keys.sorted() { queueDescription(device, &queue) }
+    }
+
+    /// Queues all discovery payloads, for example after Home Assistant's start.
+    func queueDiscovery(_ queue: inout PublishQueue) {
+        guard context.settings.homeAssistant.isDiscoverable else { return }
+        for device in descriptions.keys.sorted() { queue.append(.discovery(device: device)) }
+    }
+
+    private func queueDescription(_ device: String, _ queue: inout PublishQueue) {
+        if context.settings.publishesDescriptions { queue.append(.description(device: device)) }
+        if context.settings.homeAssistant.isDiscoverable { queue.append(.discovery(device: device)) }
     }
 
     /// Queues all availabilities, which are offline at the end of a session.
@@ -87,16 +113,25 @@ extension CurrentDevices {
         availabilities[device] = nil
     }
 
-    /// The topic of a device's description.
-    func descriptionTopic(of device: String) -> String? {
+    /// The topic of a device's discovery payload.
+    func discoveryTopic(of device: String) -> String? {
         descriptions[device].map { context.home.topic(of: $0.address) }
     }
 
-    /// The description without the controls that MQTT may not set.
+    func discovery(of device: String) -> [UInt8]? {
+        permitted(device).map { context.home.payload(for: $0) }
+    }
+
     func description(of device: String) -> [UInt8]? {
+        guard hasDescription(device) else { return nil }
+        return permitted(device).map { $0.payload(topics: context.topics, facts[device]) }
+    }
+
+    /// The description without the controls that MQTT may not set.
+    private func permitted(_ device: String) -> DeviceDescription? {
         guard var description = descriptions[device] else { return nil }
         let permissions = context.permissions.withLock { $0 }
         description.controls.removeAll { !permissions.allows($0.name, of: device) }
-        return context.home.payload(for: description)
+        return description
     }
 }

@@ -12,6 +12,7 @@ struct FormerDevices {
     private let topics: Topics
     private let home: HomeAssistant
     private let isDiscoverable: Bool
+    private let hasDescriptions: Bool
     /// The devices removed lately, the newest last; at most ``maximum``.
     private(set) var removed: [String] = []
     /// Devices with a removed device's name, whose old messages could not be cleared for lack of a session.
@@ -21,10 +22,11 @@ struct FormerDevices {
     /// The addresses of all devices, by name; `nil` until they are known.
     private var enrolled: [String: String]?
 
-    init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool) {
+    init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool, hasDescriptions: Bool) {
         self.topics = topics
         self.home = home
         self.isDiscoverable = isDiscoverable
+        self.hasDescriptions = hasDescriptions
     }
 
     /// Queues the subscriptions and removals at the start of a session.
@@ -80,6 +82,7 @@ struct FormerDevices {
             return removed.removeAll { $0 == device }
         }
         queue.append(.subscribeToRemoved(device: device))
+        if hasDescriptions { queue.append(.clear(topic: topics.description(device))) }
         queue.append(.clear(topic: topics.connection(device)))
         queue.append(.clear(topic: topics.availability(device)))
     }
@@ -92,7 +95,9 @@ struct FormerDevices {
         if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
             if !isCurrent(message.topic, of: device) { queue.append(.clear(topic: message.topic)) }
         } else if let device = topics.device(message.topic) {
-            if removed.contains(device) || isReadingOfPredecessor(message.topic, device) {
+            if removed.contains(device) || isReadingOfPredecessor(message.topic, device)
+                || isUnwantedDescription(message.topic, device)
+            {
                 queue.append(.clear(topic: message.topic))
             } else if let enrolled, enrolled[device] == nil, Slug.isValid(device) {
                 // A broker may retain any number of them; the next search finds the rest.
@@ -108,7 +113,12 @@ struct FormerDevices {
 
     private func isReadingOfPredecessor(_ topic: String, _ device: String) -> Bool {
         guard sessionSuccessors.contains(device) else { return false }
-        return ![topics.connection(device), topics.availability(device)].contains(topic)
+        return !topics.states(device).contains(topic)
+    }
+
+    /// True for a description from the time before `mqtt.descriptions` was turned off.
+    private func isUnwantedDescription(_ topic: String, _ device: String) -> Bool {
+        !hasDescriptions && enrolled?[device] != nil && topic == topics.description(device)
     }
 
     /// True if the device is enrolled with the address of its description.

@@ -211,6 +211,6 @@ extension BrokerSession {
     private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
         guard let start = connectedAt, context.now - start < .seconds(10) else { return words }
-        return words + "; if this repeats, look for another client with the same client_id: a gateway of the same name"
+        return words + "; if this repeats, look for another client with the same client_id, such as a gateway of the same name"
     }
 }

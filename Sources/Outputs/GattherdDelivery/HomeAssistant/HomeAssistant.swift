@@ -3,6 +3,8 @@ import GattherdModel
 /// The MQTT discovery of Home Assistant, with one payload for each device.
 struct HomeAssistant: Sendable {
     let topics: Topics
+    /// The gateway's name.
+    let gateway: String
     /// The first level of Home Assistant's topics.
     let prefix: String
     /// The version of gattherd.
@@ -19,15 +21,24 @@ struct HomeAssistant: Sendable {
 
     /// The device's identifier, which survives a rename and is unique among all gateways of a broker.
     func identifier(of address: String) -> String {
-        "gattherd_\(topics.gateway)_" + address.lowercased().filter { $0.isHexDigit }
+        "gattherd_\(gateway)_" + address.lowercased().filter { $0.isHexDigit }
     }
 
     /// The device that a payload, or its start, describes; `nil` if it belongs to another program or gateway.
     func device(in payload: [UInt8]) -> String? {
-        let start = Array(#"{"availability":[{"topic":"\#(topics.state)"},{"topic":"\#(topics.base)/"#.utf8)
         guard payload.starts(with: start) else { return nil }
         let name = payload.dropFirst(start.count).prefix { $0 != UInt8(ascii: "/") }
         return String(decoding: name, as: UTF8.self)
+    }
+
+    /// The start of all payloads, up to the name of the device.
+    private var start: [UInt8] {
+        let availability = JSONWriter.bytes { writer in
+            writer.beginObject()
+            writer.key("availability")
+            writer.list([topics.state, topics.availability("")]) { $0.object([("topic", .text($1))]) }
+        }
+        return Array(availability.dropLast(#"/availability"}]"#.utf8.count))
     }
 
     /// The JSON object that describes a device.
@@ -85,10 +96,15 @@ extension JSONWriter {
 
     mutating func object(_ members: [(key: String, value: SampleValue)]) {
         beginObject()
+        self.members(members)
+        endObject()
+    }
+
+    /// Writes members of an object.
+    mutating func members(_ members: [(key: String, value: SampleValue)]) {
         for member in members {
             key(member.key)
             value(member.value)
         }
-        endObject()
     }
 }

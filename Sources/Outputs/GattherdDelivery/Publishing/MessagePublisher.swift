@@ -39,7 +39,7 @@ final class MessagePublisher {
         return removed
     }
 
-    /// Publishes all descriptions for Home Assistant again.
+    /// Publishes all descriptions and discovery payloads again.
     func describeAll() {
         announcements.queueDescriptions(&queue)
         publishQueued()
@@ -48,6 +48,12 @@ final class MessagePublisher {
     /// Handles a message other than a request; returns a device that was removed, because it is not enrolled.
     func receive(_ message: BrokerMessage) -> String? {
         announcements.receive(message, &queue)
+    }
+
+    /// Records what a device says of itself in a reading, for its description.
+    func record(_ reading: JournalReading) {
+        announcements.record(reading, &queue)
+        publishQueued()
     }
 
     /// Publishes a response.

@@ -10,8 +10,10 @@ struct PublishQueue {
         case info
         case connection(device: String)
         case availability(device: String)
-        /// The device's description for Home Assistant.
+        /// The device's description for backends.
         case description(device: String)
+        /// The device's discovery payload for Home Assistant.
+        case discovery(device: String)
         case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
         case subscribeToBirth
@@ -55,7 +57,7 @@ struct PublishQueue {
     private(set) var isOpen = false
 
     /// True if the states for the removal of one more device fit.
-    var hasCleanUpRoom: Bool { cleanUps.count + 4 <= Self.maximumCleanUps }
+    var hasCleanUpRoom: Bool { cleanUps.count + 5 <= Self.maximumCleanUps }
 
     /// Accepts states from now on.
     mutating func startSession() {

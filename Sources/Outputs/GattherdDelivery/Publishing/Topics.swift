@@ -2,12 +2,14 @@ import GattherdModel
 
 /// Every topic that the gateway publishes or subscribes to.
 struct Topics: Sendable {
-    let gateway: String
+    /// The levels above all topics, for example `gattherd/lab-1`.
     let base: String
+    /// The first level of ``base``, which may be shared with other gateways.
+    private let root: String
 
-    init(gateway: String) {
-        self.gateway = gateway
-        base = "gattherd/\(gateway)"
+    init(base: String) {
+        self.base = base
+        root = String(base.prefix { $0 != "/" })
     }
 
     /// The topic of `online` and `offline`, also of the last will.
@@ -22,6 +24,9 @@ struct Topics: Sendable {
     func response(_ verb: String) -> String { "\(base)/bridge/response/\(verb)" }
     func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
+    func description(_ device: String) -> String { "\(base)/\(device)/description" }
+    /// The retained topics of a device that are no streams.
+    func states(_ device: String) -> [String] { [connection(device), availability(device), description(device)] }
     func reading(_ device: String, _ stream: String) -> String { "\(base)/\(device)/\(stream)" }
     func scalar(_ device: String, _ stream: String, _ metric: String) -> String {
         "\(base)/\(device)/\(stream)/\(metric)"
@@ -32,6 +37,8 @@ struct Topics: Sendable {
     func all(of device: String) -> String { "\(base)/\(device)/#" }
     /// The filter for the retained availability of every device, past or present.
     var availabilities: String { "\(base)/+/availability" }
+    /// The filter for the retained description of every device, past or present.
+    var descriptions: String { "\(base)/+/description" }
 
     /// The maximum length of a received topic in octets; the gateway's own are far shorter.
     private static let longest = 1024
@@ -46,8 +53,8 @@ struct Topics: Sendable {
     /// True if a response may go to the topic that the request names.
     ///
     /// The gateway's other topics are excluded: a response there could act as a request or look like a reading. Other
-    /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. `$` starts the
-    /// broker's own topics.
+    /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. Other gateways are
+    /// below the same first level, or below `gattherd`. `$` starts the broker's own topics.
     func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
         guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
         else {
@@ -56,7 +63,7 @@ struct Topics: Sendable {
         let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
         guard levels.count <= Self.mostLevels else { return false }
         return topic.hasPrefix("\(base)/bridge/response/") && levels.last != "set"
-            || (levels[0] != "gattherd" && !topic.hasPrefix("\(homePrefix)/"))
+            || (levels[0] != "gattherd" && levels[0] != root && !topic.hasPrefix("\(homePrefix)/"))
     }
 
     /// The subject of a received message.
@@ -85,6 +92,11 @@ struct Topics: Sendable {
     func device(_ topic: String) -> String? {
         let levels = levels(topic)
         return levels.count > 1 && levels[0] != "bridge" ? levels[0] : nil
+    }
+
+    /// True if the topic has the availability of a device.
+    func isAvailability(_ topic: String) -> Bool {
+        device(topic).map { availability($0) == topic } ?? false
     }
 
     /// The levels after the base.

@@ -1,0 +1,93 @@
+import GattherdDelivery
+import GattherdMachines
+import GattherdModel
+import TestKit
+import Testing
+
+/// A base topic of several levels, on a real broker.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct BaseTopicTests {
+    private static let base = "acme/site-1/lab"
+    private static let addresses = ["strap": "C0:FF:EE:00:00:01", "lamp": "C0:FF:EE:00:00:02"]
+
+    private func delivery(_ fixture: DeliveryFixture, _ name: String = "lab") -> MQTTDelivery {
+        fixture.delivery { settings in
+            settings.baseTopic = Self.base
+            settings.clientID = "gattherd-\(name)"
+        }
+    }
+
+    @Test func `states, readings, requests and discovery are below the base topic`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture)
+        delivery.enrol(Self.addresses)
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        delivery.describe(DeviceDescription(device: "strap", address: "C0:FF:EE:00:00:01", streams: []))
+        try await delivery.running {
+            await subscriber.messages { $0.contains { $0.topic == "\(Self.base)/bridge/state" } }
+            fixture.log.commit(1, device: "strap")
+            await fixture.log.waitForCursor(1)
+            try await fixture.broker.publish("5", to: "\(Self.base)/strap/number/set")
+            let all = await subscriber.messages { $0.contains { $0.topic == "\(Self.base)/strap/number/result" } }
+            #expect(all.contains { $0.topic == "\(Self.base)/strap/heart_rate" })
+            let discovery = all.last { $0.topic == "homeassistant/device/gattherd_lab_c0ffee000001/config" }
+            #expect(discovery?.payload.contains("\(Self.base)/strap/availability") == true)
+            #expect(!all.contains { $0.topic.hasPrefix("gattherd/") })
+        }
+    }
+
+    @Test func `the last will is below the base topic`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "\(Self.base)/bridge/state")
+        let first = delivery(fixture)
+        await first.running {
+            await subscriber.messages { $0.last?.payload == "online" }
+            // The second session of a client identifier ends the first.
+            let second = delivery(fixture)
+            await second.running { await subscriber.messages { $0.contains { $0.payload == "offline" } } }
+        }
+    }
+
+    @Test func `a device that left the configuration is cleared below the base topic`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let first = delivery(fixture)
+        first.enrol(Self.addresses)
+        first.update(DeliveryFixture.status("lamp", .ready))
+        first.describe(DeviceDescription(device: "lamp", address: "C0:FF:EE:00:00:02", streams: []))
+        await first.running {
+            fixture.log.commit(1, device: "lamp")
+            await fixture.log.waitForCursor(1)
+        }
+        let watcher = try await Subscriber(fixture.broker)
+        let second = delivery(fixture)
+        second.enrol(["strap": "C0:FF:EE:00:00:01"])
+        let topics = ["availability", "connection", "heart_rate"].map { "\(Self.base)/lamp/\($0)" }
+            + ["homeassistant/device/gattherd_lab_c0ffee000002/config"]
+        await second.running {
+            await watcher.messages { messages in
+                topics.allSatisfy { topic in messages.contains { $0.topic == topic && $0.payload.isEmpty } }
+            }
+        }
+    }
+
+    @Test func `another gateway with the same base topic is recorded`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let (first, second) = (delivery(fixture, "one"), delivery(fixture, "two"))
+        first.enrol(Self.addresses)
+        try await first.running {
+            await subscriber.messages { $0.contains { $0.topic == "\(Self.base)/bridge/state" } }
+            second.enrol(Self.addresses)
+            second.update(DeliveryFixture.status("strap", .ready))
+            try await second.running {
+                await subscriber.messages { $0.count { $0.topic == "\(Self.base)/bridge/state" } == 2 }
+                // Both answer, so the first one has received everything before.
+                try await fixture.broker.publish("5", to: "\(Self.base)/strap/number/set")
+                await subscriber.messages { $0.count { $0.topic == "\(Self.base)/strap/number/result" } == 2 }
+            }
+        }
+        let found = fixture.events.withLock { $0.filter { $0.contains("base_topic_in_use") } }
+        #expect(found == [#"{"state":"base_topic_in_use","topic":"\#(Self.base)/strap/availability"}"#])
+    }
+}
