@@ -10,6 +10,8 @@ final class DeliveryContext: Sendable {
     let logger: DeliveryLogger
     /// The controls that MQTT may set; a reload replaces them.
     let permissions: Locked<ControlPermissions>
+    /// The publishing rules; a reload replaces them.
+    let publishing: Locked<PublishingRules>
     let loop = EventLoop(name: "mqtt")
     private let origin = SuspendingClock.now
 
@@ -18,6 +20,7 @@ final class DeliveryContext: Sendable {
         self.counters = counters
         self.logger = logger
         permissions = Locked(settings.permissions)
+        publishing = Locked(settings.publishing)
         topics = Topics(base: settings.baseTopic)
         home = HomeAssistant(
             topics: topics,

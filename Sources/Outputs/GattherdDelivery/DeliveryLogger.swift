@@ -188,7 +188,7 @@ extension DeliveryLogger {
         record(["state": .text("base_topic_in_use"), "topic": .text(topic)])
         log(
             .error,
-            "another gateway publishes below the same base topic; give each gateway a name or mqtt.base_topic of its own",
+            "another gateway has the same base topic; give each gateway a name or mqtt.base_topic of its own",
             [.init("mqtt.topic", topic)]
         )
     }

@@ -29,6 +29,8 @@ final class DeliveryRunner {
     private let readings: ReadingPublisher
     private let jobs = JobQueue<Job>()
     private let timer: DeadlineTimer
+    /// The timer of delayed readings.
+    private let releaseTimer: DeadlineTimer
     private var machine: DeliveryMachine
     private var events: [DeliveryMachine.Event] = []
     private var isStepping = false
@@ -49,6 +51,7 @@ final class DeliveryRunner {
         messages = MessagePublisher(context, admission)
         self.readings = ReadingPublisher(context, admission)
         timer = DeadlineTimer(context)
+        releaseTimer = DeadlineTimer(context)
         machine = DeliveryMachine(options: context.settings.options, seed: .random(in: .min ... .max))
     }
 
@@ -63,6 +66,7 @@ final class DeliveryRunner {
         isStepping = false
         session?.watch()
         timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
+        releaseTimer.set(machine.hasUnfetched ? nil : journal.nextRelease) { [weak self] in self?.release() }
         board.show(machine, context.logger.lastFault, at: context.now)
     }
 
@@ -83,14 +87,26 @@ final class DeliveryRunner {
         }
     }
 
-    private func publish(_ batch: [JournalReading], again: Int, session number: Int) {
+    private func release() {
+        step(journal.release())
+    }
+
+    private func publish(_ batch: [DeliveryMessage], again: Int, session number: Int) {
         guard let session, session.number == number else { return }
-        context.counters.published.add(UInt64(batch.count))
+        context.counters.published.add(UInt64(batch.reduce(0) { $0 + $1.count }))
         context.counters.republished.add(UInt64(again))
         let failures = readings.publish(batch, to: session)
+        if context.settings.publishesDescriptions { recordFacts(batch) }
         if !failures.isEmpty { step(.answered(session: number, failures)) }
         session.flush()
         gatherAcknowledgements(session)
+    }
+
+    /// Records what devices say of themselves, for their descriptions.
+    private func recordFacts(_ batch: [DeliveryMessage]) {
+        for reading in batch.lazy.flatMap(\.readings) where DeviceFacts.contains(reading.stream) {
+            messages.record(reading)
+        }
     }
 
     private func gatherAcknowledgements(_ session: BrokerSession) {
@@ -152,9 +168,18 @@ extension DeliveryRunner {
     /// Applies new publishing rules and publishes all descriptions again, as they depend on the rules.
     func apply(_ rules: PublishingRules, arePermissionsNew: Bool) {
         guard arePermissionsNew || readings.rules != rules else { return }
+        // No delayed reading may follow readings under the new rules.
+        step(journal.releaseAll())
         readings.rules = rules
         journal.rules = rules
+        context.publishing.withLock { $0 = rules }
         messages.describeAll()
+    }
+
+    /// Publishes what waits, also delayed readings, for at most `drain`, and ends.
+    func stop(drain: Duration) {
+        if drain > .zero { step(journal.releaseAll()) }
+        step(.stop(drain: drain))
     }
 
     func post(_ response: MQTTResponse) {

@@ -113,9 +113,12 @@ public struct StreamPublishing: Hashable, Sendable {
     public var hasScalars = false
     /// MQTT 5: the time for which a broker keeps a reading for an absent subscriber.
     public var expiry: Duration?
+    /// The time for which readings wait for others of their stream, to be published as one array; `nil`: no arrays.
+    public var batch: Duration?
 
     public init() {}
 
+    fileprivate var isEverything: Bool { policy.isEverything && batch == nil }
     /// The expiry in whole seconds, as MQTT encodes it.
     var expirySeconds: UInt32? { expiry.map { UInt32(clamping: max(1, $0.components.seconds)) } }
 }
@@ -144,11 +147,11 @@ public struct PublishingRules: Hashable, Sendable {
         return rules.streams[stream] ?? rules.all
     }
 
-    /// True if every reading of every stream is published.
+    /// True if every reading of every stream is published at once, in a message of its own.
     var isEverything: Bool {
-        all.policy.isEverything
+        all.isEverything
             && devices.values.allSatisfy { device in
-                device.all.policy.isEverything && device.streams.values.allSatisfy { $0.policy.isEverything }
+                device.all.isEverything && device.streams.values.allSatisfy(\.isEverything)
             }
     }
 }

@@ -115,6 +115,10 @@ public struct DeliveryCounters: Sendable {
     public let acknowledged = Counter("mqtt_readings_acknowledged_total", "Readings that the broker has acknowledged")
     public let republished = Counter("mqtt_readings_republished_total", "Readings published again after a reconnect")
     public let suppressed = Counter("mqtt_readings_suppressed_total", "Readings suppressed by their stream's policy")
+    public let delayed = Counter(
+        "mqtt_readings_delayed_total",
+        "Suppressed readings that were published at the end of their interval"
+    )
     public let refused = Counter("mqtt_readings_refused_total", "Readings that the broker refused for good")
     public let topicsSetAside = Counter(
         "mqtt_topics_set_aside_total",
@@ -141,8 +145,8 @@ public struct DeliveryCounters: Sendable {
     /// All counters, for the metrics.
     public var all: [Counter] {
         [
-            published, acknowledged, republished, suppressed, refused, topicsSetAside, messagesRefused, connects,
-            failures, eventsDropped,
+            published, acknowledged, republished, suppressed, delayed, refused, topicsSetAside, messagesRefused,
+            connects, failures, eventsDropped,
             answersDropped, requests, retainedRequestsIgnored, misnamedRequests,
         ]
     }

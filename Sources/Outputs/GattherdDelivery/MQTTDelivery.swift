@@ -101,7 +101,7 @@ public actor MQTTDelivery {
     }
 
     private nonisolated func requestStop(drain: Duration) {
-        context.loop.execute { self.assumeIsolated { $0.runner.step(.stop(drain: drain)) } }
+        context.loop.execute { self.assumeIsolated { $0.runner.stop(drain: drain) } }
     }
 
     private func followHead() async {

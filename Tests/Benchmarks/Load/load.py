@@ -22,7 +22,7 @@ from stall import Disk, stopped
 PEERS = pathlib.Path(__file__).resolve().parent.parent / 'peers'
 TOTALS = [5_000, 10_000, 20_000, 40_000]
 # The methods of Bench that measure, which are sections of the page.
-PARTS = ['dense', 'sparse', 'idle', 'ready', 'storm', 'stalls', 'growth', 'rates', 'sustained']
+PARTS = ['dense', 'batch', 'sparse', 'idle', 'ready', 'storm', 'stalls', 'growth', 'rates', 'sustained']
 
 
 class Bench:
@@ -69,6 +69,38 @@ class Bench:
     def dense(self) -> list[Table]:
         """The cost and latency of many notifications: medians of three runs."""
         return [self.compared(64, 50, 1 if self.options.quick else 3, 5)]
+
+    def batch(self) -> list[Table]:
+        """The cost of daemon, bus and broker with single messages and with batches: medians of three runs."""
+        batches = {'single messages': None, 'batches of 100 ms': '100ms', 'batches of 500 ms': '500ms'}
+        results = {name: [] for name in batches}
+        for _ in range(1 if self.options.quick else 3):
+            for name, batch in batches.items():
+                results[name].append(self.system(name, batch, 5))
+        columns = {'daemon': 'µs', 'bus': 'µs', 'broker': 'µs', 'together': 'µs', 'missing': ''}
+        rows = {
+            name: [statistics.median(run[column] for run in found) for column in list(columns)[:-1]]
+            + [sum(run['missing'] for run in found)] for name, found in results.items()
+        }
+        return [Table('CPU per notification of 64 devices at 50/s', 'publishing', columns, rows, is_comparison=True)]
+
+    def system(self, name: str, batch: str | None, span: float) -> dict[str, float]:
+        """The CPU time of the daemon, the bus and the broker for each notification."""
+        say(f'gattherd: 64 devices, 50/s each, {name}')
+        with self.rig(64, 50, batch=batch) as rig:
+            rig.subscribe()
+            child = self.collect(rig, 'gattherd')
+            rig.await_all(child)
+            time.sleep(2)
+            meters = {'daemon': Meter(child.pid), 'bus': Meter(rig.bus_process()), 'broker': Meter(rig.broker.pid)}
+            since = time.time()
+            time.sleep(span)
+            until, used = time.time(), {process: meter.read()[0] for process, meter in meters.items()}
+            time.sleep(2)
+            received, sent = rig.received(), rig.sent()
+        delays = [delay for device, values in sent.items() for delay in latencies(values, received[device], since, until)]
+        costs = {process: cpu / 1000 / max(1, len(delays)) for process, cpu in used.items()}
+        return costs | {'together': sum(costs.values()), 'missing': delays.count(None)}
 
     def sparse(self) -> list[Table]:
         """The cost and latency of few notifications."""

@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 import time
 
-MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate {(?:"seq":(\d+))?.*"heart_rate":\s?(\d+)')
+MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate \[?{')
+# A message may have several readings.
+READING = re.compile(r'{(?:"seq":(\d+))?[^{}]*"heart_rate":\s?(\d+)')
 # The values of a device repeat.
 CYCLE = 120
 
@@ -65,11 +67,14 @@ class Rig(contextlib.ExitStack):
 
     def __init__(
         self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
-        connect: str = '20ms', failing: int = 0, disk: pathlib.Path | None = None,
+        connect: str = '20ms', failing: int = 0, disk: pathlib.Path | None = None, batch: str | None = None,
     ):
-        """A connect takes `connect`; the first one to each of `failing` devices fails. The history is on `disk`."""
+        """A connect takes `connect`; the first one to each of `failing` devices fails. The history is on `disk`.
+
+        gattherd publishes the readings of `batch` in one message.
+        """
         super().__init__()
-        self.disk = disk
+        self.disk, self.batch = disk, batch
         self.connect, self.failing = connect, failing
         self.programs, self.devices, self.rate = programs, devices, rate
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
@@ -87,7 +92,7 @@ class Rig(contextlib.ExitStack):
         self.write('scenario.yaml', self.scenario())
         self.truth = self.folder / 'truth.jsonl'
         log = ['--truth', self.truth] if truth else []
-        self.start(self.programs / 'gattherd-sim', 'run', *log, 'scenario.yaml', output='bus')
+        self.simulator = self.start(self.programs / 'gattherd-sim', 'run', *log, 'scenario.yaml', output='bus')
         self.bus = self.await_text('bus')
 
     def scenario(self) -> list[str]:
@@ -133,9 +138,19 @@ class Rig(contextlib.ExitStack):
             time.sleep(0.02)
         return text.strip()
 
+    def bus_process(self) -> int:
+        """The process of the D-Bus daemon, which the simulator has started."""
+        for file in pathlib.Path('/proc').glob('[0-9]*/stat'):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                name, state_and_parent = file.read_text().rsplit(')', 1)
+                if int(state_and_parent.split()[1]) == self.simulator.pid and 'dbus-daemon' in name:
+                    return int(file.parent.name)
+        raise RuntimeError('the simulator has no D-Bus daemon')
+
     def configuration(self, devices: int) -> pathlib.Path:
         lines = ['gateway: bench', f'bluetooth: {{bus: "{self.bus}"}}', f'history: {{path: "{self.disk or self.folder}/history.db"}}']
-        lines += [f'mqtt: {{url: "mqtt://127.0.0.1:{self.port}"}}', 'devices:']
+        publish = f', publish: {{batch: {self.batch}}}' if self.batch else ''
+        lines += [f'mqtt: {{url: "mqtt://127.0.0.1:{self.port}"{publish}}}', 'devices:']
         lines += [f'  - {{name: d{device}, address: "{address(device)}"}}' for device in range(1, devices + 1)]
         return self.write('gattherd.yaml', lines)
 
@@ -185,13 +200,15 @@ class Rig(contextlib.ExitStack):
         messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
             for line in file:
-                if not (match := MESSAGE.match(line)) or match[2] != '0' or match[4] in numbers:
+                if not (match := MESSAGE.match(line)) or match[2] != '0':
                     continue
-                if match[4]:
-                    numbers.add(match[4])
                 if float(match[1]) > until:
                     continue
-                messages[match[3]].append((float(match[1]), int(match[5])))
+                for number, value in READING.findall(line):
+                    if number and number in numbers:
+                        continue
+                    numbers.add(number)
+                    messages[match[3]].append((float(match[1]), int(value)))
         return messages
 
     def sent(self) -> dict[str, list[tuple[float, int]]]:

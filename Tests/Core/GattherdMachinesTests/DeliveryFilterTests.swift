@@ -115,3 +115,117 @@ import Testing
         #expect(lists.map { filter.passes($0, under: policy) } == [true, false, true, false, true])
     }
 }
+
+extension DeliveryFilter {
+    /// Returns true if the reading is published at once.
+    fileprivate mutating func passes(_ reading: JournalReading, under policy: DeliveryPolicy) -> Bool {
+        var selection = DeliverySelection()
+        select(reading, under: policy, into: &selection, wall: reading.time, at: .zero)
+        return selection.skipped.isEmpty && selection.delayed.isEmpty
+    }
+}
+
+/// The readings that are delayed to the end of the shortest interval.
+@Suite struct DeliveryFilterDelayTests {
+    private var filter = DeliveryFilter()
+    private var policy = DeliveryPolicy()
+
+    init() {
+        policy.minimumInterval = .seconds(1)
+    }
+
+    /// Selects readings of one stream; the number of a reading is its time in tenths of a second, after the first.
+    private mutating func select(
+        _ readings: [(Int64, [(String, SampleValue)])],
+        at now: Duration = .zero
+    )
+        -> DeliverySelection
+    {
+        var selection = DeliverySelection()
+        for (time, values) in readings {
+            let reading = JournalReading.test(seq: time, at: Timestamp(microseconds: time * 100_000), values)
+            filter.select(reading, under: policy, into: &selection, wall: reading.time, at: now)
+        }
+        return selection
+    }
+
+    private func number(_ time: Int64, _ value: Int64) -> (Int64, [(String, SampleValue)]) {
+        (time, [("t", .integer(value))])
+    }
+
+    @Test mutating func `of suppressed readings the last is delayed to the end of the interval`() {
+        let selection = select([number(10, 1), number(13, 2), number(16, 3)])
+        #expect(selection.skipped == [13] && selection.delayed == [16])
+        #expect(filter.nextRelease == .milliseconds(400))
+        #expect(filter.release(at: .milliseconds(399)) == [])
+        #expect(filter.release(at: .milliseconds(400)) == [16])
+        #expect(filter.nextRelease == nil)
+    }
+
+    @Test mutating func `a newer reading that is published replaces a delayed one`() {
+        let first = select([number(10, 1), number(13, 2)])
+        #expect(first.delayed == [13])
+        let second = select([number(21, 3)])
+        #expect(second.dropped == [13] && second.delayed.isEmpty && second.skipped.isEmpty)
+        #expect(filter.nextRelease == nil)
+    }
+
+    @Test mutating func `the next interval begins when the delayed reading is published`() {
+        _ = select([number(10, 1), number(13, 2)])
+        #expect(filter.release(at: .seconds(1)) == [13])
+        let next = select([number(22, 3)])
+        #expect(next.delayed == [22], "published at 2.0 s, so that 3.0 s is the next time")
+        #expect(filter.nextRelease == .milliseconds(800))
+    }
+
+    @Test mutating func `a late reading from before the end of the interval waits for the next one`() {
+        _ = select([number(10, 1), number(13, 2)])
+        #expect(filter.release(at: .seconds(1)) == [13])
+        let late = select([number(19, 3)])
+        #expect(late.delayed == [19])
+        #expect(filter.nextRelease == .seconds(1), "never longer than an interval")
+    }
+
+    @Test mutating func `on change, a value that returned is not published`() {
+        policy.isOnChange = true
+        let selection = select([number(10, 1), number(13, 2), number(16, 1)])
+        #expect(selection.skipped == [13, 16] && selection.delayed.isEmpty)
+        #expect(filter.nextRelease == nil)
+    }
+
+    @Test mutating func `on change, a reading without the changed metric does not end the delay`() {
+        policy.isOnChange = true
+        _ = select([(10, [("t", .integer(1)), ("h", .integer(5))])])
+        let selection = select([(13, [("t", .integer(2))]), (16, [("h", .integer(5))])])
+        #expect(selection.skipped == [16] && selection.delayed == [13])
+        #expect(filter.releaseAll() == [13])
+    }
+
+    @Test mutating func `within the deadband nothing is delayed`() {
+        policy.isOnChange = true
+        policy.deadband = 2
+        let selection = select([number(10, 1), number(13, 3), number(16, 4)])
+        #expect(selection.skipped == [13] && selection.delayed == [16])
+    }
+
+    @Test mutating func `a wrong clock delays no reading longer than the interval`() {
+        var selection = DeliverySelection()
+        for time in [10, 13] as [Int64] {
+            let reading = JournalReading.test(seq: time, at: Timestamp(microseconds: time * 100_000))
+            filter.select(
+                reading,
+                under: policy,
+                into: &selection,
+                wall: Timestamp(microseconds: -9_000_000),
+                at: .zero
+            )
+        }
+        #expect(filter.nextRelease == .seconds(1))
+    }
+
+    @Test mutating func `a delayed reading of a removed device is forgotten`() {
+        _ = select([number(10, 1), number(13, 2)])
+        filter.forget("d")
+        #expect(filter.releaseAll() == [])
+    }
+}

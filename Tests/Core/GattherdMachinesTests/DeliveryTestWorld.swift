@@ -34,8 +34,15 @@ struct DeliveryTestWorld {
     var receiveMaximum = 65_535
     /// The filter of readings to publish.
     var isWanted: @Sendable (Int64) -> Bool = { _ in true }
+    /// The policy of all streams.
+    var policy: DeliveryPolicy?
+    var filter = DeliveryFilter()
+    /// The time for which all streams gather readings.
+    var gathering: Duration?
     /// Readings that reached the broker, by session.
     var sessions: [[Int64]] = []
+    /// Messages that reached the broker, by session.
+    var batches: [[[Int64]]] = []
     var remarks: [DeliveryMachine.Report] = []
     var republished = 0
     var saves = 0
@@ -62,6 +69,7 @@ struct DeliveryTestWorld {
     /// Starts another run with the journal's state, however this one ended.
     mutating func restart() {
         machine = DeliveryMachine(options: options, seed: 1)
+        filter = DeliveryFilter()
         (questions, unacknowledged, session, isFinished) = ([], [], nil, false)
         step(.start)
         step(.headMoved(committed.last?.seq ?? 0))
@@ -82,7 +90,9 @@ struct DeliveryTestWorld {
 
     private mutating func take(_ effect: DeliveryMachine.Effect) {
         switch effect {
-        case .publish(_, let readings, let again):
+        case .publish(_, let messages, let again):
+            let readings = messages.flatMap(\.readings)
+            batches[batches.count - 1] += messages.map { $0.readings.map(\.seq) }
             unacknowledged += readings.map(\.seq)
             sessions[sessions.count - 1] += readings.map(\.seq)
             republished += again
@@ -100,7 +110,7 @@ struct DeliveryTestWorld {
         case .fetch(let after, let limit):
             let batch = Array(committed[position(after: after)...].prefix(limit))
             let through = batch.count < limit ? head : batch.last?.seq ?? after
-            step(.fetched(batch, through: through, skipping: Set(batch.map(\.seq).filter { !isWanted($0) })))
+            step(.fetched(batch, through: through, selection(of: batch)))
         case .save(let seq):
             stored = seq
             saves += 1
@@ -110,6 +120,16 @@ struct DeliveryTestWorld {
         case .publishOffline(let session): step(.offlinePublished(session: session))
         default: break
         }
+    }
+
+    private mutating func selection(of readings: [JournalReading]) -> DeliverySelection {
+        var selection = DeliverySelection(skipped: Set(readings.map(\.seq).filter { !isWanted($0) }))
+        let wall = Timestamp(microseconds: 0).advanced(by: now)
+        for reading in readings {
+            if let gathering { selection.gathered[reading.seq] = gathering }
+            if let policy { filter.select(reading, under: policy, into: &selection, wall: wall, at: now) }
+        }
+        return selection
     }
 
     private func position(after seq: Int64) -> Int {
@@ -124,6 +144,7 @@ struct DeliveryTestWorld {
         self.session = session
         unacknowledged = []
         sessions.append([])
+        batches.append([])
         step(.connected(session: session, receiveMaximum: receiveMaximum))
     }
 
@@ -148,11 +169,40 @@ struct DeliveryTestWorld {
         step(.failed(session: session, BrokerFault(.lost, "gone")))
     }
 
-    /// Advances time to the machine's next deadline.
+    /// The next deadline of the machine or of a delayed reading.
+    var deadline: Duration? {
+        [machine.deadline, machine.hasUnfetched ? nil : filter.nextRelease].compactMap(\.self).min()
+    }
+
+    /// Advances time to the next deadline.
     mutating func wait() {
-        guard let deadline = machine.deadline else { return }
+        guard let deadline else { return }
         now = max(now, deadline)
+        pass()
+    }
+
+    /// Advances time by a duration, with all deadlines on the way.
+    mutating func wait(_ duration: Duration) {
+        let end = now + duration
+        while let deadline, deadline <= end {
+            wait()
+            passOn()
+        }
+        now = end
+    }
+
+    private mutating func pass() {
+        let released = machine.hasUnfetched ? [] : filter.release(at: now)
+        if !released.isEmpty { step(.released(released)) }
         step(.tick)
+    }
+
+    /// Commits a reading of the present time.
+    mutating func commit(value: Int64, stream: String = "s") {
+        let seq = (committed.last?.seq ?? 0) + 1
+        let time = Timestamp(microseconds: 0).advanced(by: now)
+        committed.append(.test(seq: seq, at: time, stream: stream, [("v", .integer(value))]))
+        step(.headMoved(seq))
     }
 
     /// Answers, acknowledges and waits until nothing is pending, or `limit` virtual seconds have passed.
@@ -162,7 +212,7 @@ struct DeliveryTestWorld {
             answerAll()
             acknowledge()
             if questions.isEmpty, unacknowledged.isEmpty {
-                guard machine.deadline != nil else { return }
+                guard deadline != nil else { return }
                 wait()
             }
         }

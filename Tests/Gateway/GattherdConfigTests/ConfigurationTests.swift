@@ -116,6 +116,28 @@ import Testing
         #expect(air.expiry == .seconds(86_400) && air.minimumInterval == .seconds(1) && air.isOnChange == true)
     }
 
+    @Test func `batches are refined and turned off like other rules`() throws {
+        let text = """
+            mqtt: {url: 'mqtt://a', publish: {batch: 100ms}}
+            devices:
+              - {name: a, address: C0:FF:EE:00:00:01, publish: {streams: {air: {batch: off}, light: {batch: 2s}}}}
+            """
+        let configuration = try parse(text)
+        let base = try #require(configuration.mqtt?.publish)
+        let device = try #require(configuration.devices.first?.publish)
+        #expect(device.all.refining(base).batch == .milliseconds(100))
+        #expect(device.streams[Located("air")]?.refining(base).batch == .zero)
+        #expect(device.streams[Located("light")]?.refining(base).batch == .seconds(2))
+    }
+
+    @Test func `the base topic is the gateway's name below gattherd, or any levels`() throws {
+        #expect(try parse("gateway: lab\nmqtt: {url: 'mqtt://a'}").mqtt?.baseTopic == "gattherd/lab")
+        let text = "gateway: lab\nmqtt: {url: 'mqtt://a', base_topic: acme/site 1/lab, descriptions: true}"
+        #expect(try parse(text).mqtt?.baseTopic == "acme/site 1/lab")
+        #expect(try parse(text).mqtt?.publishesDescriptions == true)
+        #expect(try parse(text).mqtt?.clientID == "gattherd-lab")
+    }
+
     @Test func `a deadband for all metrics replaces wider ones by metric`() throws {
         let text = """
             mqtt: {url: 'mqtt://a', publish: {deadband: {t: 1}}}

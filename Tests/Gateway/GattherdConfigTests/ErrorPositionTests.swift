@@ -106,6 +106,8 @@ import Testing
         Row(device + "    publish: {streams: {s: {on_chang: true}}}", "4:29+8 unknown_key"),
         Row("mqtt: {url: 'mqtt://a', publish: {streams: {s: {qos: 1}}}}", "1:35+7 unknown_key"),
         Row("mqtt: {url: 'mqtt://a', publish: {qos: 2}}", "1:40+1 invalid_value"),
+        Row("mqtt: {url: 'mqtt://a', publish: {batch: 1ms}}", "1:42+3 invalid_value"),
+        Row("mqtt: {url: 'mqtt://a', publish: {batch: yes}}", "1:42+3 invalid_value"),
         Row("gateway: lab-${NOWHERE}", "1:14+10 undefined_variable"),
         Row("gateway: 'lab-${NOWHERE}'", "1:15+10 undefined_variable"),
         Row("gateway: lab-${NAME", "1:14+6 bad_substitution"),

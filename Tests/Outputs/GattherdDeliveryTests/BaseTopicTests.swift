@@ -1,6 +1,7 @@
 import GattherdDelivery
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 import TestKit
 import Testing
 
@@ -62,7 +63,8 @@ struct BaseTopicTests {
         let watcher = try await Subscriber(fixture.broker)
         let second = delivery(fixture)
         second.enrol(["strap": "C0:FF:EE:00:00:01"])
-        let topics = ["availability", "connection", "heart_rate"].map { "\(Self.base)/lamp/\($0)" }
+        let topics =
+            ["availability", "connection", "heart_rate"].map { "\(Self.base)/lamp/\($0)" }
             + ["homeassistant/device/gattherd_lab_c0ffee000002/config"]
         await second.running {
             await watcher.messages { messages in

@@ -11,7 +11,7 @@ struct DescriptionTests {
     private static let address = "C0:FF:EE:00:00:01"
     private static let payload =
         #"{"schema":1,"device":"strap","address":"C0:FF:EE:00:00:01","profiles":["heart-rate"],"#
-        + #""streams":[{"name":"heart_rate","topic":"gattherd/lab/strap/heart_rate","metrics":["#
+        + #""streams":[{"name":"heart_rate","topic":"gattherd/lab/strap/heart_rate","batch":false,"metrics":["#
         + #"{"name":"heart_rate","unit":"bpm","kind":"gauge","repeated":false},"#
         + #"{"name":"rr_interval","unit":"s","kind":"gauge","repeated":true}]}],"#
         + #""controls":[{"name":"level","topic":"gattherd/lab/strap/level/set","#

@@ -160,6 +160,22 @@ import Testing
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
     ]
 
+    @Test func `the templates of a batched stream read the last reading with the metric`() {
+        let metrics = [
+            MetricDescriptor(name: "level", unit: "%"), MetricDescriptor(name: "rr", isRepeated: true),
+            MetricDescriptor(name: "on", kind: .state),
+        ]
+        let device = DeviceDescription(device: "a", address: "A", streams: [.init(name: "s", metrics: metrics)])
+        let text = String(decoding: home.payload(for: device, batched: ["s"]), as: UTF8.self)
+        let last = { (name: String) in
+            "{% set r = value_json | selectattr('\(name)', 'defined') | list | last | default({}, true) %}"
+        }
+        #expect(text.contains(last("level") + "{{ r['level'] if 'level' in r else '' }}"))
+        #expect(text.contains(last("rr") + "{{ (r['rr'] | last) if r['rr'] | default([], true) else '' }}"))
+        #expect(text.contains(last("on") + "{% set v = r['on'] if 'on' in r else"))
+        #expect(!text.contains("value_json['level']"))
+    }
+
     @Test(arguments: meanings)
     func `a metric has the class that its unit allows`(
         name: String,

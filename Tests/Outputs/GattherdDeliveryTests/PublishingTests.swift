@@ -48,16 +48,17 @@ struct PublishingTests {
         }
     }
 
-    @Test func `the cursor moves on when all readings are suppressed`() async throws {
+    @Test func `the cursor moves on when readings are suppressed, and the last one is published`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = delivery(fixture) { $0.policy.minimumInterval = .seconds(86_400) }
         await delivery.running {
             commit((1...700).map { "\"t\":\($0)" }, to: fixture)
             await fixture.log.waitForCursor(700)
-            let messages = await subscriber.messages { !values($0, "air").isEmpty }
-            #expect(values(messages, "air").count == 1)
+            let messages = await subscriber.messages { values($0, "air").count == 2 }
+            #expect(values(messages, "air").map { $0.split(separator: ":").last } == ["1}", "700}"])
             #expect(delivery.counters.suppressed.value == 699)
+            #expect(delivery.counters.delayed.value == 1)
         }
     }
 
@@ -94,6 +95,74 @@ struct PublishingTests {
         }
         let late = try await Subscriber(fixture.broker, to: "gattherd/lab/room/#")
         await late.messages { values($0, "air/t") == ["20.5"] }
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311], [true, false])
+    func `readings of a stream are gathered into arrays`(
+        version: DeliverySettings.Version,
+        isAcknowledged: Bool
+    ) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture, version) { rule in
+            rule.batch = .milliseconds(50)
+            rule.isAcknowledged = isAcknowledged
+        }
+        await delivery.running {
+            commit((1...250).map { "\"t\":\($0)" }, to: fixture)
+            commit(["\"n\":1"], to: fixture, stream: "count")
+            await fixture.log.waitForCursor(251)
+            let messages = await subscriber.messages { values($0, "air").joined().contains("\"t\":250}") }
+            let arrays = values(messages, "air")
+            #expect(arrays.count < 20 && arrays.allSatisfy { $0.hasPrefix("[{\"seq\":") && $0.hasSuffix("}]") })
+            let seqs = arrays.joined().split(separator: "\"seq\":").dropFirst().map { $0.prefix { $0.isNumber } }
+            #expect(seqs.map { Int($0) } == (1...250).map { $0 })
+            #expect(values(messages, "count").allSatisfy { $0.hasPrefix("{") }, "only this stream has arrays")
+            #expect(delivery.counters.published.value == 251)
+        }
+        let late = try await Subscriber(fixture.broker, to: "gattherd/lab/room/air")
+        let kept = await late.messages { !$0.isEmpty }
+        #expect(kept.first?.isRetained == true && kept.first?.payload.hasSuffix("\"t\":250}]") == true)
+    }
+
+    @Test func `a batch has one bare value of each metric, the newest`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { rule in
+            rule.batch = .seconds(60)
+            rule.hasScalars = true
+        }
+        let running = Task { await delivery.run() }
+        commit(["\"t\":1,\"h\":5", "\"t\":2"], to: fixture)
+        await delivery.wait(for: .connected)
+        commit(["\"n\":1"], to: fixture, stream: "count")
+        await subscriber.messages { values($0, "count").count == 1 }
+        // A stop publishes what is gathered.
+        await delivery.stop(within: .seconds(10))
+        await running.value
+        let messages = await subscriber.messages { values($0, "air").count == 1 }
+        #expect(values(messages, "air/t") == ["2"] && values(messages, "air/h") == ["5"])
+        #expect(messages.first { $0.topic.hasSuffix("/h") }?.user.hasPrefix("seq:1 ") == true)
+    }
+
+    @Test func `a broker that loses its connection gets a batch again`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = delivery(fixture) { $0.batch = .milliseconds(20) }
+        await delivery.running {
+            commit((1...50).map { "\"t\":\($0)" }, to: fixture)
+            await fixture.log.waitForCursor(50)
+            await fixture.broker.kill()
+            _ = await delivery.waitForFault()
+            commit((51...80).map { "\"t\":\($0)" }, to: fixture)
+            do {
+                try await fixture.broker.start()
+                let subscriber = try await Subscriber(fixture.broker)
+                await subscriber.messages { values($0, "air").joined().contains("\"t\":80}") }
+                await fixture.log.waitForCursor(80)
+            } catch {
+                Issue.record(error)
+            }
+        }
     }
 
     @Test func `a stream may be published without retain and with an expiry`() async throws {

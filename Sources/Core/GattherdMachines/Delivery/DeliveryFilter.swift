@@ -21,36 +21,99 @@ public struct DeliveryPolicy: Hashable, Sendable {
 
 /// The decision which readings are published, in journal order.
 ///
-/// Time is taken from the readings, so that a backlog is thinned out exactly like live readings. Nothing is kept for
-/// later publication, because that would change the order. A reading passes or it does not.
+/// Time is taken from the readings, so that a backlog is thinned out like live readings. Of the readings that the
+/// shortest interval suppresses, the last one that is a change is delayed to the end of the interval, unless a newer
+/// one is published before. A backlog has a newer one of most streams.
 public struct DeliveryFilter: Sendable {
-    private struct Stream: Hashable {
-        let device: String
-        let stream: String
+    fileprivate typealias Values = [String: [SampleValue]]
+
+    /// A reading that the shortest interval suppresses.
+    fileprivate struct Delayed {
+        let seq: Int64
+        let values: Values
+        /// The end of the interval, in the time of the readings.
+        let end: Timestamp
+        /// The time of its publication.
+        let due: Duration
     }
 
     /// The last published values of a stream.
-    private struct Published {
+    fileprivate struct Published {
         var time: Timestamp
-        var metrics: [String: [SampleValue]]
+        var values: Values
+        var delayed: Delayed?
+
+        mutating func publish(_ new: Values, at time: Timestamp) {
+            self.time = time
+            values.merge(new) { _, new in new }
+            delayed = nil
+        }
     }
 
-    private var published: [Stream: Published] = [:]
+    private enum Decision {
+        case publish
+        case delay(until: Timestamp)
+        case skip
+    }
+
+    private var published: [StreamKey: Published] = [:]
 
     public init() {}
 
-    /// Returns true if the reading should be published, and records it as published.
-    public mutating func passes(_ reading: JournalReading, under policy: DeliveryPolicy) -> Bool {
-        let stream = Stream(device: reading.device, stream: reading.stream.stream)
-        let metrics = reading.valuesByMetric
-        guard let last = published[stream] else {
-            published[stream] = Published(time: reading.time, metrics: metrics)
-            return true
+    /// Records a reading and adds the decision on it to `selection`.
+    ///
+    /// - Parameters:
+    ///   - reading: The next reading of the journal.
+    ///   - policy: The policy of its stream.
+    ///   - selection: Receives the decision.
+    ///   - wall: The system's time, to find out how much of the interval is left.
+    ///   - now: The time, counted from any fixed instant, for ``release(at:)``.
+    public mutating func select(
+        _ reading: JournalReading,
+        under policy: DeliveryPolicy,
+        into selection: inout DeliverySelection,
+        wall: Timestamp,
+        at now: Duration
+    ) {
+        let (stream, values) = (StreamKey(reading), reading.valuesByMetric)
+        guard var last = published[stream] else {
+            return published[stream] = Published(time: reading.time, values: values)
         }
-        guard Self.isDue(metrics, at: reading.time, after: last, policy) else { return false }
-        published[stream]?.time = reading.time
-        published[stream]?.metrics.merge(metrics) { _, new in new }
-        return true
+        switch Self.decision(on: values, at: reading.time, after: last, policy) {
+        case .publish:
+            last.drop(into: &selection)
+            last.publish(values, at: reading.time)
+        case .delay(let end):
+            last.drop(into: &selection)
+            selection.delayed.insert(reading.seq)
+            let longest = policy.minimumInterval ?? .zero
+            let left = min(max(wall.elapsed(to: end), .zero), longest)
+            last.delayed = Delayed(seq: reading.seq, values: values, end: end, due: now + left)
+        case .skip:
+            selection.skipped.insert(reading.seq)
+            if last.isDelayedChange(undoneBy: values, policy) { last.drop(into: &selection) }
+        }
+        published[stream] = last
+    }
+
+    /// The time at which the next delayed reading is due.
+    public var nextRelease: Duration? { published.values.lazy.compactMap { $0.delayed?.due }.min() }
+
+    /// Returns the delayed readings that are due, in journal order, and records them as published.
+    public mutating func release(at now: Duration) -> [Int64] {
+        var released: [Int64] = []
+        for (stream, var last) in published {
+            guard let delayed = last.delayed, delayed.due <= now else { continue }
+            last.publish(delayed.values, at: delayed.end)
+            published[stream] = last
+            released.append(delayed.seq)
+        }
+        return released.sorted()
+    }
+
+    /// Returns all delayed readings, in journal order, and records them as published.
+    public mutating func releaseAll() -> [Int64] {
+        nextRelease == nil ? [] : release(at: published.values.compactMap { $0.delayed?.due }.max() ?? .zero)
     }
 
     /// Removes the published values of a device.
@@ -58,24 +121,51 @@ public struct DeliveryFilter: Sendable {
         published = published.filter { $0.key.device != device }
     }
 
-    private static func isDue(
-        _ metrics: [String: [SampleValue]],
+    private static func decision(
+        on values: Values,
         at time: Timestamp,
         after last: Published,
         _ policy: DeliveryPolicy
-    ) -> Bool {
-        let elapsed = Duration.microseconds(time.microseconds &- last.time.microseconds)
-        // After the clock was set back, the elapsed time is unknown.
-        guard elapsed >= .zero else { return true }
-        if let heartbeat = policy.heartbeat, elapsed >= heartbeat { return true }
-        if let minimum = policy.minimumInterval, elapsed < minimum { return false }
-        return !policy.isOnChange
-            || metrics.contains { name, values in
-                !isSame(values, last.metrics[name], policy.deadbands[name] ?? policy.deadband)
-            }
+    ) -> Decision {
+        let elapsed = last.time.elapsed(to: time)
+        let interval = policy.minimumInterval ?? .zero
+        // After the clock was set back, the elapsed time is unknown. A delayed reading is published at the end of its
+        // interval, a little after readings that are not fetched yet.
+        guard elapsed >= .zero || elapsed > .zero - interval else { return .publish }
+        if let heartbeat = policy.heartbeat, elapsed >= heartbeat { return .publish }
+        guard !policy.isOnChange || last.values.differ(from: values, policy) else { return .skip }
+        return elapsed < interval ? .delay(until: last.time.advanced(by: interval)) : .publish
+    }
+}
+
+extension DeliveryFilter.Published {
+    /// Ends the delay of a reading that is not published.
+    fileprivate mutating func drop(into selection: inout DeliverySelection) {
+        guard let delayed else { return }
+        self.delayed = nil
+        if selection.delayed.remove(delayed.seq) != nil {
+            selection.skipped.insert(delayed.seq)
+        } else {
+            selection.dropped.append(delayed.seq)
+        }
     }
 
-    /// True if the values are equal; a new metric counts as a change, a missing one does not.
+    /// True if every metric in which the delayed reading is a change has its published value again.
+    fileprivate func isDelayedChange(undoneBy newer: [String: [SampleValue]], _ policy: DeliveryPolicy) -> Bool {
+        guard let delayed else { return false }
+        let rest = delayed.values.filter { newer[$0.key] == nil }
+        return !values.differ(from: rest, policy)
+    }
+}
+
+extension [String: [SampleValue]] {
+    /// True if a value differs by more than its deadband; a new metric is a difference, a missing one is not.
+    fileprivate func differ(from newer: Self, _ policy: DeliveryPolicy) -> Bool {
+        newer.contains { name, values in
+            !Self.isSame(values, self[name], policy.deadbands[name] ?? policy.deadband)
+        }
+    }
+
     private static func isSame(_ values: [SampleValue], _ last: [SampleValue]?, _ deadband: Double) -> Bool {
         if values.count == 1, let number = values.first?.number, last?.count == 1, let before = last?.first?.number {
             return abs(number - before) <= deadband
@@ -103,5 +193,11 @@ extension SampleValue {
         case .real(let number): number
         case .boolean, .text, .null: nil
         }
+    }
+}
+
+extension Timestamp {
+    fileprivate func elapsed(to other: Timestamp) -> Duration {
+        .microseconds(other.microseconds &- microseconds)
     }
 }

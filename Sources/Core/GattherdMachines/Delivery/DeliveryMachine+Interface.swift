@@ -9,9 +9,10 @@ extension DeliveryMachine {
         case cursorLoaded(Int64)
         /// The newest committed `seq`.
         case headMoved(Int64)
-        /// The journal's answer to ``Effect/fetch(after:limit:)``, which has all readings up to the number `through`;
-        /// those in `skipping` are not published.
-        case fetched([JournalReading], through: Int64, skipping: Set<Int64> = [])
+        /// The journal's answer to ``Effect/fetch(after:limit:)``, which has all readings up to the number `through`.
+        case fetched([JournalReading], through: Int64, DeliverySelection = DeliverySelection())
+        /// Delayed readings are to be published now.
+        case released([Int64])
         case saved(Int64)
         /// The journal could not load, fetch or save.
         case journalFailed(JournalOperation)
@@ -45,8 +46,8 @@ extension DeliveryMachine {
         case connect(session: Int)
         /// Publish the retained state and subscribe, then send ``Event/opened(session:)``.
         case open(session: Int)
-        /// Publish these readings in order; `again` of them were published before.
-        case publish(session: Int, [JournalReading], again: Int)
+        /// Publish these messages in order; `again` of their readings were published before.
+        case publish(session: Int, [DeliveryMessage], again: Int)
         /// Publish `offline` for all devices, then send ``Event/offlinePublished(session:)``.
         case publishOffline(session: Int)
         /// Send DISCONNECT if the connection is good, and free the client.
@@ -96,7 +97,7 @@ extension DeliveryMachine {
 extension DeliveryMachine {
     /// The durations and limits of a delivery; the defaults suit one gateway and one broker.
     public struct Options: Sendable {
-        /// The maximum number of unacknowledged readings; the broker's receive maximum can lower it.
+        /// The maximum number of unacknowledged messages; the broker's receive maximum can lower it.
         public var window = 100
         public var connectTimeout = Duration.seconds(15)
         /// The pause after a lost or failed connection.
@@ -140,6 +141,26 @@ extension DeliveryMachine {
 
         public init() {}
     }
+}
+
+/// The decisions on fetched readings; all others are published at once, each in a message of its own.
+public struct DeliverySelection: Hashable, Sendable {
+    /// Readings that are not published.
+    public var skipped: Set<Int64> = []
+    /// Readings that are published later, unless a newer one of their stream is; see
+    /// ``DeliveryMachine/Event/released(_:)``.
+    public var delayed: Set<Int64> = []
+    /// Delayed readings of earlier batches that are not published.
+    public var dropped: [Int64] = []
+    /// The times for which readings wait for others of their stream, to be published in one message.
+    public var gathered: [Int64: Duration] = [:]
+
+    public init(skipped: Set<Int64> = []) {
+        self.skipped = skipped
+    }
+
+    /// True if every reading is published at once.
+    var isEverything: Bool { skipped.isEmpty && delayed.isEmpty && gathered.isEmpty }
 }
 
 /// The broker's answer to one published reading.

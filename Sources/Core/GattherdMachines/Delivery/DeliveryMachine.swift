@@ -3,7 +3,7 @@ public import GattherdModel
 /// The state machine of the broker session and of the readings published in it.
 ///
 /// Events in, effects out; no clock and no I/O. Time is passed in, counted from any fixed instant. Readings are
-/// published in journal order with at most ``Options/window`` of them unacknowledged. The cursor is the highest `seq`
+/// published in journal order with at most ``Options/window`` messages unacknowledged. The cursor is the highest `seq`
 /// up to which the broker has acknowledged everything; only a PUBACK moves it. A new session republishes two kinds of
 /// readings: those that the last session left unacknowledged, and those acknowledged shortly before it was lost.
 /// After a kill the next run does the same, because the written cursor trails.
@@ -51,6 +51,12 @@ public struct DeliveryMachine: Sendable {
     public var backlog: Int64 {
         guard let head = journal.head, let window else { return 0 }
         return max(0, head - (window.isEmpty ? window.fetched : window.cursor))
+    }
+
+    /// True while the journal has readings that are not fetched yet; they may replace delayed ones.
+    public var hasUnfetched: Bool {
+        guard let head = journal.head, let window else { return false }
+        return head > window.fetched
     }
 
     public var inFlight: Int { window?.inFlight ?? 0 }
@@ -123,10 +129,13 @@ public struct DeliveryMachine: Sendable {
         case .tick: return tick(at: now)
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
-        case .fetched(let readings, let through, let skipping):
-            fetched(readings, through: through, skipping: skipping, at: now)
+        case .fetched(let readings, let through, let selection):
+            fetched(readings, through: through, selection, at: now)
+        case .released(let seqs): window?.release(seqs)
         case .saved(let seq): journal.saved(seq)
-        case .dismissed(let device): gate.remove(device: device)
+        case .dismissed(let device):
+            gate.remove(device: device)
+            window?.removeDelayed(of: device)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .connected(let number, let maximum) where number == session:
             return connected(receiveMaximum: maximum, at: now)
@@ -174,12 +183,12 @@ public struct DeliveryMachine: Sendable {
     private mutating func fetched(
         _ readings: [JournalReading],
         through: Int64,
-        skipping: Set<Int64>,
+        _ selection: DeliverySelection,
         at now: Duration
     ) {
         guard journal.fetched() else { return }
         let before = window?.fetched
-        window?.append(readings, skipping: skipping, through: through, at: now)
+        window?.append(readings, selection, through: through, at: now)
         // An answer that has nothing new would be asked for again at once.
         if window?.fetched == before { journal.failed(.fetch, at: now) }
     }
@@ -213,12 +222,14 @@ public struct DeliveryMachine: Sendable {
 
     /// Publishes as many readings as window, pace and hold allow.
     private mutating func publish(at now: Duration) -> [Effect] {
+        if leaveAt != nil { window?.endGathering() }
         let count = gate.allowance(for: window, at: now)
         guard count > 0 else { return [] }
-        let batch = gate.isHolding ? window?.dequeueFirstOfEachStream(count) : window?.dequeue(count)
-        guard let batch else { return [] }
-        gate.spend(batch.readings.count)
-        return [.publish(session: session, batch.readings, again: batch.again)]
+        let batch =
+            gate.isHolding ? window?.dequeueFirstOfEachStream(count, at: now) : window?.dequeue(count, at: now)
+        guard let batch, !batch.messages.isEmpty else { return [] }
+        gate.spend(batch.messages.count)
+        return [.publish(session: session, batch.messages, again: batch.again)]
     }
 
     private mutating func answered(_ outcomes: [PublishOutcome], at now: Duration) -> [Effect] {

@@ -17,6 +17,12 @@ struct DeliveryWindow: Sendable {
         let reading: JournalReading
         var state = State.unsent
         var wasSent = false
+        /// The group of readings with which it is published; `nil` if it is published alone.
+        var group: Int?
+        /// True for the first reading of a message.
+        var isFirst = true
+        /// True if the reading was delayed, and the cursor has passed it before.
+        var isLate = false
 
         /// True if the cursor may pass the entry.
         var mayPass: Bool { state == .acknowledged || state == .skipped }
@@ -27,9 +33,21 @@ struct DeliveryWindow: Sendable {
 
     /// Readings to be published.
     struct Batch {
-        var readings: [JournalReading] = []
+        var messages: [DeliveryMessage] = []
         /// The number of readings that were published before.
         var again = 0
+        fileprivate var openGroups: [Int: OpenBatch] = [:]
+    }
+
+    /// A message to which readings of its group are still added.
+    fileprivate struct OpenBatch {
+        let index: Int
+        var readings: [JournalReading] = []
+        var bytes = 0
+
+        var isFull: Bool {
+            readings.count >= GatheredReadings.mostReadings || bytes >= GatheredReadings.mostBytes
+        }
     }
 
     /// The maximum number of readings kept behind the cursor.
@@ -39,12 +57,18 @@ struct DeliveryWindow: Sendable {
     private(set) var cursor: Int64
     /// The `seq` after which a new session begins; later readings may be published again.
     private(set) var replayPoint: Int64
-    /// The `seq` after which another run begins; between ``replayPoint`` and ``cursor``.
-    private(set) var resumePoint: Int64
+    /// The `seq` after which another run begins, were no reading delayed; between ``replayPoint`` and ``cursor``.
+    private var passedPoint: Int64
     /// The last `seq` covered by the journal's answers.
     private(set) var fetched: Int64
+    /// The number of messages in flight.
     private(set) var inFlight = 0
+    /// The number of unsent readings, including those that gather.
     private(set) var unsent = 0
+    private var gathered = GatheredReadings()
+    private var delayed = DelayedReadings()
+    /// The number of appended readings.
+    private var appended = 0
     private var entries: [Entry] = []
     /// The index of the first entry after the replay point.
     private var kept = 0
@@ -60,11 +84,17 @@ struct DeliveryWindow: Sendable {
     init(cursor: Int64) {
         self.cursor = cursor
         replayPoint = cursor
-        resumePoint = cursor
+        passedPoint = cursor
         fetched = cursor
     }
 
     var isEmpty: Bool { first == entries.count }
+    /// The number of unsent readings that do not wait for others of their stream.
+    var pressing: Int { unsent - gathered.waiting }
+    /// True if no more readings should gather.
+    var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.mostWaiting }
+    /// The `seq` after which another run begins.
+    var resumePoint: Int64 { delayed.held.map { min(passedPoint, $0 - 1) } ?? passedPoint }
     /// The number of entries after the cursor, whatever their state.
     var span: Int { entries.count - first }
 
@@ -78,60 +108,155 @@ struct DeliveryWindow: Sendable {
 
     /// Appends fetched readings and records that the journal has no others up to `seq`.
     ///
-    /// The cursor passes skipped readings in order, as if they were acknowledged.
-    mutating func append(_ readings: [JournalReading], skipping: Set<Int64>, through seq: Int64, at now: Duration) {
+    /// The cursor passes skipped and delayed readings in order, as if they were acknowledged.
+    mutating func append(
+        _ readings: [JournalReading],
+        _ selection: DeliverySelection,
+        through seq: Int64,
+        at now: Duration
+    ) {
+        for seq in selection.dropped { delayed.drop(seq) }
         for reading in readings where reading.seq > fetched {
-            let isSkipped = !skipping.isEmpty && skipping.contains(reading.seq)
-            entries.append(Entry(reading: reading, state: isSkipped ? .skipped : .unsent))
+            append(reading, selection, at: now)
             fetched = reading.seq
-            if !isSkipped { unsent += 1 }
+            appended += 1
         }
         fetched = max(fetched, seq)
         advance(at: now)
     }
 
-    /// Marks the next unsent readings as in flight and returns them.
-    mutating func dequeue(_ limit: Int) -> Batch {
-        var batch = Batch()
-        while batch.readings.count < limit, next < entries.count {
-            if entries[next].state == .unsent { send(next, in: &batch) }
-            next += 1
+    private mutating func append(_ reading: JournalReading, _ selection: DeliverySelection, at now: Duration) {
+        if selection.isEverything, delayed.isEmpty, gathered.isEmpty {
+            unsent += 1
+            return entries.append(Entry(reading: reading))
         }
+        let gathering = selection.gathered[reading.seq]
+        guard !selection.delayed.contains(reading.seq) else {
+            delayed.add(reading, gathering: gathering, position: appended)
+            return entries.append(Entry(reading: reading, state: .skipped))
+        }
+        guard !selection.skipped.contains(reading.seq) else {
+            return entries.append(Entry(reading: reading, state: .skipped))
+        }
+        delayed.supersede(by: reading)
+        unsent += 1
+        var entry = Entry(reading: reading)
+        if let gathering {
+            entry.group = gathered.add(reading, due: now + gathering)
+        } else {
+            gathered.end(StreamKey(reading))
+        }
+        entries.append(entry)
+    }
+
+    /// Marks the messages that are due as in flight and returns at most `limit` of them, by their first readings.
+    mutating func dequeue(_ limit: Int, at now: Duration) -> Batch {
+        var batch = Batch()
+        var firstUnsent: Int?
+        var index = next
+        while index < entries.count, batch.messages.count < limit || !batch.openGroups.isEmpty {
+            if entries[index].state == .unsent, !send(index, in: &batch, limit, at: now) {
+                firstUnsent = firstUnsent ?? index
+            }
+            index += 1
+        }
+        next = firstUnsent ?? index
+        finish(&batch)
         return batch
+    }
+
+    /// Sends a reading alone, or with others of its group; returns false if it has to wait.
+    private mutating func send(_ index: Int, in batch: inout Batch, _ limit: Int, at now: Duration) -> Bool {
+        let isRoom = batch.messages.count < limit
+        guard let group = entries[index].group else {
+            guard isRoom else { return false }
+            batch.messages.append(.reading(entries[index].reading))
+            markSent(index, in: &batch)
+            return true
+        }
+        if batch.openGroups[group] == nil {
+            guard isRoom, gathered.isDue(group, at: now) else { return false }
+            batch.openGroups[group] = OpenBatch(index: batch.messages.count)
+            batch.messages.append(.batch([]))
+        }
+        add(index, to: group, in: &batch)
+        return true
+    }
+
+    /// Adds a reading to the open message of its group.
+    private mutating func add(_ index: Int, to group: Int, in batch: inout Batch) {
+        let reading = entries[index].reading
+        entries[index].isFirst = batch.openGroups[group]?.readings.isEmpty ?? true
+        batch.openGroups[group]?.readings.append(reading)
+        batch.openGroups[group]?.bytes += reading.size
+        gathered.remove(reading, from: group)
+        markSent(index, in: &batch)
+        if gathered.count(group) == 0 || batch.openGroups[group]?.isFull == true { finish(group, in: &batch) }
+    }
+
+    private func finish(_ group: Int, in batch: inout Batch) {
+        guard let open = batch.openGroups.removeValue(forKey: group) else { return }
+        batch.messages[open.index] = .batch(open.readings)
+    }
+
+    private func finish(_ batch: inout Batch) {
+        for group in Array(batch.openGroups.keys) { finish(group, in: &batch) }
+    }
+
+    /// The number of messages that are due.
+    func messages(at now: Duration) -> Int { pressing + gathered.messages(at: now) }
+
+    /// The time after `now` at which further messages are due.
+    func nextDue(after now: Duration) -> Duration? { gathered.nextDue(after: now) }
+
+    /// Makes all unsent readings due.
+    mutating func endGathering() {
+        gathered.endAll()
     }
 
     /// Marks the first unsent reading of each stream as in flight and returns them.
     ///
     /// Streams with a reading in flight wait. If there is no room for all, the streams take turns.
-    mutating func dequeueFirstOfEachStream(_ limit: Int) -> Batch {
+    mutating func dequeueFirstOfEachStream(_ limit: Int, at now: Duration) -> Batch {
         var batch = Batch()
-        let candidates = firstOfEachStream
+        let candidates = firstOfEachStream.filter { index in
+            entries[index].group.map { gathered.isDue($0, at: now) } ?? true
+        }
         let turn = candidates.firstIndex { entries[$0].reading.seq > lastTurn } ?? 0
         let isTakingTurns = candidates.count > limit
         for index in isTakingTurns ? candidates[turn...] + candidates[..<turn] : candidates[...] {
-            guard batch.readings.count < limit else { break }
-            send(index, in: &batch)
+            guard batch.messages.count < limit else { break }
+            sendFirst(index, in: &batch, limit, at: now)
             lastTurn = entries[index].reading.seq
         }
         return batch
     }
 
+    /// Sends the message of a stream that begins with a reading.
+    private mutating func sendFirst(_ index: Int, in batch: inout Batch, _ limit: Int, at now: Duration) {
+        guard send(index, in: &batch, limit, at: now), let group = entries[index].group else { return }
+        for later in entries.indices[(index + 1)...] {
+            guard batch.openGroups[group] != nil else { break }
+            if entries[later].state == .unsent, entries[later].group == group { add(later, to: group, in: &batch) }
+        }
+        finish(group, in: &batch)
+    }
+
     /// The indices of the first unsent readings of all streams without a reading in flight.
     private var firstOfEachStream: [Int] {
-        var streams: Set<[String]> = []
+        var streams: Set<StreamKey> = []
         return entries.indices[first...].filter { index in
             let entry = entries[index]
             guard !entry.mayPass else { return false }
-            return streams.insert([entry.reading.device, entry.reading.stream.stream]).inserted && entry.state == .unsent
+            return streams.insert(StreamKey(entry.reading)).inserted && entry.state == .unsent
         }
     }
 
-    private mutating func send(_ index: Int, in batch: inout Batch) {
-        batch.readings.append(entries[index].reading)
+    private mutating func markSent(_ index: Int, in batch: inout Batch) {
         batch.again += entries[index].wasSent ? 1 : 0
         entries[index].state = .inFlight
         entries[index].wasSent = true
-        inFlight += 1
+        if entries[index].isFirst { inFlight += 1 }
         unsent -= 1
     }
 
@@ -145,7 +270,8 @@ struct DeliveryWindow: Sendable {
     mutating func acknowledge(_ seq: Int64, at now: Duration) {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
-        inFlight -= 1
+        if entries[index].isFirst { inFlight -= 1 }
+        if entries[index].isLate { delayed.endHold(seq) }
         advance(at: now)
     }
 
@@ -169,12 +295,13 @@ struct DeliveryWindow: Sendable {
     var resumePointDueSince: Duration? { resumable < first ? entries[resumable].passedAt : nil }
 
     /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `trail`
-    /// entries.
+    /// entries; it stays before a delayed reading that is among the last `trail`.
     mutating func moveResumePoint(before time: Duration, trail: Int) {
         while resumable < first, entries[resumable].passedAt <= time || first - resumable > trail {
-            resumePoint = max(resumePoint, entries[resumable].reading.seq)
+            passedPoint = max(passedPoint, entries[resumable].reading.seq)
             resumable += 1
         }
+        if !delayed.isEmpty { delayed.limitHolds(end: appended, limit: trail) }
     }
 
     /// Excludes entries passed by the cursor up to `time` from republication.
@@ -191,28 +318,31 @@ struct DeliveryWindow: Sendable {
 
     private mutating func moveReplayPoint(toIndex end: Int) {
         guard end > kept else { return }
-        replayPoint = entries[end - 1].reading.seq
+        replayPoint = max(replayPoint, entries[end - 1].reading.seq)
         kept = end
         resumable = max(resumable, end)
-        resumePoint = max(resumePoint, replayPoint)
+        passedPoint = max(passedPoint, replayPoint)
     }
 
     /// Marks all readings after the replay point as unsent; the cursor stays.
     mutating func putBackAll(at now: Duration) {
-        for index in kept..<first where entries[index].state == .acknowledged {
-            entries[index].state = .unsent
-            unsent += 1
+        // The cursor may have passed more: a delayed reading moves it back.
+        for index in kept..<entries.count
+        where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > .zero) {
+            putBack(at: index, isInFlight: false)
         }
         (first, next, resumable) = (kept, kept, kept)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
         advance(at: now)
     }
 
-    private mutating func putBack(at index: Int) {
+    private mutating func putBack(at index: Int, isInFlight: Bool = true) {
+        if isInFlight, entries[index].isFirst { inFlight -= 1 }
         entries[index].state = .unsent
-        inFlight -= 1
+        entries[index].isFirst = true
         unsent += 1
         next = min(next, index)
+        if let group = entries[index].group { gathered.putBack(entries[index].reading, to: group) }
     }
 
     /// Returns the index of `seq`; checks the oldest entry first, because acknowledgements nearly always arrive in
@@ -237,5 +367,36 @@ struct DeliveryWindow: Sendable {
         next -= kept
         resumable -= kept
         kept = 0
+    }
+}
+
+/// Delayed readings.
+extension DeliveryWindow {
+    /// Makes delayed readings due, in the places that they have in the journal.
+    ///
+    /// No newer reading of their streams was published, or they would not be delayed any more.
+    mutating func release(_ seqs: [Int64]) {
+        for seq in seqs {
+            guard let (reading, gathering) = delayed.take(seq) else { continue }
+            insert(reading, isGathered: gathering != nil)
+        }
+    }
+
+    /// Removes the delayed readings of a device.
+    mutating func removeDelayed(of device: String) {
+        delayed.remove(device: device)
+    }
+
+    /// Inserts a reading that the cursor has passed; it holds up the cursor until it is acknowledged.
+    private mutating func insert(_ reading: JournalReading, isGathered: Bool) {
+        let index = entries[kept...].firstIndex { $0.reading.seq >= reading.seq } ?? entries.count
+        if index == entries.count || entries[index].reading.seq != reading.seq {
+            entries.insert(Entry(reading: reading), at: index)
+        }
+        entries[index].state = .unsent
+        entries[index].isLate = true
+        if isGathered { entries[index].group = gathered.add(reading, due: .zero) }
+        unsent += 1
+        (first, next, resumable) = (min(first, index), min(next, index), min(resumable, index))
     }
 }

@@ -118,7 +118,9 @@ struct JournalRequests: Sendable {
     /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
     private func nextFetch(into window: DeliveryWindow?) -> Int64? {
         guard !isFetching, let window, let head else { return nil }
-        guard window.unsent < Self.lowWater, window.span < Self.longestSpan else { return nil }
+        guard window.pressing < Self.lowWater, !window.isGatheringFull, window.span < Self.longestSpan else {
+            return nil
+        }
         return head > window.fetched ? window.fetched : nil
     }
 

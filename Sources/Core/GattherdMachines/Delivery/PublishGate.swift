@@ -97,7 +97,7 @@ struct PublishGate: Sendable {
         pace.committed(count, at: now)
     }
 
-    /// Returns the number of readings that may be published now.
+    /// Returns the number of messages that may be published now.
     mutating func allowance(for window: DeliveryWindow?, at now: Duration) -> Int {
         resumeAt = nil
         guard isOpen, let window, window.unsent > 0 else { return 0 }
@@ -105,16 +105,20 @@ struct PublishGate: Sendable {
             resumeAt = start
             return 0
         }
-        let (waiting, limit) = (window.unsent, currentLimit(window.awaited))
+        resumeAt = window.nextDue(after: now)
+        let (waiting, limit) = (window.messages(at: now), currentLimit(window.awaited))
         let room = min(limit - window.inFlight, waiting)
         // One write per acknowledged reading would cost more than the readings themselves.
         guard room >= max(1, min(waiting, limit / 2)) else { return 0 }
         let count = min(room, pace.allowance(at: now))
-        if count < room { resumeAt = now + pace.pause(at: now) }
+        if count < room {
+            let refill = now + pace.pause(at: now)
+            resumeAt = min(resumeAt ?? refill, refill)
+        }
         return count
     }
 
-    /// Subtracts published readings from the allowance.
+    /// Subtracts published messages from the allowance.
     mutating func spend(_ count: Int) {
         pace.spend(count)
     }

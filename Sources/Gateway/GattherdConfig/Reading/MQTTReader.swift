@@ -76,7 +76,7 @@ struct MQTTReader {
 
     /// The grammar of base topics; some brokers accept no topics of many levels, and no long ones.
     private var baseTopic: ConfigGrammar<String> {
-        let advice = "write 1 to 8 levels such as site-a/\(gateway), without '#', '+', an empty level or '$' at the start"
+        let advice = "write 1 to 8 levels such as site-a/\(gateway), without '#', '+', empty levels and a first '$'"
         return ConfigGrammar(noun: "a base topic", advice: advice) { text in
             let levels = text.split(separator: "/", omittingEmptySubsequences: false)
             let isPlain = !text.unicodeScalars.contains {

@@ -22,8 +22,14 @@ enum PublishReader {
         settings.retains = section.value("retain", .boolean)?.value
         settings.hasScalars = section.value("scalar", .boolean)?.value
         settings.expiry = section.value("expiry", .duration(.seconds(1) ... .seconds(365 * 86_400)))?.value
+        settings.batch = batch(section)
         check(section, settings)
         return settings
+    }
+
+    private static func batch(_ section: SectionReader) -> Duration? {
+        guard !section.isWord("batch", "off") else { return .zero }
+        return section.value("batch", .duration(.milliseconds(10) ... .seconds(60)))?.value
     }
 
     private static let interval: ClosedRange<Duration> = .milliseconds(1) ... .seconds(30 * 86_400)

@@ -106,6 +106,8 @@ package struct PublishSettings: Hashable, Sendable {
     package var hasScalars: Bool?
     /// The time for which the broker keeps a reading for an absent subscriber.
     package var expiry: Duration?
+    /// The time in which readings of a stream are gathered into one message; zero: they are not gathered.
+    package var batch: Duration?
 
     package init() {}
 
@@ -122,6 +124,7 @@ package struct PublishSettings: Hashable, Sendable {
         settings.retains = retains ?? wider.retains
         settings.hasScalars = hasScalars ?? wider.hasScalars
         settings.expiry = expiry ?? wider.expiry
+        settings.batch = batch ?? wider.batch
         return settings
     }
 }

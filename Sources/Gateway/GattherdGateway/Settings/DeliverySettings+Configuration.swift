@@ -76,6 +76,7 @@ extension StreamPublishing {
         isRetained = settings.retains ?? true
         hasScalars = settings.hasScalars ?? false
         expiry = settings.expiry
+        batch = settings.batch.flatMap { $0 > .zero ? $0 : nil }
     }
 }
 

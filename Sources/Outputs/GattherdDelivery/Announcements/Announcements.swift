@@ -163,7 +163,8 @@ extension Announcements {
     private mutating func retained(_ state: PublishQueue.State) -> Packet? {
         guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
         switch state {
-        case .info, .connection, .description, .discovery: return .retained(topic: topic, payload: payload, isJSON: true)
+        case .info, .connection, .description, .discovery:
+            return .retained(topic: topic, payload: payload, isJSON: true)
         default: return .retained(topic: topic, payload: payload, isJSON: false)
         }
     }

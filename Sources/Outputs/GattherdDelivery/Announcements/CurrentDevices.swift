@@ -119,12 +119,18 @@ extension CurrentDevices {
     }
 
     func discovery(of device: String) -> [UInt8]? {
-        permitted(device).map { context.home.payload(for: $0) }
+        permitted(device).map { context.home.payload(for: $0, batched: batched($0)) }
     }
 
     func description(of device: String) -> [UInt8]? {
         guard hasDescription(device) else { return nil }
-        return permitted(device).map { $0.payload(topics: context.topics, facts[device]) }
+        return permitted(device).map { $0.payload(topics: context.topics, batched: batched($0), facts[device]) }
+    }
+
+    /// The streams whose readings are published as arrays.
+    private func batched(_ description: DeviceDescription) -> Set<String> {
+        let rules = context.publishing.withLock { $0 }
+        return Set(description.streams.map(\.name).filter { rules[description.device, $0].batch != nil })
     }
 
     /// The description without the controls that MQTT may not set.

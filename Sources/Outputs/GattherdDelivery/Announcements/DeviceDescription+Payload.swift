@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// What devices say of themselves in their Device Information Service.
+/// The texts of the Device Information Service, by device.
 struct DeviceFacts {
     /// The profile that reads the service.
     private static let profile = "device-information"
@@ -32,8 +32,9 @@ struct DeviceFacts {
             guard case .text(let text) = sample.value, !text.isEmpty,
                 Self.members.contains(where: { $0.0 == metric })
             else { continue }
-            let old = facts[reading.stream.device, default: [:]].updateValue(text.cut(toBytes: Self.longest), forKey: metric)
-            isNew = isNew || old != facts[reading.stream.device]?[metric]
+            let fact = text.cut(toBytes: Self.longest)
+            let old = facts[reading.stream.device, default: [:]].updateValue(fact, forKey: metric)
+            isNew = isNew || old != fact
         }
         return isNew
     }
@@ -48,8 +49,14 @@ extension DeviceDescription {
     /// The version of the format; new members do not change it.
     private static let schema = 1
 
-    /// Returns the JSON object with the device's streams, controls and facts.
-    func payload(topics: Topics, _ facts: [(member: String, text: String)]) -> [UInt8] {
+    /// Writes the JSON object with the device's streams, controls and facts.
+    ///
+    /// - Parameters:
+    ///   - topics: The topics of the gateway.
+    ///   - batched: The streams that publish arrays of readings.
+    ///   - facts: The texts of its Device Information Service, by member.
+    /// - Returns: The payload.
+    func payload(topics: Topics, batched: Set<String>, _ facts: [(member: String, text: String)]) -> [UInt8] {
         JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("schema")
@@ -59,7 +66,10 @@ extension DeviceDescription {
             writer.key("profiles")
             writer.list(profiles) { $0.string($1) }
             writer.key("streams")
-            writer.list(streams) { $1.write(topic: topics.reading(device, $1.name), to: &$0) }
+            writer.list(streams) { writer, stream in
+                let topic = topics.reading(device, stream.name)
+                stream.write(topic: topic, isBatched: batched.contains(stream.name), to: &writer)
+            }
             writer.key("controls")
             writer.list(controls) { $1.write(of: device, topics, to: &$0) }
             writer.endObject()
@@ -68,9 +78,9 @@ extension DeviceDescription {
 }
 
 extension DeviceDescription.Stream {
-    fileprivate func write(topic: String, to writer: inout JSONWriter) {
+    fileprivate func write(topic: String, isBatched: Bool, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.members([("name", .text(name)), ("topic", .text(topic))])
+        writer.members([("name", .text(name)), ("topic", .text(topic)), ("batch", .boolean(isBatched))])
         writer.key("metrics")
         writer.list(metrics) { writer, metric in
             writer.object([

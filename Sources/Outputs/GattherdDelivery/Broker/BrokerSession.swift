@@ -166,10 +166,11 @@ extension BrokerSession {
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
-        if let (seq, topic) = sender.removeReading(identifier) {
+        if let (seqs, topic) = sender.removeReadings(identifier) {
             let (verdict, hasCautionEnded) = admission.verdict(reason, on: topic, identifier)
             if hasCautionEnded { report(.cautionEnded) }
-            return outcomes.append(PublishOutcome(seq: seq, verdict))
+            for seq in seqs { outcomes.append(PublishOutcome(seq: seq, verdict)) }
+            return
         }
         if admission.answered(identifier, reason) { report(.cautionEnded) }
         guard let packet = sender.removeMessage(identifier) else { return }
@@ -211,6 +212,7 @@ extension BrokerSession {
     private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
         guard let start = connectedAt, context.now - start < .seconds(10) else { return words }
-        return words + "; if this repeats, look for another client with the same client_id, such as a gateway of the same name"
+        return words
+            + "; if this repeats, look for another client with the same client_id, such as a gateway of the same name"
     }
 }

@@ -32,7 +32,7 @@ final class PacketSender {
 
     /// True if everything is sent.
     var isClear: Bool { mqtt.isClear }
-    /// The number of readings without a PUBACK.
+    /// The number of messages with readings without a PUBACK.
     var readingsInFlight: Int { readings.count }
     /// The number of unanswered packets besides readings.
     var messagesInFlight: Int { others.count }
@@ -48,8 +48,8 @@ final class PacketSender {
     /// True until the broker answers the packet, unless the packet was a reading.
     func isUnanswered(_ identifier: UInt16) -> Bool { others.contains(identifier) }
 
-    /// Removes the reading that a PUBACK answers; `nil` if the packet was another message.
-    func removeReading(_ identifier: UInt16) -> (seq: Int64, topic: String)? { readings.remove(identifier) }
+    /// Removes the readings that a PUBACK answers; `nil` if the packet was another message.
+    func removeReadings(_ identifier: UInt16) -> (seqs: [Int64], topic: String)? { readings.remove(identifier) }
 
     /// Removes an answered packet other than a reading.
     func removeMessage(_ identifier: UInt16) -> PacketsInFlight.Packet? { others.remove(identifier) }
@@ -91,11 +91,11 @@ final class PacketSender {
         return identifier
     }
 
-    /// Appends a reading, or one of its values if `seq` is `nil`.
+    /// Appends a message with readings, or a bare value if `seqs` is empty.
     func publish(
         _ payload: ArraySlice<UInt8>,
         to topic: String,
-        reading seq: Int64?,
+        readings seqs: [Int64],
         _ rule: StreamPublishing,
         isAcknowledged: Bool,
         _ properties: consuming MessageProperties = MessageProperties()
@@ -113,11 +113,11 @@ final class PacketSender {
         if alias?.isKnown == false { aliases.introduced(topic) }
         admission.sent(topic, identifier, .message)
         if identifier == 0 {
-            readings.addUnacknowledged(seq)
-        } else if let seq {
-            readings.add(identifier, seq, on: topic)
-        } else {
+            readings.addUnacknowledged(seqs)
+        } else if seqs.isEmpty {
             add(identifier, .other, on: topic)
+        } else {
+            readings.add(identifier, seqs, on: topic)
         }
     }
 

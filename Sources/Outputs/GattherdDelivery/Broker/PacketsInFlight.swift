@@ -3,29 +3,29 @@ import GattherdMachines
 /// The readings of one session on their way to the broker.
 struct ReadingsInFlight {
     /// Readings of QoS 1 without a PUBACK, by packet identifier.
-    private var unacknowledged: [UInt16: (seq: Int64, topic: String)] = [:]
-    /// Messages of QoS 0 that are not sent yet, in order: the reading's sequence number, or `nil` for another message.
-    private var unsent: [Int64?] = []
+    private var unacknowledged: [UInt16: (seqs: [Int64], topic: String)] = [:]
+    /// Messages of QoS 0 that are not sent yet, in order: the sequence numbers of their readings; none for others.
+    private var unsent: [[Int64]] = []
     /// The highest sequence number among acknowledged readings.
     private(set) var newestAcknowledged: Int64 = 0
 
-    /// The number of readings without a PUBACK.
+    /// The number of messages without a PUBACK.
     var count: Int { unacknowledged.count }
 
-    mutating func add(_ identifier: UInt16, _ seq: Int64, on topic: String) {
-        unacknowledged[identifier] = (seq, topic)
+    mutating func add(_ identifier: UInt16, _ seqs: [Int64], on topic: String) {
+        unacknowledged[identifier] = (seqs, topic)
     }
 
-    /// Records a message of QoS 0: the reading `seq`, or another message.
-    mutating func addUnacknowledged(_ seq: Int64?) {
-        unsent.append(seq)
+    /// Records a message of QoS 0 with these readings; none: another message.
+    mutating func addUnacknowledged(_ seqs: [Int64]) {
+        unsent.append(seqs)
     }
 
-    /// Removes the reading that a PUBACK answers; `nil` if the packet was another message.
-    mutating func remove(_ identifier: UInt16) -> (seq: Int64, topic: String)? {
-        guard let reading = unacknowledged.removeValue(forKey: identifier) else { return nil }
-        newestAcknowledged = max(newestAcknowledged, reading.seq)
-        return reading
+    /// Removes the readings that a PUBACK answers; `nil` if the packet was another message.
+    mutating func remove(_ identifier: UInt16) -> (seqs: [Int64], topic: String)? {
+        guard let message = unacknowledged.removeValue(forKey: identifier) else { return nil }
+        newestAcknowledged = max(newestAcknowledged, message.seqs.last ?? 0)
+        return message
     }
 
     /// Returns the readings among the first `count` messages of QoS 0, which count as delivered when they are sent.
@@ -33,7 +33,7 @@ struct ReadingsInFlight {
         guard count > 0 else { return [] }
         let sent = unsent.prefix(count)
         unsent.removeFirst(sent.count)
-        return sent.compactMap { $0 }.map { PublishOutcome(seq: $0, .accepted) }
+        return sent.joined().map { PublishOutcome(seq: $0, .accepted) }
     }
 }
 

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Controls as Home Assistant's numbers, switches, selections and buttons.
 extension HomeAssistant {
-    func controls(of device: DeviceDescription) -> [HomeAssistantComponent] {
+    func controls(of device: DeviceDescription, _ batched: Set<String>) -> [HomeAssistantComponent] {
         device.controls.map { control in
             var part = HomeAssistantComponent(
                 control.name,
@@ -12,7 +12,7 @@ extension HomeAssistant {
                 in: self
             )
             part.set("command_topic", topics.set(device.device, control.name))
-            if control.kind != .trigger { watch(control, of: device, &part) }
+            if control.kind != .trigger { watch(control, of: device, batched, &part) }
             describe(control, &part)
             return part
         }
@@ -49,18 +49,22 @@ extension HomeAssistant {
     }
 
     /// Sets the state topic: the device's echo, or else the last successful set.
-    private func watch(_ control: ControlDescriptor, of device: DeviceDescription, _ part: inout HomeAssistantComponent)
-    {
+    private func watch(
+        _ control: ControlDescriptor,
+        of device: DeviceDescription,
+        _ batched: Set<String>,
+        _ part: inout HomeAssistantComponent
+    ) {
         let echo = device.streams.first { $0.name == control.echo }
         let metric =
             echo?.metrics.first { $0.name == control.name }
             ?? echo.flatMap { $0.metrics.count == 1 ? $0.metrics[0] : nil }
         if let echo, let metric {
             part.set("state_topic", topics.reading(device.device, echo.name))
-            part.set("value_template", control.kind.template(metric))
+            part.set("value_template", control.kind.template(metric, isBatched: batched.contains(echo.name)))
         } else {
             part.set("state_topic", topics.result(device.device, control.name))
-            part.set("value_template", control.kind.template(MetricDescriptor(name: "value")))
+            part.set("value_template", control.kind.template(MetricDescriptor(name: "value"), isBatched: false))
         }
     }
 }
@@ -75,7 +79,8 @@ extension ControlKind {
         }
     }
 
-    fileprivate func template(_ metric: MetricDescriptor) -> String {
-        if case .boolean = self { HomeAssistantTemplate.boolean(metric) } else { HomeAssistantTemplate.number(metric) }
+    fileprivate func template(_ metric: MetricDescriptor, isBatched: Bool) -> String {
+        if case .boolean = self { return HomeAssistantTemplate.boolean(metric, isBatched: isBatched) }
+        return HomeAssistantTemplate.number(metric, isBatched: isBatched)
     }
 }

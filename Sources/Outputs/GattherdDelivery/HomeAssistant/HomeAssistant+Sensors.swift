@@ -2,13 +2,13 @@ import GattherdModel
 
 /// Metrics as Home Assistant's sensors.
 extension HomeAssistant {
-    func sensors(of device: DeviceDescription) -> [HomeAssistantComponent] {
+    func sensors(of device: DeviceDescription, _ batched: Set<String>) -> [HomeAssistantComponent] {
         let names = device.streams.flatMap { $0.metrics.map(\.name) }
         return device.streams.flatMap { stream in
             stream.metrics.map { metric in
                 let isUnique = names.count { $0 == metric.name } == 1
                 let name = isUnique ? metric.name : "\(stream.name)_\(metric.name)"
-                return sensor(metric, of: stream, named: name, device)
+                return sensor(metric, of: stream, named: name, device, isBatched: batched.contains(stream.name))
             }
         }
     }
@@ -17,7 +17,8 @@ extension HomeAssistant {
         _ metric: MetricDescriptor,
         of stream: DeviceDescription.Stream,
         named name: String,
-        _ device: DeviceDescription
+        _ device: DeviceDescription,
+        isBatched: Bool
     ) -> HomeAssistantComponent {
         var sensor = HomeAssistantComponent(
             "\(stream.name)-\(metric.name)",
@@ -30,19 +31,19 @@ extension HomeAssistant {
         switch metric.kind {
         case .gauge, .counter:
             let meaning = HomeAssistantMeaning(of: metric)
-            sensor.set("value_template", HomeAssistantTemplate.number(metric))
+            sensor.set("value_template", HomeAssistantTemplate.number(metric, isBatched: isBatched))
             sensor.set("unit_of_measurement", metric.unit)
             sensor.set("device_class", meaning.deviceClass)
             sensor.set("state_class", meaning.stateClass)
             if meaning.deviceClass == "battery" { sensor.set("entity_category", "diagnostic") }
         case .state:
-            sensor.set("value_template", HomeAssistantTemplate.text(metric))
+            sensor.set("value_template", HomeAssistantTemplate.text(metric, isBatched: isBatched))
             if stream.metrics.contains(where: { $0.name + "_reason" == metric.name }) {
                 sensor.set("entity_category", "diagnostic")
                 sensor.set("enabled_by_default", .plain(.boolean(false)))
             }
         case .event:
-            sensor.set("value_template", HomeAssistantTemplate.text(metric))
+            sensor.set("value_template", HomeAssistantTemplate.text(metric, isBatched: isBatched))
             sensor.set("force_update", .plain(.boolean(true)))
         }
         return sensor

@@ -41,9 +41,9 @@ struct HomeAssistant: Sendable {
         return Array(availability.dropLast(#"/availability"}]"#.utf8.count))
     }
 
-    /// The JSON object that describes a device.
-    func payload(for device: DeviceDescription) -> [UInt8] {
-        let parts = components(of: device)
+    /// The JSON object that describes a device; the streams `batched` publish arrays of readings.
+    func payload(for device: DeviceDescription, batched: Set<String> = []) -> [UInt8] {
+        let parts = components(of: device, batched)
         return JSONWriter.bytes { writer in
             writer.beginObject()
             // The first member, so that the start of a payload identifies its gateway.
@@ -76,9 +76,9 @@ struct HomeAssistant: Sendable {
         writer.endObject()
     }
 
-    private func components(of device: DeviceDescription) -> [HomeAssistantComponent] {
+    private func components(of device: DeviceDescription, _ batched: Set<String>) -> [HomeAssistantComponent] {
         var parts: [HomeAssistantComponent] = []
-        for part in sensors(of: device) + controls(of: device) + diagnostics(of: device)
+        for part in sensors(of: device, batched) + controls(of: device, batched) + diagnostics(of: device)
         where !parts.contains(where: { $0.key == part.key }) {
             parts.append(part)
         }

@@ -66,30 +66,50 @@ struct HomeAssistantComponent {
     }
 }
 
-/// The Jinja templates, which extract a value from a payload.
+/// The Jinja templates, which extract a value from a payload: a reading, or an array of readings.
+///
+/// Of an array, the last reading with the metric counts.
 enum HomeAssistantTemplate {
     /// A number.
     ///
     /// A missing value changes nothing, `null` makes the state unknown, and the last element of a list counts.
-    static func number(_ metric: MetricDescriptor) -> String { "{{ \(value(metric, default: "''")) }}" }
+    static func number(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
+        let value = value(metric, isBatched, default: "''")
+        return "\(value.preparation){{ \(value.expression) }}"
+    }
 
     /// A text.
     ///
     /// Home Assistant accepts an empty text as a state, so a missing value is replaced by the current state.
-    static func text(_ metric: MetricDescriptor) -> String {
-        "{% set v = \(value(metric, default: "states(entity_id) if has_value(entity_id) else none")) %}"
+    static func text(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
+        let value = value(metric, isBatched, default: "states(entity_id) if has_value(entity_id) else none")
+        return "\(value.preparation){% set v = \(value.expression) %}"
             + "{{ ('on' if v else 'off') if v is boolean else v }}"
     }
 
     /// A Boolean as `true` or `false`.
-    static func boolean(_ metric: MetricDescriptor) -> String {
-        "{% set v = \(value(metric, default: "''")) %}"
+    static func boolean(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
+        let value = value(metric, isBatched, default: "''")
+        return "\(value.preparation){% set v = \(value.expression) %}"
             + "{{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}"
     }
 
-    private static func value(_ metric: MetricDescriptor, default other: String) -> String {
-        let value = "value_json['\(metric.name)']"
-        guard metric.isRepeated else { return "\(value) if '\(metric.name)' in value_json else \(other)" }
-        return "(\(value) | last) if value_json['\(metric.name)'] | default([], true) else \(other)"
+    private static func value(
+        _ metric: MetricDescriptor,
+        _ isBatched: Bool,
+        default other: String
+    ) -> (preparation: String, expression: String) {
+        let name = metric.name
+        let object = isBatched ? "r" : "value_json"
+        // `selectattr` takes a name of digits for an index.
+        let last = "value_json | selectattr('\(name)', 'defined') | list | last | default({}, true)"
+        let isIndex = name.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        let preparation = !isBatched ? "" : "{% set r = \(isIndex ? "value_json | last" : last) %}"
+        let value = "\(object)['\(name)']"
+        let expression =
+            metric.isRepeated
+            ? "(\(value) | last) if \(value) | default([], true) else \(other)"
+            : "\(value) if '\(name)' in \(object) else \(other)"
+        return (preparation, expression)
     }
 }

@@ -1,6 +1,7 @@
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 /// The journal as the delivery reads it: moves the cursor, and selects readings by the policies of their streams.
 ///
@@ -9,7 +10,7 @@ final class JournalSource {
     private let journal: any JournalConsumer
     private let context: DeliveryContext
     private var filter = DeliveryFilter()
-    /// True if a stream's policy suppresses readings.
+    /// True if a rule suppresses or gathers readings.
     private var isSelective: Bool
     var rules: PublishingRules {
         didSet { isSelective = !rules.isEverything }
@@ -52,7 +53,7 @@ final class JournalSource {
 
     private func fetched(_ batch: JournalBatch) -> DeliveryMachine.Event {
         let readings = batch.readings
-        return .fetched(readings, through: batch.through, skipping: suppressed(readings))
+        return .fetched(readings, through: batch.through, selection(of: readings))
     }
 
     /// Writes the cursor.
@@ -75,15 +76,35 @@ final class JournalSource {
         return .journalFailed(operation)
     }
 
-    /// Returns the sequence numbers that the policies suppress.
-    private func suppressed(_ batch: [JournalReading]) -> Set<Int64> {
-        guard isSelective else { return [] }
-        var suppressed: Set<Int64> = []
-        for reading in batch {
-            let policy = rules[reading.device, reading.stream.stream].policy
-            if !policy.isEverything, !filter.passes(reading, under: policy) { suppressed.insert(reading.seq) }
+    /// Decides about readings by the rules of their streams.
+    private func selection(of readings: [JournalReading]) -> DeliverySelection {
+        var selection = DeliverySelection()
+        guard isSelective else { return selection }
+        let (wall, now) = (Timestamp(microseconds: WallClock.microseconds), context.now)
+        for reading in readings {
+            let rule = rules[reading.device, reading.stream.stream]
+            if let batch = rule.batch { selection.gathered[reading.seq] = batch }
+            guard !rule.policy.isEverything else { continue }
+            filter.select(reading, under: rule.policy, into: &selection, wall: wall, at: now)
         }
-        context.counters.suppressed.add(UInt64(suppressed.count))
-        return suppressed
+        context.counters.suppressed.add(UInt64(selection.skipped.count + selection.delayed.count))
+        return selection
+    }
+}
+
+/// Delayed readings.
+extension JournalSource {
+    /// The time at which the next delayed reading is due.
+    var nextRelease: Duration? { filter.nextRelease }
+
+    /// Returns the event that publishes the delayed readings that are due.
+    func release() -> DeliveryMachine.Event { released(filter.release(at: context.now)) }
+
+    /// Returns the event that publishes all delayed readings.
+    func releaseAll() -> DeliveryMachine.Event { released(filter.releaseAll()) }
+
+    private func released(_ seqs: [Int64]) -> DeliveryMachine.Event {
+        context.counters.delayed.add(UInt64(seqs.count))
+        return .released(seqs)
     }
 }

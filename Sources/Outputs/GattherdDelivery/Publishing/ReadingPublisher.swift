@@ -20,34 +20,53 @@ final class ReadingPublisher {
         rules = context.settings.publishing
     }
 
-    /// Appends a batch to the session; returns the outcomes of readings that cannot be published now.
-    func publish(_ batch: [JournalReading], to session: BrokerSession) -> [PublishOutcome] {
-        batch.compactMap { publish($0, to: session) }
+    /// Appends messages to the session; returns the outcomes of readings that cannot be published now.
+    func publish(_ messages: [DeliveryMessage], to session: BrokerSession) -> [PublishOutcome] {
+        messages.flatMap { message in
+            switch message {
+            case .reading(let reading): publish([reading], isArray: false, to: session)
+            case .batch(let readings): publish(readings[...], isArray: true, to: session)
+            }
+        }
     }
 
-    private func publish(_ reading: JournalReading, to session: BrokerSession) -> PublishOutcome? {
-        let topic = context.topics.reading(reading.device, reading.stream.stream)
-        guard admission.admits(topic) else {
-            return PublishOutcome(seq: reading.seq, .refused("the topic is set aside"))
-        }
-        guard !admission.defers(topic) else { return PublishOutcome(seq: reading.seq, .deferred) }
-        let rule = rule(for: reading)
+    /// Appends a message with readings of one stream.
+    private func publish(
+        _ readings: ArraySlice<JournalReading>,
+        isArray: Bool,
+        to session: BrokerSession
+    ) -> [PublishOutcome] {
+        guard let first = readings.first else { return [] }
+        let topic = context.topics.reading(first.device, first.stream.stream)
+        guard admission.admits(topic) else { return readings.outcomes(.refused("the topic is set aside")) }
+        guard !admission.defers(topic) else { return readings.outcomes(.deferred) }
+        let rule = rule(for: first)
         do throws(MQTTRefusal) {
-            // Before the reading: when it is acknowledged, the broker has these as well.
-            if rule.hasScalars { try publishScalars(reading, rule, to: session) }
-            writer.removeAll()
-            reading.writeJSON(to: &writer)
+            // Before the readings: when these are acknowledged, the broker has the bare values as well.
+            if rule.hasScalars { try publishScalars(readings, rule, to: session) }
             try session.sender.publish(
-                writer.bytes[...],
+                payload(readings, isArray: isArray),
                 to: topic,
-                reading: reading.seq,
+                readings: readings.map(\.seq),
                 rule,
                 isAcknowledged: rule.isAcknowledged
             )
-            return nil
+            return []
         } catch {
-            return PublishOutcome(seq: reading.seq, error.verdict)
+            guard case .tooLarge = error, readings.count > 1 else { return readings.outcomes(error.verdict) }
+            // The rest follows later, as the window has room for one message only.
+            let half = readings.prefix(readings.count / 2)
+            return publish(half, isArray: isArray, to: session)
+                + readings.dropFirst(half.count).outcomes(.deferred)
         }
+    }
+
+    private func payload(_ readings: ArraySlice<JournalReading>, isArray: Bool) -> ArraySlice<UInt8> {
+        writer.removeAll()
+        if isArray { writer.beginArray() }
+        for reading in readings { reading.writeJSON(to: &writer) }
+        if isArray { writer.endArray() }
+        return writer.bytes[...]
     }
 
     private func rule(for reading: JournalReading) -> StreamPublishing {
@@ -59,27 +78,39 @@ final class ReadingPublisher {
         return rule
     }
 
-    /// Publishes the bare values; MQTT 5 carries the reading's `seq` as a property, as the payload has no room.
+    /// Publishes the newest bare value of each metric.
+    ///
+    /// MQTT 5 carries the reading's `seq` and time as properties, as the payload has no room.
     private func publishScalars(
-        _ reading: JournalReading,
+        _ readings: ArraySlice<JournalReading>,
         _ rule: StreamPublishing,
         to session: BrokerSession
     ) throws(MQTTRefusal) {
-        let origin: [MessageProperties.UserProperty] = [
-            .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: reading.time.rfc3339),
-        ]
-        for (metric, payload) in reading.scalars {
-            let topic = context.topics.scalar(reading.device, reading.stream.stream, metric)
-            guard admission.admits(topic) else { continue }
-            try session.sender.publish(
-                payload[...],
-                to: topic,
-                reading: nil,
-                rule,
-                isAcknowledged: admission.needsAnswers,
-                MessageProperties(isJSON: false, user: origin)
-            )
+        var published: Set<String> = []
+        for reading in readings.reversed() {
+            let origin: [MessageProperties.UserProperty] = [
+                .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: reading.time.rfc3339),
+            ]
+            for (metric, payload) in reading.scalars where published.insert(metric).inserted {
+                let topic = context.topics.scalar(reading.device, reading.stream.stream, metric)
+                guard admission.admits(topic) else { continue }
+                try session.sender.publish(
+                    payload[...],
+                    to: topic,
+                    readings: [],
+                    rule,
+                    isAcknowledged: admission.needsAnswers,
+                    MessageProperties(isJSON: false, user: origin)
+                )
+            }
         }
+    }
+}
+
+extension ArraySlice<JournalReading> {
+    /// The same outcome for each reading.
+    fileprivate func outcomes(_ verdict: PublishOutcome.Verdict) -> [PublishOutcome] {
+        map { PublishOutcome(seq: $0.seq, verdict) }
     }
 }
 

@@ -1,0 +1,75 @@
+import GattherdModel
+
+/// The last suppressed reading of each stream, which is published when its interval is over.
+///
+/// The cursor passes these readings. The resume point does not, so that another run finds them again, unless more
+/// than a number of readings came after them: another run repeats all of these.
+struct DelayedReadings: Sendable {
+    private struct Delayed {
+        let reading: JournalReading
+        /// The time for which the stream gathers readings, if it does.
+        let gathering: Duration?
+    }
+
+    private struct Hold {
+        let seq: Int64
+        /// The number of readings before it.
+        let position: Int
+    }
+
+    private var delayed: [StreamKey: Delayed] = [:]
+    /// The delayed readings, and those that are published and not acknowledged, in journal order.
+    private var holds: [Hold] = []
+
+    var isEmpty: Bool { delayed.isEmpty && holds.isEmpty }
+
+    /// Adds a reading, which replaces an earlier one of its stream.
+    mutating func add(_ reading: JournalReading, gathering: Duration?, position: Int) {
+        supersede(by: reading)
+        delayed[StreamKey(reading)] = Delayed(reading: reading, gathering: gathering)
+        holds.append(Hold(seq: reading.seq, position: position))
+    }
+
+    /// Removes the delayed reading of a stream, because a newer one is published.
+    mutating func supersede(by reading: JournalReading) {
+        guard !delayed.isEmpty, let old = delayed.removeValue(forKey: StreamKey(reading)) else { return }
+        endHold(old.reading.seq)
+    }
+
+    /// Removes a delayed reading that is not published.
+    mutating func drop(_ seq: Int64) {
+        if take(seq) != nil { endHold(seq) }
+    }
+
+    /// Removes the delayed readings of a device.
+    mutating func remove(device: String) {
+        for (stream, old) in delayed where stream.device == device {
+            delayed[stream] = nil
+            endHold(old.reading.seq)
+        }
+    }
+
+    /// Removes and returns a reading that is to be published; it holds the resume point until ``endHold(_:)``.
+    mutating func take(_ seq: Int64) -> (reading: JournalReading, gathering: Duration?)? {
+        guard let found = delayed.first(where: { $0.value.reading.seq == seq }) else { return nil }
+        delayed[found.key] = nil
+        return (found.value.reading, found.value.gathering)
+    }
+
+    /// Records that a reading is acknowledged, or will not be published.
+    mutating func endHold(_ seq: Int64) {
+        if let index = holds.firstIndex(where: { $0.seq == seq }) { holds.remove(at: index) }
+    }
+
+    /// The first reading that the resume point must not pass.
+    var held: Int64? { holds.first?.seq }
+
+    /// Lets the resume point pass readings that too many others follow.
+    ///
+    /// - Parameters:
+    ///   - end: The number of readings up to now.
+    ///   - limit: The most readings that another run may repeat.
+    mutating func limitHolds(end: Int, limit: Int) {
+        holds.removeFirst(holds.prefix { end - $0.position > limit }.count)
+    }
+}
