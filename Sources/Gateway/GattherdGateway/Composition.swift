@@ -53,7 +53,8 @@ package struct Composition: Sendable {
         let path = configuration.history.path.value
         let router = RequestRouter(history: history, path: path)
         let delivery = try Self.delivery(configuration, history, router, log)
-        let outputs: [any Output] = try [delivery].compactMap(\.self)
+        let outputs: [any Output] =
+            try [delivery].compactMap(\.self)
             + configuration.makeOutputs(
                 consumer: { [history] in history.consumer($0.name) },
                 log: log,

@@ -18,7 +18,8 @@ struct ReadingDeliveryTests {
             await fixture.log.waitForCursor(500)
             let messages = await subscriber.messages { $0.seqs.count >= 500 }
             #expect(messages.seqs == Array(1...500))
-            #expect(messages.contains { $0.topic == "gattherd/lab/strap/heart_rate" && $0.payload.hasPrefix("{\"seq\":7,") })
+            let topic = "gattherd/lab/strap/heart_rate"
+            #expect(messages.contains { $0.topic == topic && $0.payload.hasPrefix("{\"seq\":7,") })
         }
     }
 

@@ -81,7 +81,7 @@ struct BacklogTests {
         #expect(left.upperBound == 5000)
         #expect(file.undelivered == 5000 - left.count)
         #expect(try octets(file) <= limit)
-        #expect(try octets(file) > limit - limit / 100)
+        #expect(try octets(file) > limit - limit / 50)
         #expect(try file.connection.integer("SELECT count(*) FROM sample") == 5000)
     }
 
