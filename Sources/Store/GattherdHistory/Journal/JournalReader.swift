@@ -31,8 +31,8 @@ final class JournalReader {
 
     /// Reads entries in order.
     ///
-    /// - Throws: ``StoreFault`` when the file cannot be read; `busy` for a consumer of everything while its next entries
-    ///   are being corrected.
+    /// - Throws: ``StoreFault`` when the file cannot be read; `busy` for a consumer of everything while its next
+    ///   entries are being corrected.
     func read(_ request: Request, _ content: JournalConsumerOptions.Content) throws(StoreFault) -> JournalBatch {
         guard request.limit > 0 else { return JournalBatch([], through: request.after) }
         var entries: [JournalEntry]
