@@ -75,6 +75,7 @@ import Testing
             await fixture.journal.waitForCursor(2)
         }
         #expect(fixture.sink.calls == [[1], [2], [2], [2], [2], [2]])
+        #expect(fixture.output.status.errors == 4)
         #expect(fixture.events.count == 3)
         #expect(fixture.events[1].contains("unavailable") && fixture.events[1].contains("no route"))
         #expect(fixture.events[2].contains("connected"))
