@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A clock for tasks that uses the timers of an event loop.
