@@ -97,7 +97,7 @@ class Bench:
             time.sleep(span)
             until, used = time.time(), {process: meter.read()[0] for process, meter in meters.items()}
             time.sleep(2)
-            received, sent = rig.received(), rig.sent()
+            received, sent = rig.received(time.time()), rig.sent()
         delays = [delay for device, values in sent.items() for delay in latencies(values, received[device], since, until)]
         costs = {process: cpu / 1000 / max(1, len(delays)) for process, cpu in used.items()}
         return costs | {'together': sum(costs.values()), 'missing': delays.count(None)}
