@@ -140,6 +140,29 @@ import Testing
         #expect(former.removed.last == "device-\(2 * FormerDevices.maximum - 1)")
     }
 
+    @Test func `the texts of the Device Information Service are members of a description`() {
+        func reading(_ metric: String, _ value: SampleValue, profile: String = "device-information") -> JournalReading {
+            let metrics = [MetricDescriptor(name: metric, kind: .state)]
+            return JournalReading(
+                seq: 1,
+                stream: StreamDefinition(device: "a", profile: profile, stream: metric, metrics: metrics),
+                time: Timestamp(microseconds: 0),
+                source: .read,
+                samples: [Sample(metric: 0, value: value)]
+            )
+        }
+        var facts = DeviceFacts()
+        let news = [
+            reading("firmware_revision", .text("1.0")), reading("firmware_revision", .text("1.0")),
+            reading("manufacturer_name", .text("Acme")), reading("serial_number", .text("7")),
+            reading("model_number", .text("")), reading("model_number", .text("HR-1"), profile: "other"),
+        ].map { facts.record($0) }
+        #expect(news == [true, false, true, false, false, false])
+        #expect(facts["a"].map { "\($0.member)=\($0.text)" } == ["manufacturer=Acme", "firmware=1.0"])
+        facts.remove("a")
+        #expect(facts["a"].isEmpty)
+    }
+
     @Test func `a device removed and added again counts as removed in between`() {
         var changes = DeliveryChanges()
         changes.describe(DeviceDescription(device: "a", address: "A", streams: []))
