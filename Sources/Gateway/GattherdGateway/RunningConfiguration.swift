@@ -2,6 +2,7 @@ import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
 import GattherdGATT
+import GattherdModel
 import GattherdProfiles
 import GattherdSync
 

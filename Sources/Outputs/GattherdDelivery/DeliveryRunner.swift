@@ -50,8 +50,8 @@ final class DeliveryRunner {
         admission = TopicAdmission(context, board)
         messages = MessagePublisher(context, admission)
         self.readings = ReadingPublisher(context, admission)
-        timer = DeadlineTimer(context)
-        releaseTimer = DeadlineTimer(context)
+        timer = DeadlineTimer(context.time)
+        releaseTimer = DeadlineTimer(context.time)
         machine = DeliveryMachine(options: context.settings.options, seed: .random(in: .min ... .max))
     }
 

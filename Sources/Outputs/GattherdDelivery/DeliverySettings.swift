@@ -1,5 +1,6 @@
 public import GattherdMQTT
 public import GattherdMachines
+public import GattherdModel
 
 /// The settings of Home Assistant's MQTT discovery.
 public struct HomeAssistantSettings: Hashable, Sendable {
@@ -67,36 +68,6 @@ public struct DeliverySettings: Sendable {
         self.port = port
         clientID = "gattherd-\(gateway)"
     }
-}
-
-/// The controls that may be set by MQTT.
-public struct ControlPermissions: Hashable, Sendable {
-    /// True if all controls of devices missing in ``devices`` may be set.
-    public var isEverythingAllowed = true
-    /// The controls of a device that may be set, by the device's name.
-    public var devices: [String: Set<String>] = [:]
-
-    public init() {}
-
-    func allows(_ control: String, of device: String) -> Bool {
-        guard let allowed = devices[device] else { return isEverythingAllowed }
-        return allowed.contains(control)
-    }
-}
-
-/// A password or another secret, which always prints as `***`.
-public struct Secret: Hashable, Sendable {
-    let text: String
-
-    public init(_ text: String) {
-        self.text = text
-    }
-}
-
-extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "***" }
-    public var debugDescription: String { "***" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// The publishing rules of a stream.

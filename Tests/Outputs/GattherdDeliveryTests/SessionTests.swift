@@ -1,4 +1,5 @@
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 import GattherdSync

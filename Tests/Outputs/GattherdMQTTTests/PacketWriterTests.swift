@@ -67,7 +67,7 @@ import Testing
         options.version = .v311
         options.username = "u"
         options.password = "p"
-        options.will = BrokerWill(topic: "t", payload: "w", isRetained: true)
+        options.will = BrokerWill(topic: "t", payload: "w".utf8, isRetained: true)
         let rest: [UInt8] = [0, 1, 0x63, 0, 1, 0x74, 0, 1, 0x77, 0, 1, 0x75, 0, 1, 0x70]
         #expect(try MQTTWriter.connect(options) == [0x10, 25] + head + [4, 0xEE, 0, 30] + rest)
         let requests = SubscriptionOptions(keepsRetainFlag: true)
@@ -82,6 +82,7 @@ import Testing
         #expect(MQTTWriter.unsubscribe(from: "a", identifier: 1, .v311) == [0xA2, 5, 0, 1, 0, 1, 0x61])
         #expect(MQTTWriter.disconnect(.malformedPacket, .v5) == [0xE0, 1, 0x81])
         #expect(MQTTWriter.disconnect(.success, .v5) == [0xE0, 0])
+        #expect(MQTTWriter.disconnect(.disconnectWithWill, .v5) == [0xE0, 1, 0x04])
         #expect(MQTTWriter.disconnect(.malformedPacket, .v311) == [0xE0, 0])
     }
 

@@ -1,8 +1,8 @@
 import CLinux
 import FoundationEssentials
 package import GattherdConfig
-package import GattherdDelivery
 import GattherdGATT
+package import GattherdMQTT
 package import GattherdModel
 import Glibc
 

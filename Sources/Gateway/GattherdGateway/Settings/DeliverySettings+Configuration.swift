@@ -4,6 +4,7 @@ package import GattherdDelivery
 package import GattherdLog
 import GattherdMQTT
 import GattherdMachines
+import GattherdModel
 import Glibc
 
 // Delivery's settings, from the configuration and the files that it names.
@@ -39,9 +40,13 @@ extension DeliverySettings {
 
 extension ControlPermissions {
     init(_ settings: MQTTSettings, _ devices: [DeviceSettings]) {
-        self.init()
+        self.init(settings.setsControls ? devices : [])
         isEverythingAllowed = settings.setsControls
-        guard settings.setsControls else { return }
+    }
+
+    /// The controls that the devices' sections allow to be set.
+    init(_ devices: [DeviceSettings]) {
+        self.init()
         for device in devices { self.devices[device.name.value] = device.controls.map { Set($0.map(\.value)) } }
     }
 }

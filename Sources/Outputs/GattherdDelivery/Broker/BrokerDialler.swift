@@ -30,7 +30,7 @@ final class BrokerDialler {
         defer { dials -= 1 }
         let (settings, first) = (context.settings, nextAddress)
         let result = await NamedThread.result(name: "mqtt-dial") {
-            Result { () throws(BrokerFault) in try DialledConnection.dial(settings, first: first) }
+            Result { () throws(BrokerFault) in try settings.dial(first: first) }
         }
         return try result?.get()
     }
@@ -39,7 +39,7 @@ final class BrokerDialler {
     ///
     /// - Throws: ``BrokerFault`` if CONNECT cannot be written or TLS cannot start.
     func connection(_ dialled: DialledConnection) throws(BrokerFault) -> MQTTConnection {
-        let will = BrokerWill(topic: context.topics.state, payload: "offline", isRetained: isWillRetained)
+        let will = BrokerWill(topic: context.topics.state, payload: "offline".utf8, isRetained: isWillRetained)
         return try dialled.connection(context.settings, will: will, at: context.now)
     }
 
@@ -49,54 +49,22 @@ final class BrokerDialler {
     }
 }
 
-/// A connected socket and its TLS context, passed from the dialling thread to the session.
-struct DialledConnection: Sendable {
-    /// The longest wait for one of several addresses.
-    private static let mostPerAddress = Duration.seconds(5)
-
-    let socket: StreamSocket
-    let tls: TLSContext?
-
-    /// Resolves the host and connects to one of its addresses.
+extension DeliverySettings {
+    /// Resolves the host and connects to one of its addresses; see ``BrokerEndpoint/dial(first:)``.
     ///
-    /// Blocks; the name lookup may take long.
-    ///
-    /// - Parameters:
-    /// - settings: The broker's settings.
-    /// - first: The index of the first address to try, modulo their number.
-    /// - Returns: A connected socket.
     /// - Throws: ``BrokerFault`` if no address can be connected to.
-    static func dial(_ settings: DeliverySettings, first: Int) throws(BrokerFault) -> DialledConnection {
-        let addresses: [String]
-        do throws(ResolverError) {
-            addresses = try HostAddresses.resolve(settings.host)
+    func dial(first: Int) throws(BrokerFault) -> DialledConnection {
+        let endpoint = BrokerEndpoint(host: host, port: port, tls: tls, connectTimeout: options.connectTimeout)
+        do throws(DialError) {
+            return try endpoint.dial(first: first)
         } catch {
-            throw .unreachable(settings, "\(error)")
-        }
-        let tls = try tlsContext(settings)
-        let limit = min(mostPerAddress, settings.options.connectTimeout / max(1, addresses.count))
-        var fault = BrokerFault.unreachable(settings, "it has no address")
-        for offset in addresses.indices {
-            let address = addresses[(first + offset) % addresses.count]
-            do throws(MQTTConnectionError) {
-                return DialledConnection(socket: try .connect(to: address, settings.port, within: limit), tls: tls)
-            } catch {
-                fault = .unreachable(settings, "\(error) (\(address))")
-            }
-        }
-        throw fault
-    }
-
-    /// Reads the files for each connection, so that a renewed certificate is used from the next connection on.
-    private static func tlsContext(_ settings: DeliverySettings) throws(BrokerFault) -> TLSContext? {
-        guard let tls = settings.tls else { return nil }
-        do throws(TLSFileError) {
-            return try TLSContext(tls, host: settings.host)
-        } catch {
-            throw BrokerFault(.security, "\(error)")
+            if case .tls(let error) = error { throw BrokerFault(.security, "\(error)") }
+            throw .unreachable(self, "\(error)")
         }
     }
+}
 
+extension DialledConnection {
     /// Starts an MQTT session on the socket.
     ///
     /// - Throws: ``BrokerFault`` if CONNECT cannot be written or TLS cannot start.

@@ -37,7 +37,7 @@ public enum BrokerProbe {
         _ settings: DeliverySettings,
         until deadline: ContinuousClock.Instant
     ) throws(BrokerFault) {
-        let dial = try DialledConnection.dial(settings, first: 0)
+        let dial = try settings.dial(first: 0)
         let origin = ContinuousClock.now
         let connection = try dial.connection(settings, will: nil, at: .zero)
         while ContinuousClock.now < deadline {

@@ -27,10 +27,13 @@ final class BrokerSession {
         case failed(BrokerFault)
     }
 
+    /// The number of readings in flight from which acknowledgements are gathered.
+    private static let severalReadings = 8
+
     let number: Int
     private let context: DeliveryContext
     private let admission: TopicAdmission
-    private let connection: BrokerConnection
+    private let connection: LoopConnection
     private let report: (Event) -> Void
     /// The packets to the broker.
     let sender: PacketSender
@@ -53,7 +56,7 @@ final class BrokerSession {
         self.context = context
         self.admission = admission
         self.report = report
-        connection = BrokerConnection(mqtt, context)
+        connection = LoopConnection(mqtt, context.time)
         sender = PacketSender(mqtt, context, admission) { report(.failed($0)) }
     }
 
@@ -89,9 +92,14 @@ final class BrokerSession {
         }
     }
 
-    /// Delays reading while the acknowledgements of several readings arrive.
+    /// Delays reading while acknowledgements arrive one by one; reading each would cost more than publishing.
+    ///
+    /// - Parameter isCatchingUp: True if the broker limits the rate; the delay is then short.
     func gatherAcknowledgements(isCatchingUp: Bool) {
-        connection.gatherAcknowledgements(of: sender.readingsInFlight, isCatchingUp: isCatchingUp)
+        let readings = sender.readingsInFlight
+        guard readings >= Self.severalReadings else { return }
+        // The time in which a local broker acknowledges the readings while it also serves subscribers.
+        connection.delayReading(by: .microseconds(isCatchingUp ? 150 : 200 + 25 * min(readings, 100)))
     }
 
     /// Marks the retained states as sent.
@@ -109,7 +117,8 @@ final class BrokerSession {
     ///
     /// - Returns: The responses that the broker has not acknowledged.
     func close() -> [MQTTResponse] {
-        connection.close(isClean: offline.map { !sender.isUnanswered($0) } ?? false)
+        let isClean = offline.map { !sender.isUnanswered($0) } ?? false
+        connection.close(isClean && sender.isClear ? .success : nil)
         sender.close()
         return sender.unansweredResponses
     }

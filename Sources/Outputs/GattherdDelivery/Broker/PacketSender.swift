@@ -1,6 +1,7 @@
 import GattherdMQTT
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 /// Appends the packets of a session to its connection, and keeps them until the broker answers.
 ///
@@ -27,7 +28,7 @@ final class PacketSender {
         self.context = context
         self.admission = admission
         self.fail = fail
-        answerTimer = DeadlineTimer(context)
+        answerTimer = DeadlineTimer(context.time)
     }
 
     /// True if everything is sent.

@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdSync
 
 /// The queue of messages besides readings: states, responses, events and the removal of retained messages.
 ///
@@ -174,7 +175,7 @@ final class HeldStates {
     init(_ context: DeliveryContext, _ admission: TopicAdmission) {
         self.context = context
         self.admission = admission
-        timer = DeadlineTimer(context)
+        timer = DeadlineTimer(context.time)
     }
 
     /// Keeps a state; `retry` receives the states that may be tried again.

@@ -184,17 +184,33 @@ public final class MQTTConnection {
         switch keepalive.verdict(isClear: isClear, at: now) {
         case .alive: break
         case .ping:
-            session.ping()
-            keepalive.pinged(at: now)
+            ping(at: now)
             try flush(at: now)
         case .silent: throw .pingUnanswered
         case .stalled: throw .stalled(keepalive.patience)
         }
     }
 
-    /// Sends DISCONNECT if all octets before it can be sent at once, so that the broker does not publish the will.
-    public func disconnect(at now: Duration) {
-        session.disconnect()
+    /// Appends PINGREQ.
+    ///
+    /// A broker processes packets in order, so PINGRESP confirms the packets before PINGREQ; see ``confirmations``.
+    public func ping(at now: Duration) {
+        guard isConnected else { return }
+        session.ping()
+        keepalive.pinged(at: now)
+    }
+
+    /// The number of PINGREQ packets written, and of those that the broker has answered.
+    public var confirmations: (asked: Int, answered: Int) { (session.pings, session.pongs) }
+
+    /// Sends DISCONNECT if all octets before it can be sent at once.
+    ///
+    /// - Parameters:
+    /// - now: The current time.
+    /// - reason: The reason; MQTT 3.1.1 has none. The broker publishes the will only with
+    /// ``MQTTReason/disconnectWithWill``.
+    public func disconnect(at now: Duration, _ reason: MQTTReason = .success) {
+        session.disconnect(reason)
         farewell(at: now)
     }
 

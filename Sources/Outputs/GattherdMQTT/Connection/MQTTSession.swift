@@ -46,6 +46,8 @@ public struct MQTTSession: Sendable {
     public internal(set) var outbound = OutboundOctets()
     /// The octets of acknowledgements since ``outbound`` was last empty.
     private var owed = 0
+    /// The numbers of PINGREQ packets written and of PINGRESP packets received.
+    private(set) var pings = 0
     private(set) var pongs = 0
 
     /// Creates a session.
@@ -108,7 +110,7 @@ public struct MQTTSession: Sendable {
         case (.connected, .message(let message, let identifier)):
             if identifier != 0 { acknowledge(identifier) }
             events.append(.message(message))
-        case (.connected, .pong): pongs += 1
+        case (.connected, .pong): pongs = min(pongs + 1, pings)
         case (.connected, .disconnect(let reason, let text)):
             phase = .ended
             events.append(.disconnected(reason, text: text))
@@ -211,7 +213,9 @@ public struct MQTTSession: Sendable {
 
     /// Appends PINGREQ.
     mutating func ping() {
-        if isConnected { outbound.append([0xC0, 0]) }
+        guard isConnected else { return }
+        outbound.append([0xC0, 0])
+        pings += 1
     }
 
     /// Appends DISCONNECT; nothing is sent or received after it.

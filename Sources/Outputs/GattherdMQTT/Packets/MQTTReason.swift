@@ -19,6 +19,7 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     }
 
     public static let success = Self(rawValue: 0x00)
+    public static let disconnectWithWill = Self(rawValue: 0x04)
     public static let noMatchingSubscribers = Self(rawValue: 0x10)
     public static let unspecified = Self(rawValue: 0x80)
     public static let malformedPacket = Self(rawValue: 0x81)

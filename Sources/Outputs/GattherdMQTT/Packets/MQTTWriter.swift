@@ -7,12 +7,12 @@ public enum MQTTVersion: Hashable, Sendable {
 /// The message that the broker publishes with QoS 1 when the connection is lost.
 public struct BrokerWill: Hashable, Sendable {
     public var topic: String
-    public var payload: String
+    public var payload: [UInt8]
     public var isRetained: Bool
 
-    public init(topic: String, payload: String, isRetained: Bool) {
+    public init(topic: String, payload: some Sequence<UInt8>, isRetained: Bool) {
         self.topic = topic
-        self.payload = payload
+        self.payload = Array(payload)
         self.isRetained = isRetained
     }
 }
@@ -76,11 +76,12 @@ enum MQTTWriter {
     static let maximumPacket: UInt32 = 8 << 20
 
     static func connect(_ options: MQTTOptions) throws(MQTTRefusal) -> [UInt8] {
-        for (name, text) in [
-            ("client id", options.clientID), ("user name", options.username), ("password", options.password),
-            ("will's topic", options.will?.topic), ("will", options.will?.payload),
+        for (name, length) in [
+            ("client id", options.clientID.utf8.count), ("user name", options.username?.utf8.count),
+            ("password", options.password?.utf8.count), ("will's topic", options.will?.topic.utf8.count),
+            ("will", options.will?.payload.count),
         ] {
-            guard text?.utf8.count ?? 0 <= 65_535 else { throw .tooLong(name) }
+            guard length ?? 0 <= 65_535 else { throw .tooLong(name) }
         }
         var body: [UInt8] = []
         append("MQTT", to: &body)
@@ -92,7 +93,7 @@ enum MQTTWriter {
         if let will = options.will {
             if options.version == .v5 { body.append(0) }
             append(will.topic, to: &body)
-            append(will.payload, to: &body)
+            append(binary: will.payload, to: &body)
         }
         if let username = options.username { append(username, to: &body) }
         if let password = options.password { append(password, to: &body) }
