@@ -28,6 +28,20 @@ package struct OutputEnvironment: Sendable {
 
     /// Returns a path, resolved from the folder of the main file if it is relative.
     package func resolve(_ path: Located<String>) -> Located<String> { paths.resolve(path) }
+
+    /// Reads the keys of a section that describe the connection to an MQTT broker.
+    ///
+    /// - Parameters:
+    ///   - section: The section.
+    ///   - title: The section's name in errors.
+    ///   - clientID: The client id, unless the section has one.
+    /// - Returns: The settings; `nil` without a valid URL.
+    package func broker(_ section: SectionReader, title: String, clientID: String) -> MQTTSettings? {
+        let reader = BrokerReader(title: title) { [paths] in paths.resolve($0) }
+        guard var settings = reader.settings(section, gateway: gateway) else { return nil }
+        if section.place(of: "client_id") == nil { settings.clientID = clientID }
+        return settings
+    }
 }
 
 /// The section of one output: its own settings, and the keys that all outputs have.
