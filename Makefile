@@ -12,6 +12,7 @@ FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PEER     := .build/peer
+DECODERS := .build/sparkplug
 SAMPLES  := 300000
 PAGE     := docs/performance.md
 MINUTES  := 30
@@ -21,7 +22,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run install install-dev deb test-deb test test-browser test-bluez test-crash test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -119,6 +120,15 @@ test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine
 test-crash: setup ## kill the daemon, its broker, its host's power, 200 times each: about 40 minutes
 	@$(BUILD_TESTS)
 	@GATTHERD_CRASHES=$${GATTHERD_CRASHES:-200} swift test --disable-xctest --skip-build --filter GatewayTests.CrashRecoveryTests
+
+# Two libraries from the package index, in environments of their own, because they need different versions of protobuf.
+test-sparkplug: setup ## Sparkplug messages, checked by two decoders from the Python package index
+	@$(BUILD_TESTS)
+	@for decoder in pysparkplug wrapper; do \
+	    [ -x $(DECODERS)/$$decoder/bin/pip ] || python3 -m venv $(DECODERS)/$$decoder || exit; \
+	    $(DECODERS)/$$decoder/bin/pip install --quiet --disable-pip-version-check -r Tests/Sparkplug/$$decoder.txt || exit; \
+	done
+	@GATTHERD_SPARKPLUG_DECODERS=$(CURDIR)/$(DECODERS) swift test --disable-xctest --skip-build --filter GattherdSparkplugTests
 
 test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)

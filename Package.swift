@@ -186,6 +186,14 @@ let outputs: [Target] = [
         "Outputs/GattherdInflux",
         ["GattherdConfig", "GattherdHTTPClient", "GattherdModel", "GattherdOutputs", "GattherdSync"]
     ),
+    // A Sparkplug B edge node: births, values, commands.
+    module(
+        "Outputs/GattherdSparkplug",
+        [
+            "GattherdConfig", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdOutputs",
+            "GattherdSync",
+        ]
+    ),
     // HTTP: server, access, metrics, API, dashboard.
     module(
         "Outputs/GattherdHTTP",
@@ -222,7 +230,8 @@ let gateway: [Target] = [
             "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
             "GattherdHistory", "GattherdInflux", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines",
-            "GattherdModel", "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSync",
+            "GattherdModel", "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSparkplug",
+            "GattherdSync",
         ]
     ),
     // The command line: arguments, output, exit codes.
@@ -368,6 +377,13 @@ let moduleTests: [Target] = [
             "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdMachines",
             "GattherdModel",
             "GattherdOutputs", "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Outputs/GattherdSparkplugTests",
+        [
+            "GattherdConfig", "GattherdGATT", "GattherdLog", "GattherdMQTT", "GattherdMachines",
+            "GattherdModel", "GattherdOutputs", "GattherdProcess", "GattherdSparkplug", "GattherdSync", "TestKit",
         ]
     ),
     tests(

@@ -58,7 +58,8 @@ package struct Composition: Sendable {
             + configuration.makeOutputs(
                 consumer: { [history] in history.consumer($0.name) },
                 log: log,
-                record: { router.record(kind: "output", $0) }
+                record: { router.record(kind: "output", $0) },
+                commands: Self.commands(router, running)
             )
         let announcers = [live] + outputs.compactMap { $0 as? any Announcer }
         let central = Self.central(configuration, log)
@@ -195,6 +196,13 @@ package struct Composition: Sendable {
         } catch {
             throw GatewayError(.cannotCreate, "gattherd: \(error.description)")
         }
+    }
+
+    private static func commands(_ router: RequestRouter, _ running: RunningConfiguration) -> OutputCommands {
+        var commands = OutputCommands()
+        commands.setControl = { await router.set($0) }
+        commands.permissions = { ControlPermissions(running.configuration.devices) }
+        return commands
     }
 
     private static func delivery(

@@ -4,11 +4,12 @@ import GattherdLines
 package import GattherdLog
 package import GattherdModel
 package import GattherdOutputs
+import GattherdSparkplug
 
 /// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
 package enum OutputRegistry {
     package static let kinds: [any OutputKind.Type] = [
-        LinesOutput.self, InfluxOutput.self,
+        LinesOutput.self, InfluxOutput.self, SparkplugKind.self,
     ]
 }
 
@@ -28,25 +29,30 @@ extension Configuration {
     ///   - consumer: Returns the journal with the cursor of an output.
     ///   - log: The log for people.
     ///   - record: Records events of the kind `output`.
+    ///   - commands: What outputs need that accept commands.
     /// - Returns: The outputs in the order of their registration; none is connected yet.
     /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
     package func makeOutputs(
         consumer: (JournalConsumerOptions) -> any JournalConsumer,
         log: Log,
-        record: @escaping OutputContext.EventHandler
+        record: @escaping OutputContext.EventHandler,
+        commands: OutputCommands = OutputCommands()
     ) throws(GatewayError) -> [any Output] {
         var outputs: [any Output] = []
         for output in configuredOutputs {
             for finding in output.findings where finding.severity == .warning {
                 log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
             }
-            let context = OutputContext(
+            var context = OutputContext(
                 gateway: gateway,
                 journal: consumer(output.consumer),
                 log: log,
                 record: record,
                 readSecret: { (path, noun) throws(OutputError) in try SecretFile(path: path).required(noun) }
             )
+            context.stateFolder = history.path.value.folder
+            context.version = GattherdVersion.current
+            (context.setControl, context.permissions) = (commands.setControl, commands.permissions)
             do throws(OutputError) {
                 outputs.append(try output.make(context))
             } catch {
@@ -61,6 +67,21 @@ extension Configuration {
             OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
         }
     }
+}
+
+/// The means of outputs that accept commands.
+package struct OutputCommands: Sendable {
+    package var setControl: @Sendable (ControlRequest) async -> Result<ControlValue, ControlError> = { request in
+        .failure(.notReady(device: request.device))
+    }
+    package var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
+
+    package init() {}
+}
+
+extension String {
+    /// The folder of a path.
+    fileprivate var folder: String { lastIndex(of: "/").map { String(self[..<$0]) } ?? "." }
 }
 
 extension SecretFile {

@@ -42,6 +42,16 @@ public struct OutputContext: Sendable {
     public let record: EventHandler
     /// Reads a password or a token; the noun is for the error.
     public let readSecret: SecretReader
+    /// The folder for files that outlive the daemon; `nil` without one.
+    public var stateFolder: String?
+    /// The version of gattherd.
+    public var version = ""
+    /// Sets a control for an output that accepts commands.
+    public var setControl: @Sendable (ControlRequest) async -> Result<ControlValue, ControlError> = { request in
+        .failure(.notReady(device: request.device))
+    }
+    /// Returns the controls that the devices' sections allow to be set; a reload may change them.
+    public var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
 
     public init(
         gateway: String,

@@ -1,0 +1,195 @@
+import GattherdModel
+
+/// The metrics of one device: names, aliases, types and newest values.
+struct DeviceMetrics: Sendable {
+    /// A metric of a stream.
+    struct Metric: Hashable, Sendable {
+        let name: String
+        let alias: UInt64
+        let unit: String?
+        let isRepeated: Bool
+        /// True for occurrences, which are published even if they equal the one before.
+        let isEvent: Bool
+        fileprivate(set) var type: MetricType
+        /// True until the first value decides the type.
+        fileprivate var isTypeOpen: Bool
+        /// The values of the newest reading; empty until one is known.
+        fileprivate(set) var values: [SampleValue] = []
+        fileprivate(set) var time: Timestamp?
+        /// True if the newest values were published as historical, so that hosts show older ones.
+        var isBehind = false
+    }
+
+    private(set) var metrics: [Metric] = []
+    private var indices: [String: Int] = [:]
+    /// The aliases of all metrics that the device ever had.
+    private var aliases: [String: UInt64] = [:]
+    /// The indices of the metrics of each stream, by its name.
+    private var streams: [String: (definition: StreamDefinition, indices: [Int])] = [:]
+
+    /// Replaces the metrics by described ones; those of the same name keep their values and types.
+    ///
+    /// - Returns: True if the definitions differ from the former ones.
+    mutating func describe(_ description: DeviceDescription, _ aliases: inout AliasPool) -> Bool {
+        let former = metrics
+        metrics.removeAll()
+        indices.removeAll()
+        streams.removeAll()
+        for stream in description.streams {
+            for metric in stream.metrics { add(metric, of: stream.name, among: former, &aliases) }
+        }
+        return metrics.map(\.definition) != former.map(\.definition)
+    }
+
+    /// Adds the metrics of a stream that are missing, and widens types for the values of a reading.
+    ///
+    /// - Returns: True if a definition has changed.
+    mutating func learn(_ reading: JournalReading, _ aliases: inout AliasPool) -> Bool {
+        let before = metrics.count
+        let indices = indices(of: reading.stream, &aliases)
+        var isChanged = metrics.count != before
+        for sample in reading.samples {
+            guard let index = indices[safe: sample.metric] else { continue }
+            if widen(index, for: sample.value) { isChanged = true }
+        }
+        return isChanged
+    }
+
+    private mutating func widen(_ index: Int, for value: SampleValue) -> Bool {
+        let metric = metrics[index]
+        guard let type = MetricType(of: value, isRepeated: metric.isRepeated) else { return false }
+        let widened = metric.isTypeOpen ? type : metric.type.widened(to: type)
+        metrics[index].isTypeOpen = false
+        metrics[index].type = widened
+        return widened != metric.type
+    }
+
+    private mutating func indices(of stream: StreamDefinition, _ aliases: inout AliasPool) -> [Int] {
+        if let known = streams[stream.stream], known.definition === stream { return known.indices }
+        let all = stream.metrics.map { add($0, of: stream.stream, among: [], &aliases) }
+        streams[stream.stream] = (stream, all)
+        return all
+    }
+
+    /// Adds a metric unless it is there; returns its index.
+    @discardableResult
+    private mutating func add(
+        _ descriptor: MetricDescriptor,
+        of stream: String,
+        among former: [Metric],
+        _ pool: inout AliasPool
+    ) -> Int {
+        let name = "\(stream)/\(descriptor.name)"
+        if let index = indices[name] { return index }
+        let alias = aliases[name] ?? pool.next()
+        aliases[name] = alias
+        var metric = Metric(descriptor, name: name, alias: alias)
+        if let earlier = former.first(where: { $0.name == name }) { metric.inherit(earlier) }
+        indices[name] = metrics.count
+        metrics.append(metric)
+        return metrics.count - 1
+    }
+
+    /// Records the values of a reading, whose stream ``learn(_:_:)`` has seen.
+    ///
+    /// - Parameters:
+    ///   - reading: The reading.
+    ///   - isHistorical: True if hosts do not show its values as the current ones.
+    /// - Returns: The indices of the metrics that the reading has values for, with the values, in order; and whether
+    ///   the value is new.
+    mutating func record(
+        _ reading: JournalReading,
+        isHistorical: Bool
+    ) -> [(index: Int, values: [SampleValue], isNew: Bool)] {
+        guard let indices = streams[reading.stream.stream]?.indices else { return [] }
+        var groups: [(index: Int, values: [SampleValue], isNew: Bool)] = []
+        for sample in reading.samples {
+            guard let index = indices[safe: sample.metric] else { continue }
+            if metrics[index].isRepeated, let position = groups.firstIndex(where: { $0.index == index }) {
+                groups[position].values.append(sample.value)
+            } else {
+                groups.append((index, [sample.value], true))
+            }
+        }
+        for (position, group) in groups.enumerated() {
+            let metric = metrics[group.index]
+            groups[position].isNew = metric.values != group.values || metric.isBehind || metric.isEvent
+            metrics[group.index].values = group.values
+            metrics[group.index].time = reading.time
+            metrics[group.index].isBehind = isHistorical
+        }
+        return groups
+    }
+
+    /// Marks all values as shown by hosts.
+    mutating func markCurrent() {
+        for index in metrics.indices { metrics[index].isBehind = false }
+    }
+}
+
+extension DeviceMetrics.Metric {
+    init(_ descriptor: MetricDescriptor, name: String, alias: UInt64) {
+        self.name = name
+        self.alias = alias
+        unit = descriptor.unit
+        isRepeated = descriptor.isRepeated
+        isEvent = descriptor.kind == .event
+        type = MetricType(of: descriptor)
+        isTypeOpen = !descriptor.isRepeated && (descriptor.kind == .state || descriptor.kind == .event)
+    }
+
+    fileprivate mutating func inherit(_ earlier: DeviceMetrics.Metric) {
+        values = earlier.values
+        time = earlier.time
+        isBehind = earlier.isBehind
+        guard isRepeated == earlier.isRepeated else { return }
+        type = earlier.type
+        isTypeOpen = earlier.isTypeOpen
+    }
+
+    /// The content of a birth for the metric, besides the value.
+    struct Definition: Hashable {
+        let name: String
+        let unit: String?
+        let type: MetricType
+    }
+
+    var definition: Definition { Definition(name: name, unit: unit, type: type) }
+
+    /// Returns the metric with these values; a definition, for a birth, has the name, the datatype and the unit too.
+    func encode(
+        _ values: [SampleValue],
+        at time: Timestamp,
+        isHistorical: Bool = false,
+        isDefinition: Bool = false
+    ) -> SparkplugMetric {
+        var metric = SparkplugMetric(alias: alias, timestamp: time.milliseconds, isHistorical: isHistorical)
+        if isDefinition {
+            metric.name = name
+            metric.datatype = type.datatype.rawValue
+            metric.unit = unit
+        }
+        metric.value = values.isEmpty ? nil : type.encode(values)
+        metric.isNull = metric.value == nil
+        return metric
+    }
+}
+
+/// The aliases of an edge node's metrics, none of which is used twice.
+struct AliasPool: Hashable, Sendable {
+    private var last: UInt64 = 0
+
+    mutating func next() -> UInt64 {
+        last += 1
+        return last
+    }
+}
+
+extension Timestamp {
+    /// Milliseconds since 1970, as Sparkplug encodes times; 0 before 1970.
+    var milliseconds: UInt64 { UInt64(clamping: microseconds / 1000) }
+}
+
+extension Array {
+    subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}

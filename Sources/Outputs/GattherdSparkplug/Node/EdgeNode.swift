@@ -1,0 +1,271 @@
+import GattherdModel
+
+/// A message of the edge node.
+struct SparkplugMessage: Hashable, Sendable {
+    let topic: String
+    let payload: SparkplugPayload
+    /// 0, except for NDEATH.
+    var qos = 0
+}
+
+/// The edge node as hosts see it: births, deaths and values with their sequence numbers.
+///
+/// A value without I/O; the time of publishing is passed in. It returns messages in the order in which they are to be
+/// sent, and nothing between deaths and births of the node.
+struct EdgeNode: Sendable {
+    static let rebirth = "Node Control/Rebirth"
+
+    let topics: SparkplugTopics
+    private let version: String
+    /// True to leave out values that equal those before.
+    private let isByException: Bool
+    private var permissions: ControlPermissions
+    private var devices: [String: SparkplugDevice] = [:]
+    private var aliases = AliasPool()
+    private let nodeAliases: (bdSeq: UInt64, version: UInt64, online: UInt64)
+    /// The number of the next message; NBIRTH has 0.
+    private var seq: UInt8 = 0
+    private(set) var bdSeq: UInt8 = 0
+    private(set) var isBorn = false
+    /// The number of devices online, as last published.
+    private var shownOnline = 0
+
+    init(topics: SparkplugTopics, version: String, isByException: Bool, permissions: ControlPermissions) {
+        self.topics = topics
+        self.version = version
+        self.isByException = isByException
+        self.permissions = permissions
+        nodeAliases = (aliases.next(), aliases.next(), aliases.next())
+    }
+
+    private var onlineCount: Int { devices.values.count(where: \.isOnlineAndKnown) }
+
+    // MARK: - Births and deaths of the node
+
+    /// Returns NDEATH, which is the will of the connection that starts with it.
+    static func death(_ topics: SparkplugTopics, bdSeq: UInt8, at time: Timestamp) -> SparkplugMessage {
+        let metric = Self.metric("bdSeq", .int64, .long(UInt64(bdSeq)), at: time)
+        let payload = SparkplugPayload(timestamp: time.milliseconds, metrics: [metric])
+        return SparkplugMessage(topic: topics.nodeDeath, payload: payload, qos: 1)
+    }
+
+    /// Starts a connection with the will of `bdSeq`.
+    mutating func connect(bdSeq: UInt8) {
+        self.bdSeq = bdSeq
+        end()
+    }
+
+    /// Returns NBIRTH and the births of all devices that are online.
+    mutating func birth(at time: Timestamp) -> [SparkplugMessage] {
+        end()
+        isBorn = true
+        shownOnline = onlineCount
+        var bdSeq = Self.metric("bdSeq", .int64, .long(UInt64(bdSeq)), at: time)
+        var version = Self.metric("Properties/Version", .string, .string(version), at: time)
+        var online = Self.metric("Gateway/Devices Online", .int64, .long(UInt64(shownOnline)), at: time)
+        (bdSeq.alias, version.alias, online.alias) = nodeAliases
+        let rebirth = Self.metric(Self.rebirth, .boolean, .boolean(false), at: time)
+        let birth = message(topics.nodeBirth, [bdSeq, rebirth, version, online], at: time)
+        return [birth] + devices.keys.sorted().flatMap { births(of: $0, at: time) }
+    }
+
+    private static func metric(
+        _ name: String,
+        _ datatype: SparkplugDatatype,
+        _ value: SparkplugMetric.Value,
+        at time: Timestamp
+    ) -> SparkplugMetric {
+        SparkplugMetric(name: name, timestamp: time.milliseconds, datatype: datatype.rawValue, value: value)
+    }
+
+    /// Ends all devices together with the node; returns NDEATH.
+    mutating func death(at time: Timestamp) -> SparkplugMessage {
+        end()
+        return Self.death(topics, bdSeq: bdSeq, at: time)
+    }
+
+    private mutating func end() {
+        isBorn = false
+        seq = 0
+        for name in devices.keys { devices[name]?.die() }
+    }
+
+    private mutating func message(_ topic: String, _ metrics: [SparkplugMetric], at time: Timestamp) -> SparkplugMessage
+    {
+        defer { seq &+= 1 }
+        return SparkplugMessage(
+            topic: topic,
+            payload: SparkplugPayload(timestamp: time.milliseconds, metrics: metrics, seq: UInt64(seq))
+        )
+    }
+
+    // MARK: - Devices
+
+    /// Applies a description; returns DBIRTH if it changes what hosts know.
+    mutating func describe(_ description: DeviceDescription, at time: Timestamp) -> [SparkplugMessage] {
+        var device = devices[description.device] ?? SparkplugDevice(name: description.device)
+        device.describe(description, permissions, &aliases)
+        devices[description.device] = device
+        return births(of: description.device, at: time) + onlineUpdate(at: time)
+    }
+
+    /// Applies new permissions; returns the births of devices whose controls changed.
+    mutating func allow(_ permissions: ControlPermissions, at time: Timestamp) -> [SparkplugMessage] {
+        self.permissions = permissions
+        for name in devices.keys { devices[name]?.allow(permissions, &aliases) }
+        return devices.keys.sorted().flatMap { births(of: $0, at: time) }
+    }
+
+    /// Marks a device as online; returns its birth if it is described, after the death that is still due.
+    mutating func deviceIsOnline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+        guard devices[name]?.isOnline != true else { return [] }
+        // The link was lost in between, which hosts must hear of.
+        let death = death(of: name, at: time)
+        devices[name, default: SparkplugDevice(name: name)].isOnline = true
+        return death + births(of: name, at: time) + onlineUpdate(at: time)
+    }
+
+    /// Marks a device as offline.
+    ///
+    /// Its death follows by ``buryOffline(_:at:)``, because its last values may still be on their way.
+    mutating func deviceIsOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+        devices[name]?.isOnline = false
+        return onlineUpdate(at: time)
+    }
+
+    func isOnline(_ name: String) -> Bool { devices[name]?.isOnline ?? false }
+    func isBorn(_ name: String) -> Bool { devices[name]?.isBorn ?? false }
+
+    /// Returns the death of a device that is offline.
+    mutating func buryOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+        isOnline(name) ? [] : death(of: name, at: time)
+    }
+
+    /// Forgets a device; returns its death.
+    mutating func remove(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+        let death = death(of: name, at: time)
+        devices[name] = nil
+        return death + onlineUpdate(at: time)
+    }
+
+    private mutating func death(of name: String, at time: Timestamp) -> [SparkplugMessage] {
+        guard isBorn, devices[name]?.isBorn == true else { return [] }
+        devices[name]?.die()
+        return [message(topics.deviceDeath(name), [], at: time)]
+    }
+
+    private mutating func births(of name: String, at time: Timestamp) -> [SparkplugMessage] {
+        guard isBorn, var device = devices[name], device.needsBirth else { return [] }
+        return [birth(of: &device, at: time)]
+    }
+
+    private mutating func birth(of device: inout SparkplugDevice, at time: Timestamp) -> SparkplugMessage {
+        let metrics = device.birth(at: time)
+        devices[device.name] = device
+        return message(topics.deviceBirth(device.name), metrics, at: time)
+    }
+
+    /// Returns NDATA if the number of devices online has changed.
+    private mutating func onlineUpdate(at time: Timestamp) -> [SparkplugMessage] {
+        guard isBorn, onlineCount != shownOnline else { return [] }
+        shownOnline = onlineCount
+        let value = SparkplugMetric.Value.long(UInt64(shownOnline))
+        let metric = SparkplugMetric(alias: nodeAliases.online, timestamp: time.milliseconds, value: value)
+        return [message(topics.nodeData, [metric], at: time)]
+    }
+}
+
+/// Values and commands.
+extension EdgeNode {
+    /// Returns the messages of readings, in their order for each device.
+    ///
+    /// A device that is offline is born for its values and dies after them, unless its death is due anyway.
+    ///
+    /// - Parameters:
+    ///   - readings: The readings, in the order of the journal.
+    ///   - horizon: The last number of the values that are historical, because hosts could not receive them in time.
+    ///   - dying: The devices that went offline a moment ago, whose values still count as current.
+    ///   - time: The time of publishing.
+    /// - Returns: Births, data and deaths.
+    mutating func publish(
+        _ readings: [JournalReading],
+        historicalThrough horizon: Int64,
+        dying: Set<String>,
+        at time: Timestamp
+    ) -> [SparkplugMessage] {
+        guard isBorn else { return [] }
+        var order: [String] = []
+        var groups: [String: [JournalReading]] = [:]
+        for reading in readings {
+            let name = reading.stream.device
+            if groups[name] == nil { order.append(name) }
+            groups[name, default: []].append(reading)
+        }
+        return order.flatMap { name in
+            publish(groups[name] ?? [], of: name, historicalThrough: horizon, isDying: dying.contains(name), at: time)
+        }
+    }
+
+    private mutating func publish(
+        _ readings: [JournalReading],
+        of name: String,
+        historicalThrough horizon: Int64,
+        isDying: Bool,
+        at time: Timestamp
+    ) -> [SparkplugMessage] {
+        var device = devices[name] ?? SparkplugDevice(name: name)
+        for reading in readings { device.learn(reading, &aliases) }
+        devices[name] = device
+        var messages: [SparkplugMessage] = []
+        if !device.isBorn || device.needsBirth { messages.append(birth(of: &device, at: time)) }
+        let isLive = device.isOnline || isDying
+        var data = DeviceDataMessages()
+        for reading in readings {
+            let isHistorical = !isLive || reading.seq <= horizon
+            let isByException = isByException && !isHistorical
+            data.append(device.values(reading, isHistorical: isHistorical, isByException: isByException))
+        }
+        devices[name] = device
+        messages += data.messages.map { message(topics.deviceData(name), $0, at: time) }
+        return messages + (isLive ? [] : death(of: name, at: time))
+    }
+
+    /// Returns the newest values that hosts know only as historical ones, as current ones.
+    mutating func publishOvertaken(at time: Timestamp) -> [SparkplugMessage] {
+        guard isBorn else { return [] }
+        var messages: [SparkplugMessage] = []
+        for name in devices.keys.sorted() where devices[name]?.isBorn == true && isOnline(name) {
+            guard let values = devices[name]?.overtaken(), !values.isEmpty else { continue }
+            messages.append(message(topics.deviceData(name), values, at: time))
+        }
+        return messages
+    }
+
+    /// Returns DDATA for a control that was written.
+    mutating func controlWasSet(
+        _ control: String,
+        of name: String,
+        to value: ControlValue,
+        at time: Timestamp
+    ) -> [SparkplugMessage] {
+        guard let metric = devices[name]?.record(value, of: control, at: time) else { return [] }
+        guard isBorn, isBorn(name) else { return [] }
+        return [message(topics.deviceData(name), [metric], at: time)]
+    }
+
+    /// True if a payload of NCMD asks for a rebirth.
+    static func isRebirth(_ payload: SparkplugPayload) -> Bool {
+        payload.metrics.contains { $0.name == rebirth && $0.value == .boolean(true) }
+    }
+
+    /// Returns what a payload of DCMD asks for, for each metric.
+    func requests(_ payload: SparkplugPayload, for name: String) -> [Result<ControlRequest, CommandError>] {
+        guard let device = devices[name] else { return [.failure(.unknownDevice(name))] }
+        return payload.metrics.map { metric in
+            Result { () throws(CommandError) in
+                let (control, value) = try device.controls.request(metric)
+                return ControlRequest(device: name, control: control, value: value)
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import GattherdModel
+
+/// A device of the edge node: what it has, and whether hosts take it for alive.
+struct SparkplugDevice: Sendable {
+    /// The most values of one DDATA.
+    static let mostValues = 250
+
+    let name: String
+    private(set) var metrics = DeviceMetrics()
+    private(set) var controls = DeviceControls()
+    /// All controls of the description, allowed or not.
+    private var described: [ControlDescriptor] = []
+    private(set) var isDescribed = false
+    /// True while the link is ready.
+    var isOnline = false
+    /// True between DBIRTH and DDEATH.
+    private(set) var isBorn = false
+    /// True if DBIRTH no longer tells the truth about metrics.
+    private(set) var isBirthOutdated = false
+
+    init(name: String) {
+        self.name = name
+    }
+
+    /// True if a birth is due: the device is online and known, or it has been born with other metrics.
+    var needsBirth: Bool { isBorn ? isBirthOutdated : isOnlineAndKnown }
+    /// True if the device is online and hosts may hear of it.
+    var isOnlineAndKnown: Bool { isOnline && (isDescribed || !metrics.metrics.isEmpty) }
+
+    mutating func describe(
+        _ description: DeviceDescription,
+        _ permissions: ControlPermissions,
+        _ aliases: inout AliasPool
+    ) {
+        isDescribed = true
+        described = description.controls
+        if metrics.describe(description, &aliases) { isBirthOutdated = true }
+        allow(permissions, &aliases)
+    }
+
+    /// Shows the controls that `permissions` allow.
+    mutating func allow(_ permissions: ControlPermissions, _ aliases: inout AliasPool) {
+        let allowed = described.filter { permissions.allows($0.name, of: name) }
+        if controls.describe(allowed, &aliases) { isBirthOutdated = true }
+    }
+
+    /// Learns the metrics and types of a reading before it is published.
+    mutating func learn(_ reading: JournalReading, _ aliases: inout AliasPool) {
+        if metrics.learn(reading, &aliases) { isBirthOutdated = true }
+    }
+
+    /// Returns the metrics of DBIRTH with their current values.
+    mutating func birth(at time: Timestamp) -> [SparkplugMetric] {
+        isBorn = true
+        isBirthOutdated = false
+        let values = metrics.metrics.map { $0.encode($0.values, at: $0.time ?? time, isDefinition: true) }
+        metrics.markCurrent()
+        return (values + controls.definitions(at: time)).inOrderOfTime
+    }
+
+    mutating func die() {
+        isBorn = false
+    }
+
+    /// Returns the values that hosts show too old, because newer ones were historical.
+    mutating func overtaken() -> [SparkplugMetric] {
+        let behind = metrics.metrics.filter(\.isBehind)
+        metrics.markCurrent()
+        return behind.compactMap { metric in metric.time.map { metric.encode(metric.values, at: $0) } }.inOrderOfTime
+    }
+
+    mutating func record(_ value: ControlValue, of control: String, at time: Timestamp) -> SparkplugMetric? {
+        controls.record(value, of: control, at: time)
+    }
+
+    /// Returns the values of a reading.
+    ///
+    /// - Parameters:
+    ///   - reading: The reading.
+    ///   - isHistorical: True if its values are not the current ones.
+    ///   - isByException: True to leave out values that equal those before.
+    /// - Returns: The metrics for DDATA, in the order of the samples.
+    mutating func values(
+        _ reading: JournalReading,
+        isHistorical: Bool,
+        isByException: Bool
+    ) -> [SparkplugMetric] {
+        metrics.record(reading, isHistorical: isHistorical).compactMap { group in
+            guard group.isNew || !isByException else { return nil }
+            return metrics.metrics[group.index].encode(group.values, at: reading.time, isHistorical: isHistorical)
+        }
+    }
+}
+
+/// Distributes the values of one device to messages.
+///
+/// A message has no two values of one metric with the same time, and its current values are in the order of time.
+struct DeviceDataMessages {
+    private struct Key: Hashable {
+        let alias: UInt64?
+        let timestamp: UInt64?
+    }
+
+    private(set) var messages: [[SparkplugMetric]] = []
+    private var keys: Set<Key> = []
+
+    mutating func append(_ metrics: [SparkplugMetric]) {
+        for metric in metrics {
+            let key = Key(alias: metric.alias, timestamp: metric.timestamp)
+            let isEarlier = messages.last?.last.map { ($0.timestamp ?? 0) > (metric.timestamp ?? 0) } ?? true
+            if isEarlier || keys.contains(key) || keys.count >= SparkplugDevice.mostValues {
+                messages.append([])
+                keys.removeAll(keepingCapacity: true)
+            }
+            messages[messages.count - 1].append(metric)
+            keys.insert(key)
+        }
+    }
+}
+
+extension [SparkplugMetric] {
+    /// The metrics by time; those of one time keep their order.
+    fileprivate var inOrderOfTime: [SparkplugMetric] {
+        let pairs = enumerated().map { (time: $0.element.timestamp ?? 0, offset: $0.offset, metric: $0.element) }
+        return pairs.sorted { ($0.time, $0.offset) < ($1.time, $1.offset) }.map(\.metric)
+    }
+}

@@ -1,0 +1,169 @@
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+
+/// One connection of the edge node, from CONNECT to its end.
+///
+/// On the loop's thread only.
+final class SparkplugConnection {
+    enum Event {
+        /// CONNACK has arrived, and the answers to all subscriptions.
+        case connected
+        /// The broker refuses a subscription.
+        case refused(filter: String)
+        case message(BrokerMessage)
+        /// The broker has answered the ping.
+        case confirmed
+        case failed(BrokerFault)
+    }
+
+    let number: Int
+    private let settings: SparkplugSettings
+    private let time: LoopTime
+    private let connection: LoopConnection
+    private let report: (Event) -> Void
+    private var isConnected = false
+    /// The subscriptions that the broker has not answered.
+    private var subscriptions: [UInt16: String] = [:]
+    /// The number of the ping that confirms values.
+    private var awaitedPing: Int?
+
+    init(
+        _ number: Int,
+        _ mqtt: MQTTConnection,
+        _ settings: SparkplugSettings,
+        _ time: LoopTime,
+        report: @escaping (Event) -> Void
+    ) {
+        self.number = number
+        self.settings = settings
+        self.time = time
+        self.report = report
+        connection = LoopConnection(mqtt, time)
+    }
+
+    /// Sends CONNECT.
+    func start() {
+        connection.start { [weak self] in self?.socketIsReady($0) }
+        flush()
+        watch()
+    }
+
+    /// Watches the socket for the readiness that the connection needs now.
+    func watch() {
+        do throws(WatchError) {
+            try connection.watch()
+        } catch {
+            report(.failed(BrokerFault(.lost, error.description)))
+        }
+    }
+
+    /// Sends the waiting bytes.
+    func flush() {
+        guard !connection.isClosed else { return }
+        do throws(MQTTConnectionError) {
+            try connection.mqtt.flush(at: time.now)
+        } catch {
+            report(.failed(fault(error)))
+        }
+    }
+
+    /// Appends a message; ``flush()`` sends it.
+    ///
+    /// - Throws: ``MQTTRefusal`` if the message cannot be written, for example because it is too long for the broker.
+    func publish(_ message: SparkplugMessage) throws(MQTTRefusal) {
+        let packet = PublishPacket(
+            topic: message.topic,
+            payload: message.payload.encoded[...],
+            isRetained: false,
+            properties: MessageProperties(isJSON: false)
+        )
+        _ = try connection.mqtt.publish(packet, qos: message.qos)
+    }
+
+    /// Appends a ping, whose answer is reported.
+    func ping() {
+        connection.mqtt.ping(at: time.now)
+        awaitedPing = connection.mqtt.confirmations.asked
+    }
+
+    /// Ends the connection: with `death` and DISCONNECT, or without both, so that the broker publishes the will.
+    func close(_ death: SparkplugMessage?) {
+        guard !connection.isClosed else { return }
+        var reason: MQTTReason?
+        if let death, isConnected, (try? publish(death)) != nil { reason = .disconnectWithWill }
+        connection.close(reason)
+    }
+}
+
+/// Receiving.
+extension SparkplugConnection {
+    private func socketIsReady(_ ready: DescriptorEvents) {
+        if !ready.isDisjoint(with: [.hangUp, .error]) { connection.mqtt.endSending() }
+        if ready != .writable { receive() }
+        flush()
+        watch()
+    }
+
+    private func receive() {
+        var failure: MQTTConnectionError?
+        do throws(MQTTConnectionError) {
+            try connection.mqtt.receive(at: time.now)
+        } catch {
+            failure = error
+        }
+        for event in connection.mqtt.takeEvents() where !connection.isClosed { handle(event) }
+        checkPing()
+        guard let failure, !connection.isClosed else { return }
+        report(.failed(fault(failure)))
+    }
+
+    private func checkPing() {
+        guard let awaitedPing, connection.mqtt.confirmations.answered >= awaitedPing, !connection.isClosed else {
+            return
+        }
+        self.awaitedPing = nil
+        report(.confirmed)
+    }
+
+    private func handle(_ event: MQTTEvent) {
+        switch event {
+        case .connected(.success, _, let limits): connected(limits)
+        case .connected(let reason, let text, _), .disconnected(let reason, let text):
+            report(.failed(BrokerFault(reason, text, isConnected: isConnected)))
+        case .subscribed(let identifier, let reason): subscribed(identifier, reason)
+        case .message(let message): report(.message(message))
+        case .acknowledged, .unsubscribed: break
+        }
+    }
+
+    private func connected(_ limits: BrokerLimits) {
+        isConnected = true
+        connection.keepAlive { [weak self] in self?.ticked($0) }
+        do throws(MQTTRefusal) {
+            for filter in settings.topics.subscriptions {
+                // The primary host's state has to be the retained one, too; commands are refused if retained.
+                let options = SubscriptionOptions(qos: 1, keepsRetainFlag: filter != settings.topics.hostState)
+                subscriptions[try connection.mqtt.subscribe(to: filter, options)] = filter
+            }
+        } catch {
+            report(.failed(BrokerFault(.session, "cannot subscribe: \(error)")))
+        }
+    }
+
+    private func subscribed(_ identifier: UInt16, _ reason: MQTTReason) {
+        guard let filter = subscriptions.removeValue(forKey: identifier) else { return }
+        if reason.isFailure { report(.refused(filter: filter)) }
+        if subscriptions.isEmpty { report(.connected) }
+    }
+
+    /// Continues after a keepalive, or ends the session of a silent broker.
+    private func ticked(_ error: MQTTConnectionError?) {
+        guard let error else { return watch() }
+        report(.failed(fault(error)))
+    }
+
+    private func fault(_ error: MQTTConnectionError) -> BrokerFault {
+        BrokerFault(error, connection.mqtt.tls?.complaint, isConnected: isConnected, settings)
+    }
+}

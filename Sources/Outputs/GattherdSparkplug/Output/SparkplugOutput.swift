@@ -1,0 +1,170 @@
+package import GattherdLog
+package import GattherdModel
+import GattherdSync
+
+/// Publishes every reading of the journal and the devices' state as a Sparkplug B edge node, and accepts commands.
+///
+/// The output has a thread of its own, shared with its connection. See ``SparkplugMachine`` for its guarantees.
+package actor SparkplugOutput {
+    package typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
+    /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
+    package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
+
+    package nonisolated let counters = SparkplugCounters()
+    package nonisolated let name = "sparkplug"
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe time.loop.asUnownedSerialExecutor() }
+
+    private nonisolated let time: LoopTime
+    private nonisolated let board: SparkplugBoard
+    private nonisolated let controls: ControlWriter
+    private nonisolated let permissions: @Sendable () -> ControlPermissions
+    private let runner: SparkplugRunner
+
+    /// Creates the output without a connection; see ``run()``.
+    ///
+    /// - Parameters:
+    ///   - settings: The broker and the rules.
+    ///   - journal: The journal, with the cursor `sparkplug`.
+    ///   - log: The log for people.
+    ///   - setControl: Sets a control; may suspend while others are set.
+    ///   - permissions: Returns the controls that may be set now.
+    ///   - record: Records the events of the connection.
+    package init(
+        _ settings: SparkplugSettings,
+        journal: any JournalConsumer,
+        log: Log,
+        setControl: @escaping ControlHandler,
+        permissions: @escaping @Sendable () -> ControlPermissions = { ControlPermissions() },
+        record: @escaping EventHandler
+    ) {
+        self.permissions = permissions
+        var settings = settings
+        settings.permissions = permissions()
+        time = LoopTime(EventLoop(name: "sparkplug"))
+        board = SparkplugBoard(settings)
+        let logger = SparkplugLogger(settings, counters, log, record)
+        controls = ControlWriter(logger, permissions: permissions, set: setControl)
+        runner = SparkplugRunner(settings, time, journal, controls, logger, board)
+    }
+
+    deinit {
+        time.loop.stop()
+    }
+
+    private nonisolated func step(_ event: SparkplugMachine.Event) {
+        time.loop.execute { self.assumeIsolated { $0.runner.step(event) } }
+    }
+
+    private func followHead() async {
+        await runner.followHead()
+    }
+
+    private func run(_ job: SparkplugRunner.Job) async {
+        await runner.run(job)
+    }
+
+    private func controlWasSet(_ request: ControlRequest, _ value: ControlValue) {
+        runner.step(.controlSet(request, value))
+    }
+}
+
+extension SparkplugOutput: Output {
+    package nonisolated var status: OutputStatus { board.status }
+    /// The current state and each newer one.
+    nonisolated var states: AsyncStream<OutputStatus.State> { board.states.watch() }
+
+    /// Publishes until ``stop(within:)`` or until its task is cancelled; once only.
+    package func run() async {
+        let executor = LoopTaskExecutor(time.loop)
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                runner.step(.start)
+                group.addTask(executorPreference: executor) { await self.followHead() }
+                group.addTask { await self.controls.serve { await self.controlWasSet($0, $1) } }
+                while let job = await runner.nextJob() {
+                    group.addTask(executorPreference: executor) { await self.run(job) }
+                }
+                group.cancelAll()
+            }
+        } onCancel: {
+            step(.stop(drain: .zero))
+        }
+    }
+
+    package func roundTrip() {}
+
+    package nonisolated func stop(within limit: Duration) async {
+        step(.stop(drain: limit))
+        for await status in board.states.watch() where status == .stopped { return }
+    }
+}
+
+extension SparkplugOutput: Announcer {
+    package nonisolated func update(_ status: LinkStatus) {
+        step(.link(device: status.device, isOnline: status.isOnline))
+    }
+
+    package nonisolated func describe(_ device: DeviceDescription) {
+        step(.permitted(permissions()))
+        step(.described(device))
+    }
+
+    package nonisolated func remove(device: String) {
+        step(.removed(device: device))
+    }
+
+    /// Events are not part of Sparkplug.
+    package nonisolated func announce(_ event: LifecycleEvent) {}
+}
+
+/// Writes the controls that hosts ask for: concurrently, started in the order of arrival, and a bounded number at once.
+final class ControlWriter: Sendable {
+    /// The most commands that are being written or wait for it.
+    private static let most = 64
+
+    private let logger: SparkplugLogger
+    private let permissions: @Sendable () -> ControlPermissions
+    private let set: SparkplugOutput.ControlHandler
+    private let count = Locked(0)
+    /// Never full, as ``count`` is bounded as well.
+    private let requests = AsyncStream.makeStream(of: ControlRequest.self, bufferingPolicy: .bufferingOldest(most))
+
+    init(
+        _ logger: SparkplugLogger,
+        permissions: @escaping @Sendable () -> ControlPermissions,
+        set: @escaping SparkplugOutput.ControlHandler
+    ) {
+        self.logger = logger
+        self.permissions = permissions
+        self.set = set
+    }
+
+    /// Enqueues a request; false if too many are in progress, or if the control may no longer be set.
+    func enqueue(_ request: ControlRequest) -> Bool {
+        guard permissions().allows(request.control, of: request.device) else { return false }
+        let hasRoom = count.withLock { count in
+            guard count < Self.most else { return false }
+            count += 1
+            return true
+        }
+        if hasRoom { requests.continuation.yield(request) }
+        return hasRoom
+    }
+
+    /// Writes controls until the task is cancelled; `done` receives each written value.
+    @concurrent
+    func serve(_ done: @escaping @Sendable (ControlRequest, ControlValue) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for await request in requests.stream {
+                group.addImmediateTask {
+                    let result = await self.set(request)
+                    self.count.withLock { $0 -= 1 }
+                    switch result {
+                    case .success(let value): await done(request, value)
+                    case .failure(let error): self.logger.controlFailed(request, error)
+                    }
+                }
+            }
+        }
+    }
+}

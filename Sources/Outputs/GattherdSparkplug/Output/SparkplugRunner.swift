@@ -1,0 +1,224 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// Carries out the effects of a ``SparkplugMachine``: one journal, and one connection at a time.
+///
+/// On the loop's thread only.
+final class SparkplugRunner {
+    /// Work that waits for the journal, a file or the network and leaves the loop free meanwhile.
+    enum Job: Sendable {
+        case dial(session: Int, bdSeq: UInt8, will: SparkplugMessage)
+        case load
+        case fetch(after: Int64, limit: Int)
+        case save(Int64)
+    }
+
+    /// The most dialling threads; a name lookup or reading the TLS files may hang.
+    private static let mostDials = 8
+
+    private let settings: SparkplugSettings
+    private let time: LoopTime
+    private let journal: any JournalConsumer
+    private let controls: ControlWriter
+    private let logger: SparkplugLogger
+    private let board: SparkplugBoard
+    private let sequence: BirthSequenceFile?
+    private let jobs = JobQueue<Job>()
+    private let timer: DeadlineTimer
+    private var machine: SparkplugMachine
+    private var events: [SparkplugMachine.Event] = []
+    private var isStepping = false
+    private var connection: SparkplugConnection?
+    private var dials = 0
+    /// The index of the broker's address to try first.
+    private var nextAddress = 0
+
+    init(
+        _ settings: SparkplugSettings,
+        _ time: LoopTime,
+        _ journal: any JournalConsumer,
+        _ controls: ControlWriter,
+        _ logger: SparkplugLogger,
+        _ board: SparkplugBoard
+    ) {
+        self.settings = settings
+        self.time = time
+        self.journal = journal
+        self.controls = controls
+        self.logger = logger
+        self.board = board
+        sequence = settings.sequenceFile.map { BirthSequenceFile(path: $0) }
+        timer = DeadlineTimer(time)
+        machine = settings.machine
+    }
+
+    /// Passes an event to the machine and performs its effects; events caused by them follow.
+    func step(_ event: SparkplugMachine.Event) {
+        events.append(event)
+        guard !isStepping else { return }
+        isStepping = true
+        while !events.isEmpty {
+            for effect in machine.handle(events.removeFirst(), at: time.now, .now) { perform(effect) }
+        }
+        isStepping = false
+        connection?.flush()
+        connection?.watch()
+        timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
+        board.show(machine, logger, at: time.now)
+    }
+
+    private func perform(_ effect: SparkplugMachine.Effect) {
+        switch effect {
+        case .load: jobs.append(.load)
+        case .fetch(let after, let limit): fetch(after: after, limit: limit)
+        case .save(let seq): jobs.append(.save(seq))
+        case .connect(let session, let bdSeq, let will): jobs.append(.dial(session: session, bdSeq: bdSeq, will: will))
+        case .publish(let number, let messages): publish(messages, session: number)
+        case .ping(let number): if connection?.number == number { connection?.ping() }
+        case .set(let request): set(request)
+        case .close(let number, let death): close(number, death)
+        case .report(let report): logger.log(report)
+        case .finish: jobs.finish()
+        }
+    }
+
+    private func publish(_ messages: [SparkplugMessage], session number: Int) {
+        guard let connection, connection.number == number else { return }
+        for message in messages {
+            do throws(MQTTRefusal) {
+                try connection.publish(message)
+            } catch {
+                logger.unpublished(message.topic, error)
+            }
+        }
+        logger.counters.messages.add(UInt64(messages.count))
+        connection.flush()
+    }
+
+    private func set(_ request: ControlRequest) {
+        guard !controls.enqueue(request) else { return }
+        let topic = "\(request.device)/\(request.control)"
+        logger.log(.ignored(topic: topic, "too many commands at once, or the control may not be set"))
+    }
+
+    private func close(_ number: Int, _ death: SparkplugMessage?) {
+        guard let connection, connection.number == number else { return }
+        connection.close(death)
+        self.connection = nil
+        nextAddress += 1
+    }
+}
+
+/// Jobs.
+extension SparkplugRunner {
+    /// Follows the journal's head; a closed journal has none.
+    func followHead() async {
+        for await seq in journal.heads() where seq >= 0 { step(.headMoved(seq)) }
+    }
+
+    /// Dequeues the next job; `nil` after the end of the output.
+    func nextJob() async -> Job? { await jobs.next() }
+
+    func run(_ job: Job) async {
+        switch job {
+        case .dial(let session, let bdSeq, let will): await dial(session, bdSeq, will)
+        case .load: await load()
+        case .fetch(let after, let limit): await fetchFromFile(after: after, limit: limit)
+        case .save(let seq): await save(seq)
+        }
+    }
+
+    private func load() async {
+        let sequence = sequence
+        let bdSeq = await NamedThread.result(name: "sparkplug-file") { sequence?.load() } ?? nil
+        do throws(StoreFault) {
+            step(.loaded(cursor: try await journal.acknowledged(), bdSeq: bdSeq))
+        } catch {
+            failed(.load, error)
+        }
+    }
+
+    /// Fetches from memory if possible; the file serves the backlog of earlier runs.
+    private func fetch(after seq: Int64, limit: Int) {
+        if let batch = journal.recent(after: seq, limit: limit) { return step(.fetched(batch)) }
+        jobs.append(.fetch(after: seq, limit: limit))
+    }
+
+    private func fetchFromFile(after seq: Int64, limit: Int) async {
+        do throws(StoreFault) {
+            step(.fetched(try await journal.entries(after: seq, limit: limit)))
+        } catch {
+            failed(.fetch, error)
+        }
+    }
+
+    private func save(_ seq: Int64) async {
+        do throws(StoreFault) {
+            try await journal.acknowledge(through: seq)
+            step(.saved(seq))
+        } catch {
+            failed(.save, error)
+        }
+    }
+
+    private func failed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
+        logger.journalFailed(operation, fault)
+        step(.journalFailed(operation))
+    }
+}
+
+/// The connection.
+extension SparkplugRunner {
+    private func dial(_ number: Int, _ bdSeq: UInt8, _ will: SparkplugMessage) async {
+        do throws(BrokerFault) {
+            let dialled = try await dialled(bdSeq)
+            // After a cancellation a late socket closes itself.
+            guard let dialled, machine.isConnecting(number) else { return }
+            let mqtt = try connect(dialled, will)
+            let connection = SparkplugConnection(number, mqtt, settings, time) { [weak self] event in
+                self?.handle(event, of: number)
+            }
+            self.connection = connection
+            connection.start()
+        } catch {
+            step(.failed(session: number, error))
+        }
+    }
+
+    /// Saves bdSeq, resolves the host and connects on a thread of its own, as all block; `nil` if cancelled.
+    private func dialled(_ bdSeq: UInt8) async throws(BrokerFault) -> DialledConnection? {
+        guard dials < Self.mostDials else { throw .unreachable(settings, "earlier attempts are still running") }
+        dials += 1
+        defer { dials -= 1 }
+        let (endpoint, sequence, first) = (settings.endpoint, sequence, nextAddress)
+        let result = await NamedThread.result(name: "sparkplug-dial") {
+            let isSaved = sequence?.save(bdSeq) ?? true
+            return (isSaved, Result { () throws(DialError) in try endpoint.dial(first: first) })
+        }
+        guard let (isSaved, dialled) = result else { return nil }
+        if !isSaved { logger.sequenceNotSaved(settings.sequenceFile ?? "") }
+        do throws(DialError) { return try dialled.get() } catch { throw BrokerFault(error, settings) }
+    }
+
+    private func connect(_ dialled: DialledConnection, _ will: SparkplugMessage) throws(BrokerFault) -> MQTTConnection {
+        do throws(MQTTConnectionError) {
+            return try MQTTConnection(dialled.socket, dialled.tls, settings.mqttOptions(will: will), at: time.now)
+        } catch {
+            throw BrokerFault(error, dialled.tls?.complaint, isConnected: false, settings)
+        }
+    }
+
+    private func handle(_ event: SparkplugConnection.Event, of number: Int) {
+        guard let connection, connection.number == number else { return }
+        switch event {
+        case .connected: step(.connected(session: number))
+        case .refused(let filter): logger.refusedSubscription(filter)
+        case .message(let message): step(.message(session: number, message))
+        case .confirmed: step(.confirmed(session: number))
+        case .failed(let fault): step(.failed(session: number, fault))
+        }
+    }
+}

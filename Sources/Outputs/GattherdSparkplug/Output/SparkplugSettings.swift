@@ -1,0 +1,130 @@
+package import GattherdMQTT
+import GattherdMachines
+package import GattherdModel
+
+/// The broker, the names of the edge node, and the rules of publishing.
+package struct SparkplugSettings: Sendable {
+    package var host: String
+    package var port: UInt16
+    /// The MQTT version of the connection.
+    package var version = MQTTVersion.v311
+    package var clientID: String
+    package var username: String?
+    package var password: Secret?
+    /// The TLS settings; `nil` for a connection without TLS.
+    package var tls: TLSSettings?
+    /// The longest silence on the connection; a dead broker is detected after twice that time.
+    package var keepalive = Duration.seconds(30)
+    package var group: String
+    package var node: String
+    /// The host application that births wait for.
+    package var primaryHost: String?
+    /// True to leave out values that equal those before.
+    package var isByException = false
+    package var permissions = ControlPermissions()
+    /// The version of gattherd.
+    package var softwareVersion = ""
+    /// The file that keeps bdSeq over restarts; `nil` starts with 0 in each run.
+    package var sequenceFile: String?
+    var options = SparkplugMachine.Options()
+
+    package init(host: String, port: UInt16, clientID: String, group: String, node: String) {
+        self.host = host
+        self.port = port
+        self.clientID = clientID
+        self.group = group
+        self.node = node
+    }
+
+    var topics: SparkplugTopics { SparkplugTopics(group: group, node: node, primaryHost: primaryHost) }
+
+    /// The machine of an edge node with these settings.
+    var machine: SparkplugMachine {
+        let node = EdgeNode(
+            topics: topics,
+            version: softwareVersion,
+            isByException: isByException,
+            permissions: permissions
+        )
+        return SparkplugMachine(
+            node,
+            waitsForHost: primaryHost != nil,
+            options: options,
+            seed: .random(in: .min ... .max)
+        )
+    }
+
+    var endpoint: BrokerEndpoint {
+        BrokerEndpoint(host: host, port: port, tls: tls, connectTimeout: options.connectTimeout)
+    }
+
+    /// The contents of CONNECT, with NDEATH as the will.
+    func mqttOptions(will: SparkplugMessage) -> MQTTOptions {
+        var mqtt = MQTTOptions(version, clientID: clientID)
+        mqtt.username = username
+        mqtt.password = password?.text
+        mqtt.keepalive = keepalive
+        mqtt.will = BrokerWill(topic: will.topic, payload: will.payload.encoded, isRetained: false)
+        return mqtt
+    }
+}
+
+extension BrokerFault {
+    static func unreachable(_ settings: SparkplugSettings, _ detail: String) -> BrokerFault {
+        BrokerFault(.unreachable, "cannot reach the broker at \(settings.host):\(settings.port): \(detail)")
+    }
+
+    /// The fault for a failed attempt to dial.
+    init(_ error: DialError, _ settings: SparkplugSettings) {
+        if case .tls(let error) = error {
+            self.init(.security, "\(error)")
+        } else {
+            self = .unreachable(settings, "\(error)")
+        }
+    }
+
+    /// The fault for a connection that ended.
+    ///
+    /// - Parameters:
+    ///   - error: The connection's error.
+    ///   - complaint: The problem that TLS found.
+    ///   - isConnected: True after CONNACK.
+    ///   - settings: The broker's settings.
+    init(_ error: MQTTConnectionError, _ complaint: String?, isConnected: Bool, _ settings: SparkplugSettings) {
+        if let complaint {
+            self.init(.security, complaint)
+        } else if isConnected {
+            let advice = "if this repeats, look for another client with the same sparkplug.client_id"
+            self.init(.lost, "the connection was lost: \(error); \(advice)")
+        } else {
+            let scheme = settings.tls == nil ? "mqtts://" : "mqtt://"
+            let advice = "check that the port is right and that \(scheme) in sparkplug.url is not needed"
+            self = .unreachable(settings, "it ended the connection without an answer: \(error); \(advice)")
+        }
+    }
+
+    /// The fault for a CONNACK that refuses the session, or a DISCONNECT; `text` is the broker's reason string.
+    init(_ reason: MQTTReason, _ text: String?, isConnected: Bool) {
+        let words = [reason.words, text?.printable].compactMap(\.self).joined(separator: ": ")
+        switch reason {
+        case _ where isConnected: self.init(.lost, "the broker ended the session (\(words))")
+        case .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
+            self.init(.credentials, "the broker refuses the user name or password (\(words)); check sparkplug.username")
+        case .unsupportedProtocolVersion:
+            self.init(.session, "the broker does not support this version of MQTT; change sparkplug.version")
+        case .clientIdentifierNotValid:
+            self.init(.session, "the broker does not accept the client id; set sparkplug.client_id")
+        case .useAnotherServer, .serverMoved:
+            self.init(.session, "the broker redirects to another server (\(words)); set sparkplug.url")
+        default: self.init(.busy, "the broker refuses the session for now (\(words))")
+        }
+    }
+}
+
+extension String {
+    /// The text without control characters, cut to 200 characters.
+    fileprivate var printable: String {
+        let scalars = unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
+        return String(UnicodeScalarView(scalars))
+    }
+}

@@ -1,0 +1,170 @@
+package import GattherdLog
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Glibc
+
+/// The newest state of the output, readable on any thread.
+final class SparkplugBoard: Sendable {
+    /// The state, to be watched.
+    let states = LatestValue(OutputStatus.State.idle)
+    private let current: Locked<OutputStatus>
+
+    init(_ settings: SparkplugSettings) {
+        let scheme = settings.tls == nil ? "mqtt" : "mqtts"
+        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
+        let target = "\(scheme)://\(host):\(settings.port)/\(settings.topics.ofNode)/\(settings.node)"
+        current = Locked(OutputStatus(target: target))
+    }
+
+    var status: OutputStatus { current.withLock { $0 } }
+
+    /// Shows the machine's state and what is wrong.
+    func show(_ machine: borrowing SparkplugMachine, _ logger: SparkplugLogger, at now: Duration) {
+        let state = machine.state.ofOutput
+        let (progress, nextTry) = (machine.progress, machine.nextTry)
+        let isWaitingForHost = machine.state == .waitingForHost
+        let (problem, errors) = (logger.problem, logger.counters.failures.value)
+        current.withLock { status in
+            status.state = state
+            status.cursor = progress.cursor
+            status.backlog = progress.backlog
+            status.delivered = progress.delivered
+            status.problem = isWaitingForHost ? "waiting for the primary host to be online" : problem
+            status.errors = errors
+            status.nextTry = nextTry.map { Timestamp.now.advanced(by: $0 - now) }
+            if progress.backlog == 0 {
+                status.waitingSince = nil
+            } else if status.waitingSince == nil {
+                status.waitingSince = .now
+            }
+        }
+        if states.state != state { states.set(state) }
+    }
+}
+
+extension SparkplugMachine.State {
+    fileprivate var ofOutput: OutputStatus.State {
+        switch self {
+        case .idle: .idle
+        case .connecting, .backingOff(nil): .connecting
+        case .waitingForHost, .backingOff: .waiting
+        case .online: .connected
+        case .stopping: .stopping
+        case .stopped: .stopped
+        }
+    }
+}
+
+extension Timestamp {
+    /// The time of day.
+    static var now: Timestamp {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+    }
+}
+
+/// The counters of the output.
+package struct SparkplugCounters: Sendable {
+    package let messages = Counter("sparkplug_messages_published_total", "Published Sparkplug messages")
+    package let births = Counter("sparkplug_births_total", "Births of the edge node after a connection")
+    package let rebirths = Counter("sparkplug_rebirth_requests_total", "Rebirth requests of hosts")
+    package let refused = Counter("sparkplug_messages_refused_total", "Messages that could not be written")
+    package let failures = Counter("sparkplug_connect_failures_total", "Connections that failed or were lost")
+    package let commandsIgnored = Counter(
+        "sparkplug_commands_ignored_total",
+        "Commands that were invalid, not allowed or too many at once"
+    )
+
+    /// All counters, for the metrics.
+    package var all: [Counter] { [messages, births, rebirths, refused, failures, commandsIgnored] }
+}
+
+/// Logs, counts and records what happens, and remembers the current problem.
+final class SparkplugLogger: Sendable {
+    let counters: SparkplugCounters
+    private let log: Log
+    private let record: SparkplugOutput.EventHandler
+    private let settings: SparkplugSettings
+    private let current = Locked<String?>(nil)
+
+    init(
+        _ settings: SparkplugSettings,
+        _ counters: SparkplugCounters,
+        _ log: Log,
+        _ record: @escaping SparkplugOutput.EventHandler
+    ) {
+        self.settings = settings
+        self.counters = counters
+        self.log = log
+        self.record = record
+    }
+
+    /// The current fault of the broker connection.
+    var problem: String? { current.withLock { $0 } }
+
+    func log(_ report: SparkplugMachine.Report) {
+        switch report {
+        case .waitingForHost:
+            record(["state": .text("waiting_for_host"), "host": settings.primaryHost.map { .text($0) }])
+            log(.notice, "waiting for the primary host", [.init("sparkplug.host", settings.primaryHost ?? "")])
+        case .born:
+            counters.births.add()
+            current.withLock { $0 = nil }
+            record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
+            let fields = [LogField("mqtt.host", settings.host), LogField("mqtt.port", settings.port)]
+            log(.notice, "the edge node is online", fields)
+        case .hostIsOffline:
+            record(["state": .text("host_offline"), "host": settings.primaryHost.map { .text($0) }])
+            log(.notice, "the primary host is offline", [.init("sparkplug.host", settings.primaryHost ?? "")])
+        case .disconnected(let fault, let delay): disconnected(fault, retryAfter: delay)
+        case .rebirthRequested:
+            counters.rebirths.add()
+            log(.debug, "a host requests a rebirth")
+        case .ignored(let topic, let reason):
+            counters.commandsIgnored.add()
+            let fields = [LogField("mqtt.topic", topic.cut(toBytes: 200)), LogField("reason", reason)]
+            log(.warning, "a Sparkplug command is ignored", fields)
+        }
+    }
+
+    private func disconnected(_ fault: BrokerFault, retryAfter delay: Duration) {
+        counters.failures.add()
+        let isNew = current.withLock { current in
+            defer { current = fault.detail }
+            return current != fault.detail
+        }
+        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
+        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
+    }
+
+    func journalFailed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
+        let fields = [LogField("log.operation", operation.rawValue), LogField("log.error", fault.detail)]
+        log(.warning, "the edge node cannot use the journal", fields)
+    }
+
+    func refusedSubscription(_ filter: String) {
+        let advice = "allow it in the broker's access list; commands and the host's state cannot be received"
+        log(.error, "the broker refuses a subscription", [.init("mqtt.topic", filter), .init("advice", advice)])
+    }
+
+    func unpublished(_ topic: String, _ error: MQTTRefusal) {
+        counters.refused.add()
+        let fields = [LogField("mqtt.topic", topic), LogField("mqtt.error", error)]
+        log(.warning, "a Sparkplug message cannot be published", fields)
+    }
+
+    func controlFailed(_ request: ControlRequest, _ error: ControlError) {
+        let fields = [
+            LogField("device", request.device), LogField("control", request.control), LogField("error", error),
+        ]
+        log(.warning, "a Sparkplug command cannot be carried out", fields)
+    }
+
+    func sequenceNotSaved(_ path: String) {
+        log(.warning, "bdSeq cannot be saved; it may repeat after a restart", [.init("path", path)])
+    }
+}

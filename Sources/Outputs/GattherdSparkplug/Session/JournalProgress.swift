@@ -1,0 +1,86 @@
+/// The position in the journal: what is fetched, what is sent, and what the broker has confirmed.
+///
+/// Values travel with QoS 0, without acknowledgements. But a broker processes packets in order, so its answer to a ping
+/// confirms all values that were sent before the ping.
+struct JournalProgress: Hashable, Sendable {
+    /// The most readings that are sent and not confirmed.
+    private let window: Int
+
+    /// The newest committed number; `nil` until known.
+    private(set) var head: Int64?
+    /// The last confirmed number; `nil` until loaded.
+    private(set) var cursor: Int64?
+    /// The last number that is saved.
+    private(set) var saved: Int64 = 0
+    /// The last number that was sent in this session, or is not to be sent.
+    private(set) var sent: Int64 = 0
+    /// The readings after the cursor, up to ``sent``.
+    private(set) var unconfirmed = 0
+    /// The number and count up to the ping that is not answered yet.
+    private var asked: (through: Int64, count: Int)? { askedThrough.map { ($0, askedCount) } }
+    private var askedThrough: Int64?
+    private var askedCount = 0
+    /// Readings that were confirmed since the start.
+    private(set) var delivered: UInt64 = 0
+
+    init(window: Int) {
+        self.window = window
+    }
+
+    /// An upper bound of the entries that are not confirmed.
+    var backlog: Int64 {
+        guard let head, let cursor else { return 0 }
+        return max(0, head - cursor)
+    }
+
+    /// True if all committed entries are sent.
+    var isCaughtUp: Bool { head.map { sent >= $0 } ?? true }
+    var isConfirmed: Bool { unconfirmed == 0 }
+    /// True if entries can be fetched and sent now.
+    var canFetch: Bool { cursor != nil && !isCaughtUp && unconfirmed < window }
+    /// True if a ping would confirm something new.
+    var wantsPing: Bool { askedThrough == nil && cursor.map { sent > $0 } ?? false }
+    var hasUnsaved: Bool { cursor.map { $0 > saved } ?? false }
+
+    mutating func load(_ seq: Int64) {
+        guard cursor == nil else { return }
+        (cursor, saved, sent) = (seq, seq, seq)
+    }
+
+    mutating func headMoved(to seq: Int64) {
+        head = max(seq, head ?? seq)
+    }
+
+    /// Records that all entries up to `seq` are sent, `count` of which are readings.
+    mutating func send(through seq: Int64, count: Int) {
+        sent = max(sent, seq)
+        unconfirmed += count
+        // Other entries need no confirmation.
+        if unconfirmed == 0 { cursor = max(cursor ?? sent, sent) }
+    }
+
+    mutating func ping() {
+        askedThrough = sent
+        askedCount = unconfirmed
+    }
+
+    /// Applies the answer to the last ping.
+    mutating func confirm() {
+        guard let asked else { return }
+        cursor = max(cursor ?? asked.through, asked.through)
+        unconfirmed -= asked.count
+        delivered += UInt64(clamping: asked.count)
+        askedThrough = nil
+    }
+
+    mutating func save(_ seq: Int64) {
+        saved = max(saved, seq)
+    }
+
+    /// Ends the session: what is not confirmed will be sent again.
+    mutating func reset() {
+        sent = cursor ?? 0
+        unconfirmed = 0
+        askedThrough = nil
+    }
+}

@@ -1,0 +1,441 @@
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+
+/// The state machine of an edge node: connections, births and deaths, values and the cursor.
+///
+/// Events in, effects out; no clock and no I/O. `now` counts from any fixed instant, `time` is the time of day that
+/// messages carry. Values are read from the journal only while the node is born, so that the journal is the buffer for
+/// an outage of the broker or the primary host.
+struct SparkplugMachine: Sendable {
+    private enum Phase: Hashable {
+        case idle
+        case connecting(until: Duration)
+        /// Connected and subscribed; the primary host is not known to be online.
+        case waitingForHost
+        case online(since: Duration)
+        case backingOff(BrokerFault?, until: Duration)
+        /// The cursor is being written for the last time.
+        case closing(until: Duration)
+        case stopped
+    }
+
+    private let options: Options
+    private var random: SplitMix64
+    private var phase = Phase.idle
+    /// The number of the current session; events of other sessions are stale.
+    private var session = 0
+    private var failures = 0
+    private(set) var node: EdgeNode
+    private var host: HostWatch
+    private var rebirths: RebirthLimit
+    private(set) var progress: JournalProgress
+    /// The bdSeq of the next connection; `nil` until loaded.
+    private var nextBdSeq: UInt8?
+    /// Values up to this number are historical: they were committed before the last birth after a connection.
+    private var horizon: Int64 = -1
+    /// True while the historical values are being published.
+    private var isCatchingUp = false
+    /// The devices whose link was lost, and the times of their deaths.
+    private var deaths: [String: Duration] = [:]
+    private var isFetching = false
+    private var isSaving = false
+    private var isLoading = false
+    /// The earliest times of the next journal request, cursor write and ping.
+    private var journalAt = Duration.zero
+    private var saveAt = Duration.zero
+    private var pingAt = Duration.zero
+    /// The time at which a stop no longer waits for the backlog.
+    private var leaveAt: Duration?
+
+    init(_ node: EdgeNode, waitsForHost: Bool, options: Options, seed: UInt64) {
+        self.node = node
+        self.options = options
+        host = HostWatch(isConfigured: waitsForHost)
+        rebirths = RebirthLimit(burst: options.rebirths, interval: options.rebirthInterval)
+        progress = JournalProgress(window: options.window)
+        random = SplitMix64(seed: seed)
+    }
+
+    var state: State {
+        switch phase {
+        case .idle: .idle
+        case .connecting: .connecting
+        case .waitingForHost: leaveAt == nil ? .waitingForHost : .stopping
+        case .online: leaveAt == nil ? .online : .stopping
+        case .backingOff(let fault, _): .backingOff(fault)
+        case .closing: .stopping
+        case .stopped: .stopped
+        }
+    }
+
+    /// The time of the next attempt, if one is due.
+    var nextTry: Duration? {
+        guard case .backingOff(_, let until) = phase else { return nil }
+        return until
+    }
+
+    /// True while the answer to ``Effect/connect(session:bdSeq:will:)`` of that number is pending.
+    func isConnecting(_ session: Int) -> Bool { session == self.session && state == .connecting }
+
+    /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
+    var deadline: Duration? {
+        switch phase {
+        case .idle, .stopped: nil
+        case .connecting(let until), .backingOff(_, let until), .closing(let until):
+            [until, waitingSave, waitingLoad, leaveAt].compactMap(\.self).min()
+        case .waitingForHost: [waitingSave, leaveAt, deaths.values.min()].compactMap(\.self).min()
+        case .online:
+            [waitingSave, leaveAt, deaths.values.min(), rebirths.deadline, waitingPing, waitingFetch]
+                .compactMap(\.self).min()
+        }
+    }
+
+    private var waitingLoad: Duration? { nextBdSeq == nil && !isLoading ? journalAt : nil }
+    private var waitingSave: Duration? { progress.hasUnsaved && !isSaving ? max(saveAt, journalAt) : nil }
+    private var waitingPing: Duration? { progress.wantsPing ? pingAt : nil }
+    private var waitingFetch: Duration? { progress.canFetch && !isFetching ? journalAt : nil }
+
+    // MARK: - Events
+
+    /// Applies one event and returns the resulting effects, in order.
+    ///
+    /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
+    mutating func handle(_ event: Event, at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard phase != .stopped else { return [] }
+        return apply(event, at: now, time) + work(at: now, time)
+    }
+
+    private mutating func apply(_ event: Event, at now: Duration, _ time: Timestamp) -> [Effect] {
+        switch event {
+        case .start, .stop, .tick, .connected, .failed: return applySession(event, at: now, time)
+        case .loaded(let cursor, let bdSeq): loaded(cursor, bdSeq)
+        case .headMoved(let seq): headMoved(to: seq)
+        case .fetched(let batch): return fetched(batch, at: now, time)
+        case .saved(let seq):
+            isSaving = false
+            progress.save(seq)
+        case .journalFailed(let operation): return journalFailed(operation, at: now)
+        case .message(let number, let message) where number == session: return received(message, at: now, time)
+        case .confirmed(let number) where number == session: progress.confirm()
+        case .described(let description): return publish(node.describe(description, at: time))
+        case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
+        case .removed(let device):
+            deaths[device] = nil
+            return publish(node.remove(device, at: time))
+        case .permitted(let permissions): return publish(node.allow(permissions, at: time))
+        case .controlSet(let request, let value):
+            return publish(node.controlWasSet(request.control, of: request.device, to: value, at: time))
+        case .message, .confirmed: break
+        }
+        return []
+    }
+
+    private mutating func applySession(_ event: Event, at now: Duration, _ time: Timestamp) -> [Effect] {
+        switch event {
+        case .start where phase == .idle:
+            isLoading = true
+            phase = .backingOff(nil, until: now)
+            return [.load]
+        case .stop(let drain): return stop(drain: drain, at: now, time)
+        case .tick: return tick(at: now, time)
+        case .connected(let number) where number == session: return connected(at: now, time)
+        case .failed(let number, let fault) where number == session: return failed(fault, at: now)
+        default: return []
+        }
+    }
+
+    /// Returns the work that the current state requires.
+    private mutating func work(at now: Duration, _ time: Timestamp) -> [Effect] {
+        switch phase {
+        case .idle, .stopped: return []
+        case .backingOff(_, let until):
+            let effects = load(at: now) + save(at: now)
+            return now >= until ? effects + connect(at: now, time) : effects
+        case .connecting, .waitingForHost: return save(at: now)
+        case .online:
+            var effects = rebirth(at: now, time)
+            effects += overtaken(time)
+            effects += fetch(at: now)
+            effects += ping(at: now)
+            effects += save(at: now)
+            return effects + leaveIfDrained(at: now, time)
+        case .closing(let until): return close(at: now, until: until)
+        }
+    }
+
+    private func publish(_ messages: [SparkplugMessage]) -> [Effect] {
+        messages.isEmpty ? [] : [.publish(session: session, messages)]
+    }
+}
+
+/// The session.
+extension SparkplugMachine {
+    /// Connects, once the bdSeq is known.
+    private mutating func connect(at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard let bdSeq = nextBdSeq else { return [] }
+        nextBdSeq = bdSeq &+ 1
+        session += 1
+        phase = .connecting(until: now + options.connectTimeout)
+        node.connect(bdSeq: bdSeq)
+        host.connect()
+        return [.connect(session: session, bdSeq: bdSeq, will: EdgeNode.death(node.topics, bdSeq: bdSeq, at: time))]
+    }
+
+    private mutating func connected(at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard case .connecting = phase else { return [] }
+        guard host.isReady else {
+            phase = .waitingForHost
+            return [.report(.waitingForHost)]
+        }
+        return start(at: now, time)
+    }
+
+    /// Publishes the first births of a session.
+    private mutating func start(at now: Duration, _ time: Timestamp) -> [Effect] {
+        phase = .online(since: now)
+        horizon = progress.head ?? horizon
+        isCatchingUp = true
+        rebirths.fulfil()
+        return publish(node.birth(at: time)) + [.report(.born)]
+    }
+
+    /// Publishes all births again if a host asked for them.
+    private mutating func rebirth(at now: Duration, _ time: Timestamp) -> [Effect] {
+        rebirths.claim(at: now) ? publish(node.birth(at: time)) : []
+    }
+
+    private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
+        switch phase {
+        case .connecting, .waitingForHost: break
+        case .online(let since): if now - since >= options.stableAfter { failures = 0 }
+        case .idle, .backingOff, .closing, .stopped: return []
+        }
+        let ended = session
+        reset()
+        guard leaveAt == nil else { return [.close(session: ended, nil)] + startClosing(at: now) }
+        failures += 1
+        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let delay = backoff.delay(after: failures, using: &random)
+        phase = .backingOff(fault, until: now + delay)
+        return [.close(session: ended, nil), .report(.disconnected(fault, retryAfter: delay))]
+    }
+
+    /// Ends the session because the primary host is offline, and starts another one, which waits for the host.
+    private mutating func hostWentOffline(at now: Duration, _ time: Timestamp) -> [Effect] {
+        let ended = session
+        let death = node.death(at: time)
+        reset()
+        phase = .backingOff(nil, until: now + options.backoff.minimum)
+        return [.close(session: ended, death), .report(.hostIsOffline)]
+    }
+
+    private mutating func reset() {
+        session += 1
+        progress.reset()
+        isFetching = false
+        deaths.removeAll()
+        node.connect(bdSeq: node.bdSeq)
+    }
+
+    private mutating func tick(at now: Duration, _ time: Timestamp) -> [Effect] {
+        if let leaveAt, now >= leaveAt, session > 0 { return leave(at: now, time) }
+        if case .connecting(let until) = phase, now >= until {
+            return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
+        }
+        return bury(at: now, time)
+    }
+
+    // MARK: - Stop
+
+    private mutating func stop(drain: Duration, at now: Duration, _ time: Timestamp) -> [Effect] {
+        switch phase {
+        case .online where drain > .zero:
+            leaveAt = min(leaveAt ?? now + drain, now + drain)
+            return []
+        case .connecting, .waitingForHost, .online: return leave(at: now, time)
+        case .idle, .backingOff: return startClosing(at: now)
+        case .closing, .stopped: return []
+        }
+    }
+
+    private mutating func leaveIfDrained(at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard leaveAt != nil, progress.isCaughtUp, progress.isConfirmed else { return [] }
+        return leave(at: now, time)
+    }
+
+    private mutating func leave(at now: Duration, _ time: Timestamp) -> [Effect] {
+        let ended = session
+        let isConnecting = if case .connecting = phase { true } else { false }
+        let death = isConnecting ? nil : node.death(at: time)
+        reset()
+        return [.close(session: ended, death)] + startClosing(at: now)
+    }
+
+    private mutating func startClosing(at now: Duration) -> [Effect] {
+        leaveAt = nil
+        phase = .closing(until: now + options.stopLimit)
+        return []
+    }
+
+    /// Ends once the cursor is written.
+    private mutating func close(at now: Duration, until: Duration) -> [Effect] {
+        guard now < until else { return finish() }
+        if isSaving { return [] }
+        guard progress.hasUnsaved, let cursor = progress.cursor else { return finish() }
+        isSaving = true
+        return [.save(cursor)]
+    }
+
+    private mutating func finish() -> [Effect] {
+        phase = .stopped
+        return [.finish]
+    }
+}
+
+/// The journal.
+extension SparkplugMachine {
+    private mutating func loaded(_ cursor: Int64, _ bdSeq: UInt8?) {
+        isLoading = false
+        progress.load(cursor)
+        if nextBdSeq == nil { nextBdSeq = bdSeq.map { $0 &+ 1 } ?? 0 }
+    }
+
+    private mutating func headMoved(to seq: Int64) {
+        // The first head marks the backlog, also if the node is born already.
+        if progress.head == nil, case .online = phase { horizon = seq }
+        progress.headMoved(to: seq)
+    }
+
+    private mutating func load(at now: Duration) -> [Effect] {
+        guard nextBdSeq == nil, !isLoading, now >= journalAt else { return [] }
+        isLoading = true
+        return [.load]
+    }
+
+    private mutating func fetch(at now: Duration) -> [Effect] {
+        guard progress.canFetch, !isFetching, now >= journalAt else { return [] }
+        isFetching = true
+        return [.fetch(after: progress.sent, limit: options.fetchLimit)]
+    }
+
+    private mutating func fetched(_ batch: JournalBatch, at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard isFetching, case .online = phase else { return [] }
+        isFetching = false
+        // A journal that has nothing after all is asked again later.
+        if batch.through <= progress.sent { journalAt = now + options.journalPause }
+        let readings = batch.readings
+        let messages = node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time)
+        progress.send(through: batch.through, count: readings.count)
+        return publish(messages)
+    }
+
+    /// Publishes the current values once the historical ones are sent.
+    private mutating func overtaken(_ time: Timestamp) -> [Effect] {
+        guard isCatchingUp, progress.cursor != nil, progress.sent >= min(horizon, progress.head ?? horizon) else {
+            return []
+        }
+        isCatchingUp = false
+        return publish(node.publishOvertaken(at: time))
+    }
+
+    private mutating func ping(at now: Duration) -> [Effect] {
+        guard progress.wantsPing, now >= pingAt else { return [] }
+        progress.ping()
+        pingAt = now + options.pingPause
+        return [.ping(session: session)]
+    }
+
+    private mutating func save(at now: Duration) -> [Effect] {
+        guard progress.hasUnsaved, !isSaving, now >= saveAt, now >= journalAt, let cursor = progress.cursor else {
+            return []
+        }
+        isSaving = true
+        saveAt = now + options.saveInterval
+        return [.save(cursor)]
+    }
+
+    private mutating func journalFailed(_ operation: Operation, at now: Duration) -> [Effect] {
+        journalAt = now + options.journalPause
+        switch operation {
+        case .load: isLoading = false
+        case .fetch: isFetching = false
+        case .save:
+            isSaving = false
+            if case .closing = phase { return finish() }
+        }
+        return []
+    }
+}
+
+/// Devices and hosts.
+extension SparkplugMachine {
+    private mutating func link(
+        _ device: String,
+        isOnline: Bool,
+        at now: Duration,
+        _ time: Timestamp
+    ) -> [Effect] {
+        if isOnline {
+            deaths[device] = nil
+            return publish(node.deviceIsOnline(device, at: time))
+        }
+        guard node.isOnline(device) else { return [] }
+        if node.isBorn(device) { deaths[device] = now + options.deathDelay }
+        return publish(node.deviceIsOffline(device, at: time))
+    }
+
+    /// Publishes the deaths that are due.
+    private mutating func bury(at now: Duration, _ time: Timestamp) -> [Effect] {
+        let due = deaths.filter { now >= $0.value }.keys.sorted()
+        for device in due { deaths[device] = nil }
+        return publish(due.flatMap { node.buryOffline($0, at: time) })
+    }
+
+    private mutating func received(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard let command = node.topics.command(message.topic) else { return [] }
+        guard message.length == message.payload.count else {
+            return ignore(message, "it has \(message.length) bytes; at most \(BrokerMessage.maximum) are read")
+        }
+        if command == .state { return hostState(message, at: now, time) }
+        guard !message.isRetained else { return ignore(message, "it is retained") }
+        do throws(ProtobufError) {
+            let payload = try SparkplugPayload(decoding: message.payload[...])
+            guard case .device(let device) = command else { return nodeCommand(payload, message) }
+            return deviceCommand(payload, device, message)
+        } catch {
+            return ignore(message, error.description)
+        }
+    }
+
+    private mutating func hostState(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {
+        guard host.receive(message.payload) else { return ignore(message, "it is older than the last one, or invalid") }
+        switch phase {
+        case .waitingForHost where host.isReady: return start(at: now, time)
+        case .online where host.isOffline && leaveAt == nil: return hostWentOffline(at: now, time)
+        case .online where host.isOffline: return leave(at: now, time)
+        default: return []
+        }
+    }
+
+    private mutating func nodeCommand(_ payload: SparkplugPayload, _ message: BrokerMessage) -> [Effect] {
+        guard EdgeNode.isRebirth(payload) else { return ignore(message, "it asks for no rebirth") }
+        guard case .online = phase else { return [] }
+        rebirths.request()
+        return [.report(.rebirthRequested)]
+    }
+
+    private func deviceCommand(_ payload: SparkplugPayload, _ device: String, _ message: BrokerMessage) -> [Effect] {
+        guard case .online = phase else { return ignore(message, "the edge node is not online") }
+        return node.requests(payload, for: device).map { result in
+            switch result {
+            case .success(let request): .set(request)
+            case .failure(let error): .report(.ignored(topic: message.topic, error.description))
+            }
+        }
+    }
+
+    private func ignore(_ message: BrokerMessage, _ reason: String) -> [Effect] {
+        [.report(.ignored(topic: message.topic, reason))]
+    }
+}

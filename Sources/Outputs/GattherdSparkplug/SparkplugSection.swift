@@ -1,0 +1,160 @@
+package import GattherdConfig
+import GattherdMQTT
+package import GattherdModel
+package import GattherdOutputs
+import Glibc
+
+/// The section `sparkplug`.
+package struct SparkplugConfiguration: Hashable, Sendable {
+    /// The connection; the other keys of `mqtt` have no meaning here.
+    package var mqtt: MQTTSettings
+    package var group = "gattherd"
+    package var node: String
+    /// The host application that births wait for.
+    package var primaryHost: String?
+    /// True if hosts may set controls.
+    package var setsControls = true
+    /// True to leave out values that equal those before.
+    package var isByException = false
+
+    package init(mqtt: MQTTSettings, node: String) {
+        self.mqtt = mqtt
+        self.node = node
+    }
+}
+
+/// The output `sparkplug`.
+package enum SparkplugKind: OutputKind {
+    package static let section = "sparkplug"
+
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> SparkplugConfiguration? {
+        let mqtt = environment.broker(
+            section,
+            title: "'sparkplug'",
+            clientID: "gattherd-\(environment.gateway)-sparkplug"
+        )
+        let group = section.value("group", identifier)?.value
+        let node = section.value("node", identifier)?.value
+        let primaryHost = section.value("primary_host", identifier)?.value
+        let setsControls = section.value("controls", .boolean)?.value
+        let isByException = section.value("on_change", .boolean)?.value
+        guard let mqtt else { return nil }
+        var configuration = SparkplugConfiguration(mqtt: mqtt, node: node ?? environment.gateway)
+        configuration.group = group ?? configuration.group
+        configuration.primaryHost = primaryHost
+        configuration.setsControls = setsControls ?? configuration.setsControls
+        configuration.isByException = isByException ?? configuration.isByException
+        return configuration
+    }
+
+    private static var identifier: ConfigGrammar<String> {
+        ConfigGrammar(noun: "a Sparkplug id", advice: "use 1 to 128 bytes without '+', '/' and '#'") { text in
+            SparkplugTopics.isValid(identifier: text) ? text : nil
+        }
+    }
+
+    package static func make(
+        _ configuration: SparkplugConfiguration,
+        _ context: OutputContext
+    ) throws(OutputError) -> any Output {
+        let settings = try settings(configuration, context)
+        var permissions = context.permissions
+        if !configuration.setsControls { permissions = { ControlPermissions.nothing } }
+        return SparkplugOutput(
+            settings,
+            journal: context.journal,
+            log: context.log,
+            setControl: context.setControl,
+            permissions: permissions,
+            record: context.record
+        )
+    }
+
+    private static func settings(
+        _ configuration: SparkplugConfiguration,
+        _ context: OutputContext
+    ) throws(OutputError) -> SparkplugSettings {
+        let mqtt = configuration.mqtt
+        var settings = SparkplugSettings(
+            host: mqtt.broker.host,
+            port: mqtt.broker.port,
+            clientID: mqtt.clientID,
+            group: configuration.group,
+            node: configuration.node
+        )
+        settings.version = mqtt.version == .v5 ? .v5 : .v311
+        settings.username = mqtt.username
+        if let file = mqtt.passwordFile {
+            settings.password = Secret(try context.readSecret(file.value, "password"))
+        }
+        settings.tls = mqtt.broker.usesTLS ? TLSSettings(mqtt.tls) : nil
+        settings.primaryHost = configuration.primaryHost
+        settings.isByException = configuration.isByException
+        settings.softwareVersion = context.version
+        settings.sequenceFile = context.stateFolder.map { "\($0)/sparkplug-bdseq" }
+        return settings
+    }
+
+    /// A file that cannot be used is an error; a secret that others can read is a warning.
+    package static func findings(_ configuration: SparkplugConfiguration) -> [ConfigError] {
+        let mqtt = configuration.mqtt
+        var findings = [mqtt.passwordFile].compactMap(\.self).compactMap { unreadable($0) }
+        if mqtt.broker.usesTLS { findings += problem(of: mqtt.tls) }
+        let secrets = [mqtt.passwordFile, mqtt.broker.usesTLS ? mqtt.tls.key : nil].compactMap(\.self)
+        return findings + secrets.compactMap { exposed($0) }
+    }
+
+    private static func problem(of tls: MQTTSettings.TLS) -> [ConfigError] {
+        do throws(TLSFileError) {
+            try TLSSettings(tls).check()
+            return []
+        } catch {
+            let file =
+                switch error.role {
+                case .ca: tls.ca
+                case .certificate: tls.certificate
+                case .key: tls.key
+                case nil: Located<String>?.none
+                }
+            guard let place = file?.place else {
+                return [ConfigError(.file(error.description), file: file?.value ?? "sparkplug.tls")]
+            }
+            return [ConfigError(.file(error.description), at: place)]
+        }
+    }
+
+    private static func unreadable(_ file: Located<String>) -> ConfigError? {
+        guard unsafe access(file.value, R_OK) != 0, let place = file.place else { return nil }
+        let reason = unsafe String(cString: strerror(errno))
+        return ConfigError(.file("'\(file.value)' cannot be read: \(reason)"), at: place)
+    }
+
+    private static func exposed(_ file: Located<String>) -> ConfigError? {
+        var status = stat()
+        guard unsafe stat(file.value, &status) == 0, status.st_mode & S_IROTH != 0, let place = file.place else {
+            return nil
+        }
+        let advice = "every user of this host can read '\(file.value)'; run: chmod o-rwx '\(file.value)'"
+        return ConfigError(.exposedSecret(advice), at: place, severity: .warning)
+    }
+}
+
+extension ControlPermissions {
+    /// Permissions that allow nothing.
+    fileprivate static var nothing: ControlPermissions {
+        var permissions = ControlPermissions()
+        permissions.isEverythingAllowed = false
+        return permissions
+    }
+}
+
+extension TLSSettings {
+    fileprivate init(_ settings: MQTTSettings.TLS) {
+        self.init()
+        ca = settings.ca?.value
+        certificate = settings.certificate?.value
+        key = settings.key?.value
+        serverName = settings.serverName
+        minimumVersion = settings.minimumVersion == .v13 ? .v13 : .v12
+    }
+}

@@ -1,0 +1,127 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdSparkplug
+
+/// The output at a real broker.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct SparkplugOutputTests {
+    private static func output(
+        _ broker: Broker,
+        _ journal: MemoryJournal,
+        _ version: MQTTVersion = .v5,
+        _ change: (inout SparkplugSettings) -> Void = { _ in }
+    ) -> SparkplugOutput {
+        var settings = WireCapture.settings(broker.port, version)
+        settings.host = "localhost"
+        settings.primaryHost = nil
+        change(&settings)
+        return SparkplugOutput(
+            settings,
+            journal: journal,
+            log: .silent,
+            setControl: { .success($0.value) },
+            record: { _ in }
+        )
+    }
+
+    @Test(arguments: [MQTTVersion.v311, .v5])
+    func `values reach a subscriber of a real broker, and a broken broker is followed by its backlog`(
+        version: MQTTVersion
+    ) async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/#")
+        let journal = MemoryJournal()
+        let output = Self.output(broker, journal, version)
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        journal.commit(Devices.heartRate, .integer(60), .integer(1), at: 1)
+        await journal.waitForCursor(1)
+        await subscriber.messages { $0.contains { $0.topic.contains("/DDATA/") } }
+        await broker.kill()
+        journal.commit(Devices.heartRate, .integer(61), .integer(2), at: 2)
+        try await broker.start()
+        await journal.waitForCursor(2)
+        await output.stop(within: .seconds(5))
+        await end
+        #expect(output.status.cursor == 2)
+        #expect(output.status.state == .stopped)
+        #expect(output.counters.births.value == 2)
+        #expect(subscriber.messages.allSatisfy { !$0.isRetained })
+    }
+
+    @Test func `a killed output is an NDEATH of the broker`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let journal = MemoryJournal()
+        let (first, second) = (Self.output(broker, journal), Self.output(broker, journal))
+        async let end: Void = first.run()
+        await first.waitForBirth()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/NDEATH/#")
+        // A second client with the same id ends the first session without DISCONNECT.
+        async let other: Void = second.run()
+        await subscriber.messages { !$0.isEmpty }
+        #expect(subscriber.messages.first?.topic == "spBv1.0/Plant 1/NDEATH/lab")
+        async let stopped: Void = first.stop(within: .zero)
+        await second.stop(within: .zero)
+        await stopped
+        _ = await (end, other)
+    }
+
+    @Test func `a wrong password is a problem in the status`() async throws {
+        let broker = try Broker(users: [("gateway", "secret")])
+        try await broker.start()
+        let output = Self.output(broker, MemoryJournal(), .v5) {
+            $0.username = "gateway"
+            $0.password = Secret("guess")
+        }
+        async let end: Void = output.run()
+        for await state in output.states where state == .waiting { break }
+        #expect(output.status.problem?.contains("sparkplug.username") == true)
+        #expect(output.status.errors > 0)
+        await output.stop(within: .zero)
+        await end
+    }
+
+    @Test func `bdSeq continues over restarts`() async throws {
+        let broker = try RecordingBroker(.v311)
+        let folder = try TemporaryFolder()
+        for number in 0..<2 {
+            var settings = WireCapture.settings(broker.port, .v311)
+            settings.primaryHost = nil
+            settings.sequenceFile = folder.file("bdseq")
+            let output = SparkplugOutput(
+                settings,
+                journal: MemoryJournal(),
+                log: .silent,
+                setControl: { .success($0.value) },
+                record: { _ in }
+            )
+            async let end: Void = output.run()
+            await output.waitForBirth()
+            await output.stop(within: .zero)
+            await end
+            #expect(BirthSequenceFile(path: folder.file("bdseq")).load() == UInt8(number))
+        }
+    }
+
+    @Test(arguments: ["", "x", "256", "-1"]) func `a damaged file of bdSeq counts as none`(text: String) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text, to: "bdseq")
+        #expect(BirthSequenceFile(path: path).load() == nil)
+        #expect(BirthSequenceFile(path: folder.file("none")).load() == nil)
+        #expect(!BirthSequenceFile(path: "/nowhere/bdseq").save(1))
+    }
+}
+
+extension SparkplugOutput {
+    /// Waits until the edge node is born.
+    fileprivate func waitForBirth() async {
+        for await state in states where state == .connected { return }
+    }
+}
