@@ -168,7 +168,8 @@ struct ClockTests {
         }
         #expect(try await folder.shell.rows("SELECT first_seen FROM devices") == [[time]])
         let payloads = try file.readings(after: 0, limit: 9).map(\.json)
-        #expect(payloads == [1, 2].map { #"{"seq":\#($0),"ts":"\#(time)","source":"notify","value":\#($0)}"# })
+        let expected = [(3, 1), (5, 2)].map { #"{"seq":\#($0),"ts":"\#(time)","source":"notify","value":\#($1)}"# }
+        #expect(payloads == expected)
         #expect(
             try await folder.shell.rows("SELECT DISTINCT ts, ts_last FROM outbox")
                 == [["\(Fixture.epoch.microseconds)", "\(Fixture.epoch.microseconds)"]]

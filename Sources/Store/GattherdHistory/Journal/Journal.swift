@@ -119,7 +119,7 @@ final class Journal {
     /// The position of a consumer; `nil` if there is no such consumer.
     func position(of consumer: String) -> Int64? { cursor(consumer)?.position }
 
-    /// Reads entries back that a consumer has neither acknowledged nor skipped; see ``JournalReader``.
+    /// Reads entries back that a consumer has not skipped; see ``JournalReader``.
     func entries(
         after seq: Int64,
         limit: Int,
@@ -128,7 +128,7 @@ final class Journal {
         _ shift: ClockShift?
     ) throws(StoreFault) -> JournalBatch {
         guard let index = index(of: consumer) else { return JournalBatch([], through: head) }
-        let start = max(seq, cursors[index].position)
+        let start = max(seq, cursors[index].skipped)
         let request = JournalReader.Request(after: start, limit: limit, head: head, shift: shift)
         let batch = try reader.read(request, cursors[index].consumer.content)
         cursors[index].didRead(through: batch.entries.last?.seq ?? 0)
@@ -173,7 +173,7 @@ final class Journal {
             let end = head - longest
             guard end > start else { continue }
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
-            cursors[index].acknowledge(through: end)
+            cursors[index].skip(through: end)
             let name = cursors[index].consumer.name
             tail.skip(through: end, by: name)
             if count > 0 {

@@ -10,6 +10,8 @@ struct JournalCursor {
     private(set) var position: Int64
     /// The position in the file.
     private(set) var saved: Int64
+    /// The last number that the consumer has skipped, if any.
+    private(set) var skipped = Int64.min
     /// The last number that was read back from the file.
     private var read: Int64 = 0
 
@@ -33,6 +35,12 @@ struct JournalCursor {
     /// Moves the cursor forward, never back.
     mutating func acknowledge(through seq: Int64) {
         position = max(position, seq)
+    }
+
+    /// Moves the cursor forward over entries that the consumer does not get.
+    mutating func skip(through seq: Int64) {
+        skipped = max(skipped, seq)
+        acknowledge(through: seq)
     }
 
     mutating func didRead(through seq: Int64) {
