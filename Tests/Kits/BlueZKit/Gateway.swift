@@ -172,7 +172,7 @@ public final class Gateway: Sendable {
 
     /// Waits until the broker has acknowledged all committed readings.
     public func waitUntilDelivered() async throws {
-        let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT cursor FROM consumer)"
+        let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT cursor FROM consumer WHERE name = 'mqtt')"
         try await eventually { (try? await self.database.value(sql)) == "1" }
     }
 }
