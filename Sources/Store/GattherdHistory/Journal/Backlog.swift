@@ -60,7 +60,7 @@ final class Backlog {
 
     /// The surplus bytes, without delivered readings that are not deleted yet.
     private var excess: Int64 {
-        guard let limit = limits.backlogSize, meter.isExact, journal?.isSaveDue != true else { return 0 }
+        guard let limit = limits.backlogSize, meter.isExact, journal?.isTrimDue != true else { return 0 }
         return meter.bytes - limit
     }
 

@@ -203,6 +203,14 @@ final class Journal {
     /// True if the next commit should save a cursor, or delete readings that all consumers have passed.
     var isSaveDue: Bool { cursors.contains(where: \.isSaveDue) || delivered - trimmed > Self.tolerated }
 
+    /// True if the next commits delete readings that all consumers have passed.
+    ///
+    /// With a dead consumer it is false, however fast the others are.
+    var isTrimDue: Bool {
+        let lowest = delivered
+        return lowest - trimmed > Self.tolerated || cursors.contains { $0.isSaveDue && $0.position == lowest }
+    }
+
     /// True if a cursor has passed so many entries that a crash should not repeat them.
     var isSaveUrgent: Bool { cursors.contains(where: \.isSaveUrgent) }
 
