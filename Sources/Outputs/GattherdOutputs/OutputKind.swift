@@ -4,7 +4,7 @@ public import GattherdModel
 
 /// A kind of output: the type that one line of the registry names.
 ///
-/// It reads its section of the configuration and makes the output. See docs/outputs.md.
+/// A kind reads its section of the configuration and makes the output. See docs/outputs.md.
 package protocol OutputKind: OutputSectionKind {
     /// Returns the entries that the output needs.
     ///

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// Waits until an output has the newest entry, and expects it to have everything, in order.
-    private func expectEverything(_ gateway: Gateway, cursorsFrom start: Int = 0) async throws {
+    private func expectEverything(_ gateway: Gateway) async throws {
         let head = "SELECT max((SELECT max(seq) FROM history), (SELECT max(id) FROM event))"
         try await eventually {
             try await gateway.database.value("SELECT cursor >= (\(head)) FROM consumer WHERE name = 'lines'") == "1"

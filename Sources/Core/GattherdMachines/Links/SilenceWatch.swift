@@ -261,7 +261,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
 /// The times at which the values of a stream are counted.
 ///
-/// They are multiples of an interval, and the multiples of a long interval are multiples of the short ones. So the
+/// The times are multiples of an interval, and the multiples of a long interval are multiples of the short ones. So the
 /// streams of all links are counted together, and a gateway with many silent links wakes up no more often than one
 /// with a single link.
 private struct CountTimes {
