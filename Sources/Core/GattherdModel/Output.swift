@@ -39,9 +39,9 @@ public struct OutputStatus: Hashable, Sendable {
 ///
 /// An output that also shows the state of devices is an ``Announcer`` as well.
 public protocol Output: Sendable {
-    /// The name of its section in the configuration, and of its cursor.
+    /// The name in the configuration, and of its cursor.
     var name: String { get }
-    /// The kind of the receiver; several outputs may have the same.
+    /// The key of the section, for example `lines`; several outputs may have the same.
     var kind: String { get }
     /// The current status; callable from any thread.
     var status: OutputStatus { get }

@@ -44,6 +44,8 @@ extension Configuration {
                 log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
             }
             var context = OutputContext(
+                name: output.consumer.name,
+                kind: output.kind,
                 gateway: gateway,
                 journal: consumer(output.consumer),
                 log: log,

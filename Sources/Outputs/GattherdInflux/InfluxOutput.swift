@@ -25,13 +25,10 @@ package enum InfluxOutput: OutputKind {
         options.entries = configuration.batchEntries
         options.interval = configuration.batchInterval
         return BatchOutput(
-            name: section,
+            context,
             target: "\(configuration.url.value)",
             sink: sink,
-            journal: context.journal,
-            options: options,
-            log: context.log,
-            record: context.record
+            options: options
         )
     }
 

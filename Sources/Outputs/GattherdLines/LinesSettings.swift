@@ -46,15 +46,7 @@ package enum LinesOutput: OutputKind {
     package static func make(_ settings: LinesSettings, _ context: OutputContext) throws(OutputError) -> any Output {
         var options = BatchOptions()
         options.interval = .milliseconds(250)
-        return BatchOutput(
-            name: section,
-            target: settings.path.value,
-            sink: LinesSink(settings),
-            journal: context.journal,
-            options: options,
-            log: context.log,
-            record: context.record
-        )
+        return BatchOutput(context, target: settings.path.value, sink: LinesSink(settings), options: options)
     }
 
     /// A path that cannot be used is a warning: the daemon runs without it and tries again.

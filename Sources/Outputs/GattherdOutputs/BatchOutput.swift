@@ -1,4 +1,4 @@
-public import GattherdLog
+import GattherdLog
 public import GattherdModel
 import GattherdSync
 import Glibc
@@ -9,6 +9,7 @@ import Glibc
 /// cancellation is left behind at the end.
 public actor BatchOutput: Output {
     public nonisolated let name: String
+    public nonisolated let kind: String
     private let sink: any BatchSink
     private let journal: any JournalConsumer
     private let reporter: OutputReporter
@@ -27,24 +28,19 @@ public actor BatchOutput: Output {
     /// Creates an idle output; see ``run()``.
     ///
     /// - Parameters:
-    ///   - name: The name of its section and of its cursor.
+    ///   - context: The name, the journal, the log and the record of events.
     ///   - target: The receiver for people, without secrets.
     ///   - sink: The receiver.
-    ///   - journal: The journal with the cursor of this output.
     ///   - options: The limits and durations.
-    ///   - log: The log for people.
-    ///   - record: Records changes as events of the kind `output`.
     public init(
-        name: String,
+        _ context: OutputContext,
         target: String,
         sink: any BatchSink,
-        journal: any JournalConsumer,
-        options: BatchOptions = BatchOptions(),
-        log: Log,
-        record: @escaping OutputContext.EventHandler
+        options: BatchOptions = BatchOptions()
     ) {
-        (self.name, self.sink, self.journal) = (name, sink, journal)
-        reporter = OutputReporter(name: name, target: target, log: log, record: record)
+        (name, kind, journal) = (context.name, context.kind, context.journal)
+        self.sink = sink
+        reporter = OutputReporter(name: name, target: target, log: context.log, record: context.record)
         board = Locked(OutputStatus(target: target))
         machine = BatchMachine(options: options, seed: .random(in: .min ... .max))
     }

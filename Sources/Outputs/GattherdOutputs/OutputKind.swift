@@ -35,6 +35,10 @@ public struct OutputContext: Sendable {
     /// Returns the first line of a file.
     public typealias SecretReader = @Sendable (_ path: String, _ noun: String) throws(OutputError) -> String
 
+    /// The output's name.
+    public let name: String
+    /// The key of its section.
+    public let kind: String
     /// The gateway's name.
     public let gateway: String
     public let journal: any JournalConsumer
@@ -54,13 +58,16 @@ public struct OutputContext: Sendable {
     public var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
 
     public init(
+        name: String,
+        kind: String,
         gateway: String,
         journal: any JournalConsumer,
         log: Log,
         record: @escaping EventHandler,
         readSecret: @escaping SecretReader
     ) {
-        (self.gateway, self.journal, self.log) = (gateway, journal, log)
+        (self.name, self.kind, self.gateway) = (name, kind, gateway)
+        (self.journal, self.log) = (journal, log)
         (self.record, self.readSecret) = (record, readSecret)
     }
 }
@@ -76,6 +83,8 @@ public struct OutputError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The section of a configuration together with its kind.
 package struct ConfiguredOutput: Sendable {
+    /// The key of the section.
+    package let kind: String
     package let consumer: JournalConsumerOptions
     package let findings: [ConfigError]
     private let makeOutput: @Sendable (OutputContext) throws(OutputError) -> any Output
@@ -84,8 +93,9 @@ package struct ConfiguredOutput: Sendable {
     package init?<Kind: OutputKind>(_ section: OutputSection, _ kind: Kind.Type) {
         guard let settings = section.settings(of: kind) else { return nil }
         var consumer = Kind.consumer(settings)
-        consumer.name = Kind.section
+        consumer.name = section.name
         consumer.longestBacklog = section.longestBacklog
+        self.kind = Kind.section
         self.consumer = consumer
         findings = Kind.findings(settings)
         makeOutput = { (context) throws(OutputError) in try Kind.make(settings, context) }

@@ -31,7 +31,7 @@ package enum SparkplugKind: OutputKind {
         let mqtt = environment.broker(
             section,
             title: "'sparkplug'",
-            clientID: "gattherd-\(environment.gateway)-sparkplug"
+            clientID: "gattherd-\(environment.gateway)-\(environment.name)"
         )
         let group = section.value("group", identifier)?.value
         let node = section.value("node", identifier)?.value
@@ -82,6 +82,7 @@ package enum SparkplugKind: OutputKind {
             group: configuration.group,
             node: configuration.node
         )
+        settings.name = context.name
         settings.version = mqtt.version == .v5 ? .v5 : .v311
         settings.username = mqtt.username
         if let file = mqtt.passwordFile {
@@ -91,7 +92,7 @@ package enum SparkplugKind: OutputKind {
         settings.primaryHost = configuration.primaryHost
         settings.isByException = configuration.isByException
         settings.softwareVersion = context.version
-        settings.sequenceFile = context.stateFolder.map { "\($0)/sparkplug-bdseq" }
+        settings.sequenceFile = context.stateFolder.map { "\($0)/\(context.name)-bdseq" }
         return settings
     }
 

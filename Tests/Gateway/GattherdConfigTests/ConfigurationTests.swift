@@ -241,7 +241,7 @@ import Testing
         let more = ConfigSource(name: "h.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:02}]\n")
         #expect(
             errors(in: [main, more]).map(\.description.firstLine) == [
-                "h.yaml:1:18: error: the name 'a' is used at g.yaml:1:18 already; give each device its own"
+                "h.yaml:1:18: error: the name 'a' is used at g.yaml:1:18 already; give each its own"
             ]
         )
     }

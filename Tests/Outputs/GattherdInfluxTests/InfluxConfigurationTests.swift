@@ -92,6 +92,8 @@ struct InfluxConfigurationTests {
     @Test func `the first lines of the files are the credentials`() throws {
         let folder = try TemporaryFolder()
         let context = OutputContext(
+            name: "influx",
+            kind: "influx",
             gateway: "lab",
             journal: MemoryJournal(),
             log: Log(threshold: .error) { _ in },

@@ -14,15 +14,17 @@ import Testing
         (options.entries, options.interval) = (50, .milliseconds(1))
         options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(20))
         options.misconfiguredBackoff = options.backoff
-        return BatchOutput(
+        let context = OutputContext(
             name: "influx",
-            target: server.url,
-            sink: InfluxSink(try InfluxSettings(server.url)),
+            kind: "influx",
+            gateway: "g",
             journal: journal,
-            options: options,
             log: Log(threshold: .error) { _ in },
-            record: { _ in }
+            record: { _ in },
+            readSecret: { (path, _) throws(OutputError) in throw OutputError(path) }
         )
+        let sink = InfluxSink(try InfluxSettings(server.url))
+        return BatchOutput(context, target: server.url, sink: sink, options: options)
     }
 
     /// Runs an output while `body` runs.

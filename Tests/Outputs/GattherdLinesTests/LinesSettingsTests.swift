@@ -39,7 +39,37 @@ import Testing
         #expect(output.consumer == expected)
     }
 
+    @Test func `a list has an output for each element, with a cursor of its own`() throws {
+        let (configuration, errors) = parse("lines: [{path: /a}, {name: archive, path: /b, max_backlog: 1000}]")
+        #expect(errors.isEmpty)
+        let consumers = configuration.outputs.compactMap { ConfiguredOutput($0, LinesOutput.self)?.consumer }
+        #expect(consumers.map(\.name) == ["lines", "archive"])
+        #expect(consumers.map(\.longestBacklog) == [nil, 1000])
+        #expect(configuration.outputs.map { $0.settings(of: LinesOutput.self)?.path.value } == ["/a", "/b"])
+    }
+
+    @Test func `a mapping in one file and a list in another are several outputs`() throws {
+        let sources = [
+            ConfigSource(name: "/a.yaml", text: "lines: {path: /a}"),
+            ConfigSource(name: "/b.yaml", text: "lines: [{name: b, path: /b}]"),
+        ]
+        let (configuration, errors) = Configuration.parseLeniently(
+            sources,
+            in: ConfigEnvironment(variables: [:], hostName: "host"),
+            outputs: [LinesOutput.self]
+        )
+        #expect(errors.isEmpty, "\(errors)")
+        #expect(configuration.outputs.map(\.name) == ["lines", "b"])
+    }
+
     @Test(arguments: [
+        ("lines: [{path: /a}, {path: /b}]", "1:21 duplicate the name 'lines' is used at"),
+        ("lines: [{path: /a, name: a}, {path: /b, name: a}]", "1:47 duplicate the name 'a' is used at"),
+        ("lines: [{path: /a, name: mqtt}]", "1:26 invalid_value 'mqtt' is not a name for this output"),
+        ("lines: [{path: /a, name: A}]", "1:26 invalid_value 'A' is not a name"),
+        ("lines: [{name: a}]", "1:9 missing_key 'lines' needs the key 'path'"),
+        ("lines: [{path: /a, pth: /b}]", "1:20 unknown_key unknown key 'pth' in 'lines'"),
+        ("lines: [/a]", "1:9 wrong_kind this is a text, but it must be a mapping"),
         ("lines: {}", "1:1 missing_key 'lines' needs the key 'path'"),
         ("lines: {pth: /a, path: /a}", "1:9 unknown_key unknown key 'pth' in 'lines'; did you mean 'path'?"),
         ("lines: {path: /a, maxbacklog: 1}", "1:19 unknown_key unknown key 'maxbacklog' in 'lines'; did you mean"),

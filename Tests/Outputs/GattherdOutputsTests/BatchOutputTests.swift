@@ -22,18 +22,19 @@ import Testing
             change(&options)
             let (records, lines) = (Locked<[String]>([]), Locked<[LogEntry]>([]))
             (sink, self.records, self.lines) = (ScriptedSink(script), records, lines)
-            output = BatchOutput(
+            let context = OutputContext(
                 name: "test",
-                target: "receiver",
-                sink: sink,
+                kind: "test",
+                gateway: "g",
                 journal: journal,
-                options: options,
                 log: Log(threshold: .debug) { entry in lines.withLock { $0.append(entry) } },
                 record: { members in
                     let words = members.compactMap { $0.value.map { "\($0)" } }.joined(separator: " ")
                     records.withLock { $0.append(words) }
-                }
+                },
+                readSecret: { (path, _) throws(OutputError) in throw OutputError(path) }
             )
+            output = BatchOutput(context, target: "receiver", sink: sink, options: options)
         }
 
         private static let pause = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(2))

@@ -95,7 +95,7 @@ import Testing
         ),
         (
             "devices:\n- {name: a, address: C0:FF:EE:00:00:01}\n- {name: a, address: C0:FF:EE:00:00:02}",
-            "g.yaml:3:10: error: the name 'a' is used at g.yaml:2:10 already; give each device its own"
+            "g.yaml:3:10: error: the name 'a' is used at g.yaml:2:10 already; give each its own"
         ),
         (
             "profiles:\n  paths: [nowhere]",

@@ -10,7 +10,7 @@ package enum ConfigProblem: Hashable, Sendable {
     /// A value that does not follow its grammar; `advice` names what to write instead.
     case invalid(String, expected: String, advice: String)
     case missing(key: String, section: String, advice: String)
-    /// A name or an address that another device has; `first` is its place.
+    /// A name or an address that another device or output has; `first` is its place.
     case duplicate(String, what: String, first: String)
     /// A key that two files set; `first` is its place in the other file.
     case setTwice(key: String, first: String)
@@ -68,7 +68,7 @@ extension ConfigProblem: CustomStringConvertible {
         case .invalid(let text, let expected, let advice): "'\(Self.shown(text))' is not \(expected); \(advice)"
         case .missing(let key, let section, let advice): "\(section) needs the key '\(key)'; \(advice)"
         case .duplicate(let value, let what, let first):
-            "the \(what) '\(value)' is used at \(first) already; give each device its own"
+            "the \(what) '\(value)' is used at \(first) already; give each its own"
         case .setTwice(let key, let first): "'\(key)' is set at \(first) already; keep one of the two"
         case .secret(let key, let instead): "'\(key)' would keep a secret in this file; \(instead)"
         case .undefinedVariable(let name):

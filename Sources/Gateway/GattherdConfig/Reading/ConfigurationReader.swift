@@ -28,8 +28,28 @@ struct ConfigurationReader {
     }
 
     private func outputSections(_ top: SectionReader, gateway: String) -> [OutputSection] {
-        let environment = OutputEnvironment(gateway: gateway, paths: paths)
-        return outputs.compactMap { kind in top.section(kind.section) { OutputSection(kind, $0, environment) } ?? nil }
+        var names: [String: ConfigPlace] = [:]
+        return outputs.flatMap { kind in
+            top.oneOrMore(kind.section) { section in
+                let name = outputName(section, kind.section, &names)
+                return OutputSection(kind, section, OutputEnvironment(gateway: gateway, name: name, paths: paths))
+            }
+        }
+    }
+
+    /// Returns the name of an output, which no other output may have.
+    private func outputName(_ section: SectionReader, _ kind: String, _ names: inout [String: ConfigPlace]) -> String {
+        let given = section.value("name", .slug)
+        let name = given?.value ?? kind
+        guard let place = given?.place ?? section.place else { return name }
+        if name == "mqtt" || (name != kind && outputs.contains { $0.section == name }) {
+            let advice = "it is the name of an output of the section '\(name)'"
+            section.report(.invalid(name, expected: "a name for this output", advice: advice), at: place)
+        } else if let first = names[name] {
+            section.report(.duplicate(name, what: "name", first: first.description), at: place)
+        }
+        names[name] = names[name] ?? place
+        return name
     }
 
     /// The default path, which is the same for the service and the command line.

@@ -125,6 +125,21 @@ package final class SectionReader {
         return body(reader)
     }
 
+    /// Reads `key` with `body`: one section, or each mapping of a list.
+    ///
+    /// The mappings of several files are parts of one section, unless one file has a list.
+    package func oneOrMore<Value>(_ key: String, _ body: (SectionReader) -> Value?) -> [Value] {
+        let parts = present(key).map(\.value)
+        guard parts.contains(where: { $0.node.elements != nil }) else { 
+            return [section(key, body) ?? nil].compactMap(\.self)
+        }
+        return parts.flatMap { $0.node.elements == nil ? [$0] : elements(of: $0) }.compactMap { element in
+            let reader = child([element], title: "'\(key)'", place: element.place)
+            defer { reader.finish() }
+            return body(reader)
+        }
+    }
+
     /// Reads each mapping of the list `key` with `body`; the lists of several files follow one another.
     package func sections<Value>(_ key: String, title: String, _ body: (SectionReader) -> Value?) -> [Value] {
         present(key).map(\.value).flatMap { elements(of: $0) }.compactMap { element in

@@ -5,7 +5,7 @@ package protocol OutputSectionKind: Sendable {
     /// The content of a section; two equal contents need no restart.
     associatedtype Settings: Hashable & Sendable
 
-    /// The key of the section, which is also the output's name.
+    /// The key of the section, which is also the name of an output without a `name`.
     static var section: String { get }
 
     /// Reads the section and reports mistakes to it.
@@ -20,10 +20,12 @@ package protocol OutputSectionKind: Sendable {
 package struct OutputEnvironment: Sendable {
     /// The gateway's name, a slug.
     package let gateway: String
+    /// The name of the output and of its cursor.
+    package let name: String
     private let paths: PathRule
 
-    init(gateway: String, paths: PathRule) {
-        (self.gateway, self.paths) = (gateway, paths)
+    init(gateway: String, name: String, paths: PathRule) {
+        (self.gateway, self.name, self.paths) = (gateway, name, paths)
     }
 
     /// Returns a path, resolved from the folder of the main file if it is relative.
@@ -48,7 +50,9 @@ package struct OutputEnvironment: Sendable {
 package struct OutputSection: Sendable {
     /// The name of the output and of its cursor.
     package let name: String
-    /// The place of the section's key.
+    /// The key of the section.
+    package let section: String
+    /// The place of the section's key, or of the element of a list.
     package let place: ConfigPlace?
     /// The most entries of the journal that wait for the output; `nil`: they are held.
     package let longestBacklog: Int64?
@@ -61,18 +65,19 @@ package struct OutputSection: Sendable {
     init?<Kind: OutputSectionKind>(_ kind: Kind.Type, _ section: SectionReader, _ environment: OutputEnvironment) {
         longestBacklog = section.value(Self.backlogKey, .backlog)?.value
         guard let content = Kind.read(section, environment) else { return nil }
-        (name, place, self.content) = (Kind.section, section.place, content)
+        (name, self.section) = (environment.name, Kind.section)
+        (place, self.content) = (section.place, content)
     }
 
     /// Returns the content; `nil` if it is not of the kind.
     package func settings<Kind: OutputSectionKind>(of kind: Kind.Type) -> Kind.Settings? {
-        name == Kind.section ? content as? Kind.Settings : nil
+        section == Kind.section ? content as? Kind.Settings : nil
     }
 }
 
 extension OutputSection: Hashable {
     package static func == (left: Self, right: Self) -> Bool {
-        left.name == right.name && left.longestBacklog == right.longestBacklog
+        left.name == right.name && left.section == right.section && left.longestBacklog == right.longestBacklog
             && AnyHashable(left.content) == AnyHashable(right.content)
     }
 

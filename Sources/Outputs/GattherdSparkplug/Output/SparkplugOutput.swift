@@ -11,7 +11,8 @@ package actor SparkplugOutput {
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
 
     package nonisolated let counters = SparkplugCounters()
-    package nonisolated let name = "sparkplug"
+    package nonisolated let name: String
+    package nonisolated var kind: String { SparkplugKind.section }
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe time.loop.asUnownedSerialExecutor() }
 
     private nonisolated let time: LoopTime
@@ -40,6 +41,7 @@ package actor SparkplugOutput {
         self.permissions = permissions
         var settings = settings
         settings.permissions = permissions()
+        name = settings.name
         time = LoopTime(EventLoop(name: "sparkplug"))
         board = SparkplugBoard(settings)
         let logger = SparkplugLogger(settings, counters, log, record)

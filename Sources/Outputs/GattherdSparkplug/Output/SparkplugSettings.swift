@@ -4,6 +4,8 @@ package import GattherdModel
 
 /// The broker, the names of the edge node, and the rules of publishing.
 package struct SparkplugSettings: Sendable {
+    /// The output's name.
+    package var name = "sparkplug"
     package var host: String
     package var port: UInt16
     /// The MQTT version of the connection.
