@@ -130,7 +130,7 @@ package final class SectionReader {
     /// The mappings of several files are parts of one section, unless one file has a list.
     package func oneOrMore<Value>(_ key: String, _ body: (SectionReader) -> Value?) -> [Value] {
         let parts = present(key).map(\.value)
-        guard parts.contains(where: { $0.node.elements != nil }) else { 
+        guard parts.contains(where: { $0.node.elements != nil }) else {
             return [section(key, body) ?? nil].compactMap(\.self)
         }
         return parts.flatMap { $0.node.elements == nil ? [$0] : elements(of: $0) }.compactMap { element in
