@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdGateway
 import TestKit
 import Testing
 
@@ -48,10 +49,10 @@ import Testing
             ("enrol: [{zzz: 1}]", "enrol"), ("enrol: [{match: {zzz: 1}}]", "enrol"), ("history: {zzz: 1}", "history"),
             ("history: {keep: {zzz: 1}}", "history"), ("history: {backlog: {zzz: 1}}", "history"),
             ("mqtt: {zzz: 1}", "mqtt"), ("mqtt: {tls: {zzz: 1}}", "mqtt"), ("mqtt: {publish: {zzz: 1}}", "mqtt"),
-            ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("lines: {zzz: 1}", "lines"), ("http: {zzz: 1}", "http"),
-            ("influx: {zzz: 1}", "influx"), ("influx: {batch: {zzz: 1}}", "influx"),
-            ("influx: {tls: {zzz: 1}}", "influx"), ("log: {zzz: 1}", "log"),
-        ] as [(String, String?)]
+            ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("http: {zzz: 1}", "http"),
+            ("influx: {batch: {zzz: 1}}", "influx"), ("influx: {tls: {zzz: 1}}", "influx"),
+            ("log: {zzz: 1}", "log"),
+        ] as [(String, String?)] + OutputRegistry.kinds.map { ("\($0.section): {zzz: 1}", $0.section) }
     )
     func `the example has every key`(wrong: String, section: String?) throws {
         let known = errors(in: wrong).flatMap { error in
