@@ -63,8 +63,9 @@ public struct DeliveryAudit: Sendable {
 
     /// All problems.
     ///
-    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link: bluetoothd was observed
-    /// to lose the last ones. They may also be missing in one of the `gaps`, or in one of the device's own gaps.
+    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link, or were the last of it:
+    /// bluetoothd was observed to lose these, and a subscription may end long before its link. They may also be missing
+    /// in one of the `gaps`, or in one of the device's own gaps.
     public func problems(tail: Int = 1_000_000, gaps: [Gap] = [], of devices: [String: [Gap]] = [:]) -> [Problem] {
         problemsOfHistory(tail: tail, gaps: gaps, of: devices) + problemsOfDelivery
     }
@@ -83,24 +84,25 @@ public struct DeliveryAudit: Sendable {
         for (source, sent) in sent.sorted(by: { "\($0.key)" < "\($1.key)" }) {
             guard let stream = DecodedValues.stream(of: source.characteristic) else { continue }
             let gaps = gaps + devices[source.device, default: []]
+            let last = Dictionary(sent.map { ($0.linkEnd, $0.number) }, uniquingKeysWith: max)
+            func isExcused(_ value: Truth.Sent) -> Bool {
+                value.linkEnd.map { $0 - value.time <= tail || last[value.linkEnd] == value.number } ?? false
+                    || gaps.contains { $0.contains(value.time) }
+            }
             let readings = left.removeValue(forKey: Truth.Source(source.device, stream)) ?? []
             let comparison = Self.compare(sent, readings, of: source.characteristic)
             problems += comparison.notSent.map { .notSent("\(source): seq \($0.seq), \($0.values)") }
-            problems += comparison.lost.filter { !Self.isExcused($0, tail, gaps) }.map {
+            problems += comparison.lost.filter { !isExcused($0) }.map {
                 .lost("\(source): number \($0.number) at \($0.time)\($0.linkEnd.map { ", link until \($0)" } ?? "")")
             }
             let malformed = sent.filter { value in
-                DecodedValues(source.characteristic, value.octets) == nil && !Self.isExcused(value, tail, gaps)
+                DecodedValues(source.characteristic, value.octets) == nil && !isExcused(value)
             }
             if rejected[source, default: 0] < malformed.count {
                 problems.append(.notRejected("\(source): \(malformed.count), rejects \(rejected[source, default: 0])"))
             }
         }
         return problems + left.values.joined().map { .notSent("\($0.device)/\($0.stream): seq \($0.seq)") }
-    }
-
-    private static func isExcused(_ value: Truth.Sent, _ tail: Int, _ gaps: [Gap]) -> Bool {
-        value.linkEnd.map { $0 - value.time <= tail } ?? false || gaps.contains { $0.contains(value.time) }
     }
 
     /// The sending times of the stored readings, by `seq`.
