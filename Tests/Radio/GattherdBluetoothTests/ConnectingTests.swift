@@ -146,6 +146,25 @@ import Testing
         }
     }
 
+    @Test func `an attempt after a cancelled disconnect ends the dying link and makes another`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("disconnect")
+            await withTaskGroup(of: Result<Void, BluetoothError>.self) { group in
+                group.addTask { await outcome { try await strap.disconnect() } }
+                await bench.backend.waitUntilAsked("disconnect 1")
+                group.cancelAll()
+                #expect(await group.next()?.error?.kind == .cancelled)
+            }
+            #expect(strap.connectionState == .disconnecting)
+            bench.backend.release("disconnect")
+            try await strap.connect()
+            #expect(strap.connectionState == .ready)
+            #expect(bench.backend.asked.state.filter { $0 == "disconnect 1" }.count == 2)
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 2)
+        }
+    }
+
     @Test func `streams of connection states begin with the present state`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap

@@ -129,12 +129,16 @@ extension Central {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
             }
             link.finishEnd(self)
+            let isDying = link.connection == .disconnecting
             link.move(to: .connecting, self) { state in
                 state.isAutomatic = isAutomatic
                 return true
             }
             let deadline = ConnectDeadline(timeout, includesTurns: !isAutomatic, from: isAutomatic ? .now : start)
-            do throws(BluetoothError) { try await self.connect(link, deadline) } catch {
+            do throws(BluetoothError) {
+                if isDying { try await self.completeEnd(link, deadline) }
+                try await self.connect(link, deadline)
+            } catch {
                 await self.giveUp(link, error)
                 throw error
             }
@@ -149,6 +153,17 @@ extension Central {
         try link.becomeReady(self)
         // For sequences that began meanwhile.
         joinLasting(link)
+    }
+
+    /// Completes a disconnect that was cancelled or timed out: the attempt would adopt the dying link.
+    private func completeEnd(_ link: Link, _ deadline: ConnectDeadline) async throws(BluetoothError) {
+        let late = Self.late(link, deadline, "its former link has not ended")
+        let isComplete = try await withDeadline(deadline.end, late) { () throws(BluetoothError) in
+            try await self.backend.disconnect(link.id)
+            return true
+        }
+        guard isComplete != nil else { throw BluetoothError(.cancelled, "cancelled") }
+        link.state.withLock { $0.number = nil }
     }
 
     /// True if the link is ready, also by the platform's current state.
