@@ -408,7 +408,8 @@ let moduleTests: [Target] = [
         "Gateway/GattherdGatewayTests",
         [
             "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdDelivery", "GattherdGATT",
-            "GattherdGateway", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles", "TestKit",
+            "GattherdGateway", "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
+            "GattherdSparkplug", "TestKit",
         ]
     ),
     // The output of commands, without a daemon.

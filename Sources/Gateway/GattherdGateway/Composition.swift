@@ -89,7 +89,7 @@ package struct Composition: Sendable {
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         let historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
-        http = GatewayHTTPBackend(running, gateway, delivery, reporter, commands, historyService)
+        http = GatewayHTTPBackend(running, gateway, delivery, outputs, reporter, commands, historyService)
         router.open(gateway, outputs, started: started)
         updater.updateDelivery()
     }

@@ -15,6 +15,9 @@ final class FakeBackend: HTTPBackend {
     let now = Timestamp(microseconds: 1_795_230_060_000_000)
     let showsSamples: Bool
     let counters = [Counter("events_dropped_total", "Events that were not stored")]
+    let outputCounters: [(output: String, counters: [Counter])] = ["hall", "yard"].map { output in
+        (output, [Counter("births_total", "Births")])
+    }
 
     init(showsSamples: Bool = false) {
         self.showsSamples = showsSamples

@@ -34,6 +34,16 @@ import Testing
         #expect(await scrape().contains(line))
     }
 
+    @Test func `counters of two outputs of one kind are one family`() async {
+        let lines = await scrape().filter { $0.contains("births_total") }
+        #expect(
+            lines == [
+                "# HELP gattherd_births_total Births", "# TYPE gattherd_births_total counter",
+                #"gattherd_births_total{output="hall"} 0"#, #"gattherd_births_total{output="yard"} 0"#,
+            ]
+        )
+    }
+
     @Test func `links are counted by device and by reason`() async {
         let live = LiveStatus()
         for state in [LinkState.ready, .backingOff, .ready] {

@@ -5,6 +5,7 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdModel
+import GattherdSparkplug
 import GattherdSync
 import Glibc
 
@@ -13,6 +14,7 @@ struct GatewayHTTPBackend: HTTPBackend {
     private let running: RunningConfiguration
     private let gateway: Gateway
     private let delivery: MQTTDelivery?
+    private let outputs: [any Output]
     private let reporter: StatusReporter
     private let commands: CommandService
     private let historyService: HistoryService
@@ -21,11 +23,12 @@ struct GatewayHTTPBackend: HTTPBackend {
         _ running: RunningConfiguration,
         _ gateway: Gateway,
         _ delivery: MQTTDelivery?,
+        _ outputs: [any Output],
         _ reporter: StatusReporter,
         _ commands: CommandService,
         _ historyService: HistoryService
     ) {
-        (self.running, self.gateway, self.delivery) = (running, gateway, delivery)
+        (self.running, self.gateway, self.delivery, self.outputs) = (running, gateway, delivery, outputs)
         (self.reporter, self.commands, self.historyService) = (reporter, commands, historyService)
     }
 
@@ -69,6 +72,10 @@ struct GatewayHTTPBackend: HTTPBackend {
     var counters: [Counter] {
         [gateway.intake.dropped] + gateway.recorder.counters + gateway.supervisor.counters.all
             + (delivery?.counters.all ?? [])
+    }
+
+    var outputCounters: [(output: String, counters: [Counter])] {
+        outputs.compactMap { $0 as? SparkplugOutput }.map { ($0.name, $0.counters.all) }
     }
 }
 

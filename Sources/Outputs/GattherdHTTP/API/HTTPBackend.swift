@@ -21,6 +21,8 @@ package protocol HTTPBackend: Sendable {
     func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
     /// Counters that are not part of the status.
     var counters: [Counter] { get }
+    /// The counters that each output of a kind has, with the output's name.
+    var outputCounters: [(output: String, counters: [Counter])] { get }
     /// True if the metrics include the newest samples.
     var showsSamples: Bool { get }
     /// The wall clock.

@@ -79,6 +79,7 @@ package struct HTTPService: Sendable {
         let families =
             status.metrics + live.linkMetrics + (backend.showsSamples ? live.sampleMetrics : [])
             + (backend.counters + server.counters.all).map { MetricFamily($0) }
+            + MetricFamily.families(backend.outputCounters)
             + [server.counters.responses] + ProcessMetrics.families(started: Timestamp(rfc3339: status.started.utf8))
         return HTTPResponse(200, type: PrometheusText.contentType, PrometheusText(families).bytes)
     }

@@ -40,6 +40,22 @@ package struct MetricFamily: Sendable {
     init(_ counter: Counter) {
         self.init("gattherd_" + counter.name, .counter, counter.help, counter.value)
     }
+
+    /// Returns one family for all counters of a name, with the output as the label.
+    static func families(_ outputs: [(output: String, counters: [Counter])]) -> [MetricFamily] {
+        var families: [MetricFamily] = []
+        for (output, counters) in outputs {
+            for counter in counters {
+                let point = Point(Double(counter.value), ["output": output])
+                if let index = families.firstIndex(where: { $0.name == "gattherd_" + counter.name }) {
+                    families[index].points.append(point)
+                } else {
+                    families.append(MetricFamily("gattherd_" + counter.name, .counter, counter.help, [point]))
+                }
+            }
+        }
+        return families
+    }
 }
 
 /// Metrics in Prometheus' text format, version 0.0.4.
