@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: LinkReason.allCases)
-    func `each reason has words`(reason: LinkReason) {
+    func `each reason of a link is explained in words`(reason: LinkReason) {
         let explanation = Self.explain(Self.status(.backingOff) { $0.reason = reason.rawValue })
         #expect(explanation.headline.contains(reason.words))
         #expect(explanation.advice.allSatisfy { $0.contains(" ") })
@@ -214,6 +214,26 @@ import Testing
             Self.explain(nil, [gap, other]).lines.map(\.text) == [
                 "output 'influx' skipped 118 entries, seq 6 to 125: the backlog was longer than max_backlog",
                 "output 'influx' unavailable: connection refused",
+            ]
+        )
+    }
+
+    @Test func `a failed task and an unserved stream have their reasons`() {
+        let error = "writing to fff2: no answer within 5.0 seconds"
+        let events = [
+            LifecycleEvent(time: Self.ago(9), device: "strap", kind: "task", ["error": .text(error)]),
+            LifecycleEvent(
+                time: Self.ago(8),
+                device: "strap",
+                kind: "stream",
+                ["stream": .text("soil"), "error": .text("subscribing to fff1: refused")]
+            ),
+            LifecycleEvent(time: Self.ago(7), device: "strap", kind: "stream", ["error": .text("too many")]),
+        ]
+        #expect(
+            Self.explain(nil, events).lines.map(\.text) == [
+                "a connection task failed: \(error)", "stream 'soil': subscribing to fff1: refused",
+                "streams: too many",
             ]
         )
     }

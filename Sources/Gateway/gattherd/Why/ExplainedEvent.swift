@@ -54,6 +54,9 @@ extension LifecycleEvent {
         case "control":
             let value = detail.value.flatMap { $0.isEmpty ? nil : " = \($0)" } ?? ""
             return "control \(detail.control ?? "")\(value)" + (detail.error.map { ": \($0)" } ?? "")
+        case "task": return "a connection task failed" + (detail.error.map { ": \($0)" } ?? "")
+        case "stream":
+            return (detail.stream.map { "stream '\($0)'" } ?? "streams") + (detail.error.map { ": \($0)" } ?? "")
         default:
             return ([kind, detail.state].compactMap(\.self).joined(separator: " "))
                 + (detail.detail.map { ": \($0)" } ?? "")
@@ -113,6 +116,7 @@ struct EventDetail: Hashable {
     var value: String?
     var error: String?
     var output: String?
+    var stream: String?
     var after: Int64?
     var through: Int64?
     var entries: Int64?
@@ -145,6 +149,7 @@ struct EventDetail: Hashable {
         case "value": value = text
         case "error": error = text
         case "output": output = text
+        case "stream": stream = text
         default: break
         }
     }
