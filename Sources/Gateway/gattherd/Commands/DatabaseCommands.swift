@@ -15,7 +15,7 @@ extension CommandSpec {
             samples that are still stored. Changes nothing without --repair.
             """,
         json: """
-            {"path", "findings": [text], "size", "free", "samples", "minutes", "hours", "events", "rejects", "log",
+            {"path", "findings": [text], "size", "free", "samples", "minutes", "hours", "events", "rejects", "journal",
             "seq", "oldest", "newest"}
 
             "findings" is empty if the file is good. Sizes are in bytes, times are RFC 3339 or null. Values that could not be
@@ -175,7 +175,7 @@ struct DatabaseReport {
             "  hours     \(contents.hours)",
             "  events    \(contents.events)",
             "  rejects   \(contents.rejects)",
-            "  log       \(contents.logged) readings",
+            "  journal   \(contents.logged) readings",
         ]
         return lines.joined(separator: "\n")
     }
@@ -199,7 +199,7 @@ struct DatabaseReport {
         let numbers: KeyValuePairs = [
             "size": Int(contents.size), "free": Int(contents.free), "samples": contents.samples,
             "minutes": contents.minutes, "hours": contents.hours, "events": contents.events,
-            "rejects": contents.rejects, "log": contents.logged, "seq": Int(contents.mark),
+            "rejects": contents.rejects, "journal": contents.logged, "seq": Int(contents.mark),
         ]
         for (key, number) in numbers {
             writer.key(key)
