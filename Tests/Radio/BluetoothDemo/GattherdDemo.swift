@@ -14,13 +14,20 @@ import GattherdBluetoothTesting
           - {name: cell, address: "C0:FF:EE:00:00:02", kind: battery, advertise: {name: Cell}}
         """
 
+    private static let usage = "Usage: gattherd-demo [--simulated]; without it, the Bluetooth of this machine is used"
+
     static func main() async throws {
+        let words = CommandLine.arguments.dropFirst()
+        guard words.allSatisfy({ $0 == "--simulated" }) else {
+            print(usage)
+            exit(words.contains("--help") ? 0 : 64)
+        }
         let (input, lines) = AsyncStream.makeStream(of: String.self)
         Thread.detachNewThread {
             while let line = readLine() { lines.yield(line) }
             lines.finish()
         }
-        guard CommandLine.arguments.contains("--simulated") else {
+        guard !words.isEmpty else {
             return await withCentral { central in await run(central, input) }
         }
         try await withSimulatedCentral(scenario) { central, _ in await run(central, input) }
