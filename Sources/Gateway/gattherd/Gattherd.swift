@@ -65,8 +65,8 @@ enum Gattherd {
             return CommandFailure(.usage, "gattherd \(first): one of\n\(lines)")
         }
         let names = commands.map { $0.name }
-        let question = Spelling.nearest(to: first, among: names).map { "; did you mean '\($0)'?" } ?? ""
-        return CommandFailure(.usage, "gattherd: there is no command '\(first)'\(question) See gattherd --help")
+        let question = Spelling.nearest(to: first, among: names).map { "did you mean '\($0)'? See" } ?? "see"
+        return CommandFailure(.usage, "gattherd: there is no command '\(first)'; \(question) gattherd --help")
     }
 
     private static var help: String {

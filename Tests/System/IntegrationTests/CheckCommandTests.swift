@@ -255,6 +255,18 @@ import Testing
     }
 
     @Test(arguments: [
+        (["chek"], "there is no command 'chek'; did you mean 'check'? See gattherd --help"),
+        (["zzzzzz"], "there is no command 'zzzzzz'; see gattherd --help"),
+        (["profile", "test", "/nowhere.yaml"], "/nowhere.yaml: there is no such file or folder"),
+    ])
+    func `a message names the mistake in the command line`(words: [String], complaint: String) async throws {
+        let folder = try TemporaryFolder()
+        _ = try await Programs.run(Programs.path("gattherd"), words, errors: folder.file("errors"))
+        let complaints = try String(contentsOfFile: folder.file("errors"), encoding: .utf8)
+        #expect(complaints == "gattherd: \(complaint)\n")
+    }
+
+    @Test(arguments: [
         [], ["run"], ["check"], ["doctor"], ["status"], ["why"], ["connect"], ["disconnect"], ["set"], ["history"],
         ["rejects"],
         ["simulate"],

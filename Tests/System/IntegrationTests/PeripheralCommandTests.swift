@@ -67,10 +67,10 @@ import Testing
     @Test(
         arguments: [
             (["read", "probe", "fff2"], 69, "fff2"), (["read", "probe", "dead"], 69, "has no characteristic"),
-            (["read", "prob", "2a19"], 65, "did you mean 'probe'?"), (["read", "probe", "x"], 64, "is no UUID"),
+            (["read", "prob", "2a19"], 65, "did you mean 'probe'?"), (["read", "probe", "x"], 64, "is not a UUID"),
             (["write", "probe", "fff2", "0"], 64, "is not hexadecimal"),
             (["write", "probe", "fff3", "00"], 69, "fff3"),
-            (["watch", "probe", "fff3"], 69, "fff3"), (["scan", "--service", "x"], 64, "is no UUID"),
+            (["watch", "probe", "fff3"], 69, "fff3"), (["scan", "--service", "x"], 64, "is not a UUID"),
         ] as [([String], Int32, String)]
     )
     func `an impossible operation is reported with advice`(words: [String], code: Int32, message: String) async throws {

@@ -78,7 +78,7 @@ extension LinkReason {
         case .adapterPoweredOff: "the adapter is off"
         case .vanished: "BlueZ forgot the device"
         case .connectFailed: "it could not be connected"
-        case .profileMismatch: "it lacks what its profile requires"
+        case .profileMismatch: "it does not match a profile"
         case .gattError: "a GATT operation failed"
         case .silent: "nothing came from it"
         case .busy: "BlueZ is busy"

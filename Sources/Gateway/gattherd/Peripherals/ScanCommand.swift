@@ -71,7 +71,7 @@ struct ScanCommand {
         isJSON = arguments.has("json")
         services =
             try arguments.value("service").map { (text) throws(CommandFailure) in
-                guard let uuid = BluetoothUUID(text) else { throw arguments.misuse("'\(text)' is no UUID") }
+                guard let uuid = BluetoothUUID(text) else { throw arguments.misuse("'\(text)' is not a UUID") }
                 return [uuid]
             } ?? []
         let configuration = try PeripheralClient.configuration(arguments)

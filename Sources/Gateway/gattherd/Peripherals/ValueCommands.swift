@@ -66,7 +66,10 @@ struct ValueCommands {
         switch uuids.count {
         case 1: id = try Self.id(uuids[0], nil, arguments)
         case 2: id = try Self.id(uuids[1], uuids[0], arguments)
-        default: throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID, nor two with a / between")
+        default:
+            throw arguments.misuse(
+                "'\(arguments.positional(1) ?? "")' is neither a UUID nor two UUIDs with a / between"
+            )
         }
         client = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
@@ -78,7 +81,7 @@ struct ValueCommands {
     ) throws(CommandFailure) -> CharacteristicID {
         let hasService = arguments.positional(1)?.contains("/") ?? false
         guard let uuid, !hasService || service != nil else {
-            throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID; write 2a19, for example")
+            throw arguments.misuse("'\(arguments.positional(1) ?? "")' is not a UUID; write 2a19, for example")
         }
         return CharacteristicID(uuid, in: service)
     }

@@ -86,7 +86,7 @@ struct ProfileCommands {
             do throws(ProfilePathError) {
                 registry = try ProfileRegistry.load(paths: [path])
             } catch {
-                throw CommandFailure(.configuration, "gattherd: \(error.description)")
+                throw CommandFailure(.configuration, "gattherd: \(error.path): \(error.reason)")
             }
         } else {
             registry = try Self.configured(arguments.value("config"))

@@ -30,7 +30,7 @@ struct ProfileTestCommand {
         do throws(ProfilePathError) {
             registry = try ProfileTools.load(path)
         } catch {
-            throw CommandFailure(.inputOutput, "gattherd: \(error.description)")
+            throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
         }
     }
 

@@ -26,7 +26,8 @@ struct Simulation: Sendable {
     ///
     /// - Throws: ``CommandFailure`` if a part cannot be started.
     func run() async throws(CommandFailure) -> SimulationPart {
-        Self.say("simulating \(scenario.scenario.peripherals.count) peripherals of \(scenario.path)")
+        let count = scenario.scenario.peripherals.count
+        Self.say("simulating \(count) \(count == 1 ? "peripheral" : "peripherals") of \(scenario.path)")
         let simulator = try startSimulator()
         guard let bus = await answer(of: simulator, { simulator.firstLine }) else { return simulator }
         let port = try LoopbackPort.free()
