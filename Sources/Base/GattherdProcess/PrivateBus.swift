@@ -94,7 +94,7 @@ public final class PrivateBus: Sendable {
     /// Starts dbus-daemon, which prints its address when it listens.
     private static func start(_ configuration: String, at address: String) throws(Failure) -> ChildProcess {
         var ends: [Int32] = [-1, -1]
-        guard unsafe pipe(&ends) == 0 else { throw .system("cannot make a pipe") }
+        guard unsafe pipe(&ends) == 0 else { throw .system("cannot create a pipe") }
         let (reader, writer) = (ends[0], ends[1])
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(reader) }

@@ -97,7 +97,7 @@ struct Composer: ~Copyable {
     /// Returns the text of a key; throws if the mapping has the key already.
     private func name(of key: YAMLNode, in lines: inout [String: Int]) throws(YAMLError) -> String {
         guard let name = key.text else {
-            throw YAMLError(position: key.position, problem: "a key must be a text, this is \(key.kind)")
+            throw YAMLError(position: key.position, problem: "a key must be a text, but this is \(key.kind)")
         }
         if let line = lines.updateValue(key.position.line, forKey: name) {
             throw YAMLError(position: key.position, problem: "the key '\(name)' stands in line \(line) already")

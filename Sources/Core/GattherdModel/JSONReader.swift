@@ -53,7 +53,7 @@ package struct JSONReader {
     }
 }
 
-/// Values.
+/// The readers of values of each kind.
 extension JSONReader {
     private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
         guard depth < Self.maximumDepth else { throw error("nested too deeply") }
@@ -197,12 +197,12 @@ extension JSONReader {
     private mutating func codePoint() throws(JSONError) -> Unicode.Scalar {
         let unit = try hexadecimal()
         guard UTF16.isLeadSurrogate(unit) else {
-            guard let scalar = Unicode.Scalar(unit) else { throw error("a surrogate is alone") }
+            guard let scalar = Unicode.Scalar(unit) else { throw error("a surrogate has no partner") }
             return scalar
         }
-        guard skip("\\"), skip("u") else { throw error("a surrogate is alone") }
+        guard skip("\\"), skip("u") else { throw error("a surrogate has no partner") }
         let trail = try hexadecimal()
-        guard UTF16.isTrailSurrogate(trail) else { throw error("a surrogate is alone") }
+        guard UTF16.isTrailSurrogate(trail) else { throw error("a surrogate has no partner") }
         return UTF16.decode(UTF16.EncodedScalar([unit, trail]))
     }
 

@@ -54,7 +54,7 @@ struct PointReader {
             throw ExchangeError("there is no time after the fields; history needs one")
         }
         guard let number = Int64(text), let instant = precision.instant(number) else {
-            throw ExchangeError("'\(text)' is no time in \(precision.rawValue) since 1970; choose --precision")
+            throw ExchangeError("'\(text)' is not a time in \(precision.rawValue) since 1970; choose --precision")
         }
         return instant
     }

@@ -24,7 +24,7 @@ extension SampleFields {
     /// - Throws: ``ExchangeError`` with the fault and its remedy.
     init(json line: ArraySlice<UInt8>) throws(ExchangeError) {
         guard line.first(where: { $0 != 0x20 && $0 != 0x09 }) == UInt8(ascii: "{") else {
-            throw ExchangeError("the line is no JSON object")
+            throw ExchangeError("the line is not a JSON object")
         }
         var fault: ExchangeError?
         do throws(JSONError) {
@@ -149,7 +149,7 @@ struct SeriesPool {
         guard let word else { return nil }
         if let choice = Choice(rawValue: word) { return choice }
         let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-        throw ExchangeError("'\(word)' is no \(noun); choose one of \(words)")
+        throw ExchangeError("'\(word)' is not a \(noun); choose one of \(words)")
     }
 }
 

@@ -55,7 +55,7 @@ import Testing
         ("a: *x", .init(line: 1, column: 4), "no value before this one is named '&x'"),
         ("a: &x [*x]", .init(line: 1, column: 8), "no value before this one is named '&x'"),
         ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave it out"),
-        ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, this is a list"),
+        ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, but this is a list"),
         ("a: [1", .init(line: 2, column: 1), Self.unclosed),
         (
             "a: 1\n b: 2", .init(line: 2, column: 3),

@@ -18,7 +18,7 @@ import Testing
         ]
         for error in errors {
             #expect(error?.kind == .serviceUnavailable)
-            #expect(error?.detail.contains("the central does not run: use withCentral, or call run()") == true)
+            #expect(error?.detail.contains("the central is not running: use withCentral, or call run()") == true)
         }
         #expect(errors[0]?.operation == .scan && errors[1]?.operation == .connect)
     }

@@ -102,7 +102,7 @@ import Testing
         let result = await outcome {
             try await central.waitUntilReady(timeout: .milliseconds(10))
         }
-        #expect(result.error?.detail.contains("does not run") == true)
+        #expect(result.error?.detail.contains("is not running") == true)
     }
 
     // MARK: - Adapters

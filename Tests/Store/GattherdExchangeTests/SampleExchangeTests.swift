@@ -181,7 +181,7 @@ import Testing
     @Test(
         arguments: [
             ("m,device=d value=1", "there is no time after the fields"),
-            ("m,device=d value=1 soon", "'soon' is no time in ns since 1970; choose --precision"),
+            ("m,device=d value=1 soon", "'soon' is not a time in ns since 1970; choose --precision"),
             ("m value=1 1", "there is no device; name one for such lines by --device"),
             ("m,device=The\\ Attic value=1 1", "'The Attic' is no name for a device; use 1 to 64 of a-z"),
             ("m,device value=1 1", "the tag 'device' has no value"),
@@ -192,7 +192,7 @@ import Testing
             ("m,device=d value=99999999999999999999i 1", "the field 'value' has no value that can be read"),
             ("m,device=d value=\"a\"b 1", "goes on after its quotation mark"),
             (",device=d value=1 1", "there is no measurement"),
-            ("m,device=d,source=guess value=1 1", "'guess' is no source; choose one of notify, indicate, read, advert"),
+            ("m,device=d,source=guess value=1 1", "'guess' is not a source; choose one of notify, indicate"),
         ]
     )
     func `an error names the fault of a line and its remedy`(line: String, start: String) {
@@ -201,7 +201,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("time=1", "the line is no JSON object"),
+            ("time=1", "the line is not a JSON object"),
             ("{\"value\":1}", "there is no time"),
             (#"{"ts":1,"device":"d","metric":"m"}"#, "there is no value"),
             (#"{"ts":1,"device":"d","value":1}"#, "there is no metric"),
@@ -213,7 +213,7 @@ import Testing
             (#"{"value":1"#, "an object is not closed, or a comma is missing"),
             (#"{"value":"#, "a value is missing"),
             (#"{"value":"a"#, "a string is not closed"),
-            (#"{"value":"\uD800"}"#, "a surrogate is alone"),
+            (#"{"value":"\uD800"}"#, "a surrogate has no partner"),
             (#"{"value":1e999}"#, "the number 1e999 is too large"),
             (#"{"value":1} {"value":2}"#, "unexpected text after the value; write one object per line"),
         ]

@@ -36,7 +36,7 @@ public struct DeviceAccess: Sendable {
             return await perform(on: target) { link throws(BluetoothError) in
                 try await watch(characteristic(attribute, of: link), stream)
             }
-        default: return .refused("that is no GATT operation")
+        default: return .refused("this is not a GATT operation")
         }
     }
 

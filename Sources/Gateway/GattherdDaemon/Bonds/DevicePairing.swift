@@ -34,7 +34,7 @@ extension DevicePairing {
     /// Answers a device that starts pairing during a request.
     func answer(to request: PairingRequest) -> PairingResponse {
         switch way {
-        case .never: .rejected("its 'pairing: never' forbids it")
+        case .never: .rejected("'pairing: never' in the configuration forbids it")
         case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: request)
         case .compare: PairingMethod.compare.answer(to: request)
         case .passkey: .rejected("it must pair with its passkey, right after connecting")

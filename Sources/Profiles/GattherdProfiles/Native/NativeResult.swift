@@ -57,7 +57,7 @@ struct NativeResult {
     }
 
     private mutating func fail(_ utf8: UnsafePointer<CChar>?, size: Int) {
-        fail(unsafe Self.text(utf8, size: size) ?? "the profile rejects it and gives a reason that is no text")
+        fail(unsafe Self.text(utf8, size: size) ?? "the profile rejects it, and its reason is not text")
     }
 
     private mutating func fail(_ reason: String) {

@@ -67,10 +67,10 @@ extension PairingMethod {
     /// A method with a proof never falls back to one without: an attacker in between would need no more.
     public func answer(to question: PairingRequest) -> PairingResponse {
         switch (question, self) {
-        case (.service, _): .rejected("no service of this host is for peripherals")
+        case (.service, _): .rejected("this host has no services for peripherals")
         case (.display, _): .rejected("nobody would read here what has to be typed into it")
         case (.passkey, .passkey(let passkey)), (.pinCode, .passkey(let passkey)): .passkey(passkey)
-        case (.passkey, _), (.pinCode, _): .rejected("it asks for a passkey, and has none here")
+        case (.passkey, _), (.pinCode, _): .rejected("it asks for a passkey, and none is configured for it")
         case (.authorization, .passkey), (.confirmation, .passkey): .rejected("it does not ask for its passkey")
         case (.authorization, _), (.confirmation, _): .accepted
         }

@@ -53,7 +53,7 @@ extension Central {
         registry.withLock { registry in
             guard !registry.isClosed else { return BluetoothError(.serviceUnavailable, "the central is closed") }
             guard life.state == .running else {
-                return BluetoothError(.serviceUnavailable, "the central does not run: use withCentral, or call run()")
+                return BluetoothError(.serviceUnavailable, "the central is not running: use withCentral, or call run()")
             }
             switch registry.state(configuration.adapter) {
             case .unauthorized: return BluetoothError(.accessDenied, registry.detail ?? "access denied")

@@ -122,7 +122,11 @@ extension KeyedDecodingContainer {
 
     fileprivate func address(_ text: String, _ key: Key) throws -> BluetoothAddress {
         guard let address = BluetoothAddress(text) else {
-            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "'\(text)' is no address")
+            throw DecodingError.dataCorruptedError(
+                forKey: key,
+                in: self,
+                debugDescription: "'\(text)' is not an address"
+            )
         }
         return address
     }

@@ -39,8 +39,8 @@ extension Readable {
         do throws(PayloadError) {
             try self.init(octets: octets)
         } catch {
-            let text = octets.isEmpty ? "no octets" : Hexadecimal.text(octets.span)
-            throw BluetoothError(.invalidValue, "\(text) is no \(Self.self): \(error)")
+            let text = octets.isEmpty ? "an empty value" : Hexadecimal.text(octets.span)
+            throw BluetoothError(.invalidValue, "\(text) is not a valid \(Self.self): \(error)")
         }
     }
 }
@@ -51,7 +51,7 @@ extension Writable {
         do throws(PayloadError) {
             return try octets()
         } catch {
-            let error = BluetoothError(.invalidValue, "a \(Self.self) that cannot be sent: \(error)")
+            let error = BluetoothError(.invalidValue, "this \(Self.self) cannot be sent: \(error)")
             throw error.during(.write, of: "\(attribute) of \(peripheral.address)")
         }
     }

@@ -42,7 +42,7 @@
 
     private mutating func dequeueDescriptors(_ count: Int) throws(DBusError) -> [DBusDescriptor] {
         guard count > 0 else { return [] }
-        guard count <= descriptors.count else { throw .invalid("a message without its file descriptors") }
+        guard count <= descriptors.count else { throw .invalid("a message arrived without its file descriptors") }
         defer { descriptors.removeFirst(count) }
         return Array(descriptors.prefix(count))
     }
