@@ -36,7 +36,7 @@ struct IEEE11073NumberTests {
             (0x0801, 0x80_0001, .reserved),
         ] as [(UInt16, UInt32, IEEE11073Number)]
     )
-    func `five words are special, only with exponent 0`(short: UInt16, long: UInt32, meaning: IEEE11073Number) {
+    func `the five special values have exponent 0`(short: UInt16, long: UInt32, meaning: IEEE11073Number) {
         #expect(IEEE11073Number(sfloat: short) == meaning && IEEE11073Number(float: long) == meaning)
         #expect(meaning.value == nil && meaning.reason != nil)
         for exponent in 1..<16 as Range<UInt16> {

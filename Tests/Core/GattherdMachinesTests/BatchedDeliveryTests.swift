@@ -98,7 +98,7 @@ import Testing
         #expect(world.stored == 11)
     }
 
-    @Test func `a stop publishes what is gathered`() {
+    @Test func `a stop publishes the gathered readings`() {
         var world = world(.seconds(60))
         world.commit(3, stream: "s")
         world.passOn()

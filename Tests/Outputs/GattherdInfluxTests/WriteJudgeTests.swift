@@ -54,7 +54,7 @@ struct WriteJudgeTests {
         #expect(fault(try judge(status))?.kind == kind)
     }
 
-    @Test func `413 asks for smaller bodies`() throws {
+    @Test func `after a status of 413 the bodies are smaller`() throws {
         guard case .tooLarge = try judge(413) else { throw PointsWereLost() }
     }
 

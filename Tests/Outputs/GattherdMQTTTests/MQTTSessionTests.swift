@@ -168,7 +168,7 @@ struct MQTTSessionTests {
         return rest.isEmpty
     }
 
-    @Test func `a silence is pinged, and a missing PINGRESP and a stalled broker are detected`() {
+    @Test func `a silent broker gets a ping; a missing PINGRESP and a stalled broker are detected`() {
         var keepalive = Keepalive(interval: .seconds(10), patience: .seconds(10), at: .zero)
         #expect(keepalive.deadline(isClear: true) == .seconds(10))
         keepalive.received(at: .seconds(5))

@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `an attempt whose task is cancelled is cancelled`() async throws {
+    @Test func `the cancellation of its task ends an attempt`() async throws {
         try await Stage.run { stage in
             await stage.fake.hang("Connect")
             let central = stage.central

@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `unsubscribing publishes no end of the subscription`() async throws {
+    @Test func `a subscription that the program ended is not reported as ended`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             await stage.fake.on("StopNotify") { fake, call in

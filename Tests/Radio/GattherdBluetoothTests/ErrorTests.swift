@@ -22,7 +22,7 @@ import Testing
         #expect(error.errorDescription == "\(error)")
     }
 
-    @Test func `the peripheral is named once`() {
+    @Test func `an error names its peripheral once`() {
         let lost = BluetoothError(.notConnected, "C0:FF:EE:00:00:01: the link was lost")
         let read = lost.during(.read, of: "2a19 of C0:FF:EE:00:00:01")
         #expect("\(read)" == "read 2a19 of C0:FF:EE:00:00:01: the link was lost")

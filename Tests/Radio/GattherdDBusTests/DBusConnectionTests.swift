@@ -100,7 +100,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `a receiver that is not there is an error, not a start of it`() async throws {
+    @Test func `a call to an absent receiver fails and does not start it`() async throws {
         let stage = try await Stage()
         #expect(try await stage.client.nameOwner("org.example.Nobody") == nil)
         await #expect {

@@ -82,7 +82,7 @@ struct FileFailureTests {
     @Test(
         .enabled(if: SmallFileSystem.isPossible)
     )
-    func `with when_full hold readings wait until they are stored`() async throws {
+    func `readings wait until they are stored if when_full is hold`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let history = try await ReadingHistory.open(options(disk.path + "/h.db", whenFull: .hold), log: .silent)
         let ballast = try disk.fill()

@@ -26,7 +26,7 @@ import Testing
         )
     }
 
-    @Test func `with when_full hold readings are delivered only after they are stored`() async throws {
+    @Test func `readings are delivered only after they are stored if when_full is hold`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: hold")
         let audit = try await withFullDisk(disk, gateway) { _ in

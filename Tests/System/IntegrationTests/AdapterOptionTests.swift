@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: [["scan", "--seconds", "1"], ["read", "probe", "2a19"]])
-    func `a missing adapter is named`(words: [String]) async throws {
+    func `the error names the missing adapter`(words: [String]) async throws {
         let bench = try await PeripheralBench(Self.scenario)
         #expect(try await bench.run(words + ["--adapter", "hci7"]).0 == 69)
         #expect(try bench.text("err").contains("there is no adapter hci7"))
