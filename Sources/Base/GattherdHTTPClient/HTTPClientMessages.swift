@@ -1,7 +1,7 @@
 /// A POST request to one server.
 public struct HTTPClientRequest: Sendable {
     public var url: String
-    /// The headers by name, without those of the body's length.
+    /// The headers by name, without those that state the length of the body.
     public var headers: [String: String] = [:]
     public var body: [UInt8]
     /// The names of the response's headers to keep.

@@ -26,7 +26,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var device: String
         public var address: String
         public var state: String
-        /// RFC 3339.
+        /// The time of the last change of `state`, in RFC 3339.
         public var since: String
         public var reason: String?
         public var detail: String?

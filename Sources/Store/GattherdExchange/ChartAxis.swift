@@ -95,7 +95,7 @@ enum ChartNumber {
         return (rounded < 0 ? "-" : "") + padded.dropLast(decimals) + point
     }
 
-    /// Formats the number with about five digits.
+    /// Formats the number with about five significant digits.
     static func text(_ number: Double) -> String {
         guard number.isNormal else { return "0" }
         var step = 1.0

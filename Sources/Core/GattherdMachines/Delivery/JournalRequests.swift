@@ -128,7 +128,7 @@ struct JournalRequests: Sendable {
         resumePoint.flatMap { $0 > savedCursor ? $0 : nil }
     }
 
-    /// The time of the next save; after a failure the pause always applies.
+    /// The time of the next save, never before the end of the pause that follows a failure.
     private func saveDue(_ seq: Int64) -> Duration {
         seq - savedCursor >= options.saveCount ? saveNotBefore : saveAt
     }

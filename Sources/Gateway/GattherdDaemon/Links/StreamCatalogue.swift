@@ -77,7 +77,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// Returns the last value of ``setSilence(_:of:)``: the links that the stream's silence has cost.
+    /// Returns the last value of ``setSilence(_:of:)``: the memory of links that ended because the stream was silent.
     func silence(of stream: StreamDefinition) -> SilenceWatch.Memory {
         let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
         return shared.withLock { $0.silences[key] ?? .init() }

@@ -41,7 +41,7 @@ struct ReloadState: Hashable, Sendable {
         }
     }
 
-    /// The member of the status; `nil` while the daemon follows its files.
+    /// The member `configuration` of the status; `nil` while the daemon uses its files as they are.
     var status: DaemonStatus.Configuration? {
         guard !restartNeeded.isEmpty || error != nil else { return nil }
         return DaemonStatus.Configuration(restartNeeded: restartNeeded, error: error)

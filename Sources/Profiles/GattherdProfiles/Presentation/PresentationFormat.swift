@@ -7,7 +7,7 @@ struct PresentationFormat: Hashable, Sendable {
     /// The layout of the octets.
     enum Layout: Hashable, Sendable {
         case field(FieldType)
-        /// The lowest bits of an unsigned field.
+        /// The lowest bits of a field that is read as an unsigned number.
         case bits(Int64, of: FieldType, isSigned: Bool)
     }
 

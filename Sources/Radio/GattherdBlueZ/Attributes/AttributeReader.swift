@@ -50,7 +50,7 @@ final class AttributeReader {
         return table
     }
 
-    /// The table; if it is still empty, its objects get a little time.
+    /// Returns the table; waits briefly for its objects while it is empty.
     private func table(
         of peripheral: PeripheralID,
         until deadline: SuspendingClock.Instant

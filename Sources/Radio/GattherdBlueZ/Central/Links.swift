@@ -86,7 +86,9 @@ final class Links {
         active.insert(peripheral)
     }
 
-    /// True for another org.bluez without readable properties: its answer to `Connect` has to do.
+    /// True if another program than bluetoothd owns org.bluez and has no readable properties.
+    ///
+    /// Its answer to `Connect` must suffice then.
     private static func meansNoProperties(_ error: DBusError) -> Bool {
         ["UnknownMethod", "UnknownInterface", "NotSupported"].contains { error.name.hasSuffix(".Error." + $0) }
     }

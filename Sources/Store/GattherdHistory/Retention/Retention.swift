@@ -97,7 +97,7 @@ final class Retention {
         (part, place) = (0, .min)
     }
 
-    /// Reads the times in which rows may have been deleted again.
+    /// Reads again the spans of time in which rows may have been deleted.
     func readPurged() throws(StoreFault) {
         for table in tables {
             try table.readPurged()
