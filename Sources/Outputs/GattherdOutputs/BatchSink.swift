@@ -14,6 +14,32 @@ public protocol BatchSink: Sendable {
     func close() async
 }
 
+/// A receiver that keeps the cursor itself, in the same transaction as the entries, so that it gets each exactly once.
+///
+/// The receiver's cursor is the truth: after each fault the output asks for it and goes on from there, backwards too.
+public protocol PositionedSink: BatchSink {
+    /// Returns the receiver's cursor for the journal with this epoch; 0 if the receiver has nothing of it.
+    ///
+    /// Called at the start and after each fault, before anything is written. A receiver that does not know the epoch
+    /// but ``JournalEpoch/previous`` returns its cursor there.
+    func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64
+
+    /// Writes consecutive entries in one transaction, and moves the receiver's cursor from `after` to `through`.
+    ///
+    /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the position is asked again.
+    func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault)
+
+    /// Records that the entries of the gap are missing for good, and moves the receiver's cursor over them.
+    func record(_ gap: JournalGap) async throws(OutputFault)
+}
+
+extension PositionedSink {
+    /// Never called: entries are written with their positions.
+    public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
+        throw OutputFault(.misconfigured, "entries of this output need a position")
+    }
+}
+
 /// The reason why a receiver did not take entries.
 public struct OutputFault: Error, Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable {

@@ -1,0 +1,93 @@
+/// The properties of a consumer of the journal.
+public struct JournalConsumerOptions: Hashable, Sendable {
+    /// The kinds of entries that a consumer gets.
+    public enum Content: Hashable, Sendable {
+        case readings
+        /// Readings, events, rejects and clock corrections.
+        case everything
+    }
+
+    /// The name of the cursor, for example `mqtt`; a consumer of another name starts anew.
+    public var name: String
+    public var content = Content.readings
+    /// The most entries that wait for the consumer.
+    ///
+    /// Beyond it the consumer skips the oldest, which is counted and recorded. `nil`: they are held until the limits of
+    /// the file are reached.
+    public var longestBacklog: Int64?
+
+    public init(name: String, content: Content = .readings, longestBacklog: Int64? = nil) {
+        self.name = name
+        self.content = content
+        self.longestBacklog = longestBacklog
+    }
+}
+
+/// The journal as one consumer sees it, with a durable cursor of its own.
+///
+/// `GattherdHistory` implements it. A consumer that is slow or dead costs the others nothing.
+public protocol JournalConsumer: Sendable {
+    /// Returns a stream of the newest committed number: the current one, then one after each commit. Negative while
+    /// unknown.
+    func heads() -> AsyncStream<Int64>
+    /// Returns up to `limit` entries after `seq`, in order.
+    func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch
+    /// Returns the same from memory without waiting; `nil` if ``entries(after:limit:)`` must read the file.
+    func recent(after seq: Int64, limit: Int) -> JournalBatch?
+    /// Returns the cursor: the consumer has acknowledged all entries up to this number.
+    func acknowledged() async throws(StoreFault) -> Int64
+    /// Moves the cursor forward to `seq`. Retention may then delete what all consumers have passed.
+    func acknowledge(through seq: Int64) async throws(StoreFault)
+    /// Returns the epoch of the journal, together with which a number names an entry for ever.
+    func epoch() async throws(StoreFault) -> JournalEpoch
+    /// Moves the cursor to `seq`, back or forward, for a receiver that has all entries up to there and no others.
+    ///
+    /// Returns when the entries after `seq` can be fetched, which takes a scan of the file if they were acknowledged.
+    ///
+    /// - Returns: The entries that the journal does not have any more, if any; fetch after them.
+    /// - Throws: ``StoreFault``; `busy` if the journal never had the number `seq`. Then it has started a new epoch.
+    func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap?
+}
+
+extension JournalConsumer {
+    public func recent(after seq: Int64, limit: Int) -> JournalBatch? { nil }
+
+    public func epoch() async throws(StoreFault) -> JournalEpoch {
+        throw StoreFault("this journal has no epoch")
+    }
+
+    public func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? {
+        throw StoreFault("this journal cannot go back")
+    }
+}
+
+/// A stretch of a journal's life in which its content only grew.
+///
+/// A file that is created, or put back from an older copy, starts a new epoch.
+public struct JournalEpoch: Hashable, Sendable {
+    /// 32 lowercase hexadecimal digits.
+    public let text: String
+    /// The epoch before, if the file was put back from a copy of it and no number is used twice.
+    ///
+    /// A receiver that does not know this epoch goes on from its cursor of the previous one.
+    public let previous: String?
+    /// The last number before the epoch; entries up to there are copies of entries of earlier epochs.
+    public let after: Int64
+
+    public init(_ text: String, previous: String? = nil, after: Int64 = 0) {
+        (self.text, self.previous, self.after) = (text, previous, after)
+    }
+}
+
+/// Entries that a consumer cannot get any more.
+public struct JournalGap: Hashable, Sendable {
+    /// The missing entries have higher numbers than this, up to and including ``through``.
+    public let after: Int64
+    public let through: Int64
+    /// The cause, for people.
+    public let reason: String
+
+    public init(after: Int64, through: Int64, reason: String) {
+        (self.after, self.through, self.reason) = (after, through, reason)
+    }
+}
