@@ -13,8 +13,12 @@ extension BatchMachine {
         case fetched(JournalBatch)
         case saved(Int64)
         case journalFailed(JournalOperation)
+        /// The journal is at the position of ``Effect/rewind(_:)``, and has no entries of this gap any more.
+        case rewound(JournalGap?)
         /// The call of the sink with this ticket has ended; `nil` is success.
         case written(ticket: Int, OutputFault?)
+        /// The call with this ticket has returned the receiver's cursor.
+        case positioned(ticket: Int, Int64)
         /// The sink is closed.
         case closed
     }
@@ -23,6 +27,7 @@ extension BatchMachine {
         case load
         case fetch
         case save
+        case rewind
     }
 
     public enum Effect: Hashable, Sendable {
@@ -30,11 +35,19 @@ extension BatchMachine {
         case load
         case fetch(after: Int64, limit: Int)
         /// Write these entries, then send ``Event/written(ticket:_:)``.
-        case write([JournalEntry], ticket: Int)
+        ///
+        /// A receiver that keeps the cursor moves it from `after` to `through`.
+        case write([JournalEntry], after: Int64, through: Int64, ticket: Int)
+        /// Ask for the receiver's cursor, then send ``Event/positioned(ticket:_:)``, or the fault.
+        case position(ticket: Int)
+        /// Let the receiver record the gap, then send ``Event/written(ticket:_:)``.
+        case record(JournalGap, ticket: Int)
         /// Cancel the call; its end is still reported.
         case cancelWrite(ticket: Int)
         /// Save the cursor.
         case save(Int64)
+        /// Let the journal go to this position.
+        case rewind(Int64)
         /// Close the sink.
         case close
         case report(Report)
@@ -49,6 +62,8 @@ extension BatchMachine {
         case failed(OutputFault, retryAfter: Duration)
         /// The receiver refuses this entry, which is skipped.
         case skipped(JournalEntry, OutputFault)
+        /// The receiver has recorded that these entries are missing.
+        case missing(JournalGap)
     }
 
     /// The visible part of the state.

@@ -5,7 +5,7 @@ public import GattherdTransducer
 ///
 /// Events in, effects out; no clock and no I/O. Entries are written in the order of the journal, at least once. The
 /// cursor passes an entry when the receiver has it, or refuses it for good. One batch is in the sink at a time, and at
-/// most one more waits in memory.
+/// most one more waits in memory. A receiver that keeps the cursor itself is asked for it first, and after each fault.
 public struct BatchMachine: Transducer {
     private enum Phase: Hashable {
         case idle
@@ -17,14 +17,6 @@ public struct BatchMachine: Transducer {
         case stopped
     }
 
-    /// The call of the sink.
-    private enum Call: Hashable {
-        case none
-        case writing(count: Int, until: Duration)
-        /// Cancelled, but not ended yet.
-        case cancelled(count: Int)
-    }
-
     private let options: BatchOptions
     private var phase = Phase.idle
     private var requests: BatchRequests
@@ -33,20 +25,26 @@ public struct BatchMachine: Transducer {
     /// The fetched entries, those in the sink included; `nil` until the cursor is loaded.
     private var queue: FetchedEntries?
     private var cursor: Int64?
-    private var call = Call.none
-    /// The number of the last call.
-    private var ticket = 0
+    private var call = SinkCall()
+    private var position: ReceiverPosition
     /// The time since which entries gather.
     private var gatheringSince: Duration?
     private var delivered: UInt64 = 0
     private var skipped: UInt64 = 0
     private var failures: UInt64 = 0
+    private var lastRefusal: OutputFault?
     private var isClosing = false
     private var isClosed = false
 
-    /// Creates an idle machine; `seed` determines the jitter of retries.
-    public init(options: BatchOptions = BatchOptions(), seed: UInt64) {
+    /// Creates an idle machine.
+    ///
+    /// - Parameters:
+    ///   - options: The limits and durations.
+    ///   - isPositioned: True for a ``PositionedSink``.
+    ///   - seed: Determines the jitter of retries.
+    public init(options: BatchOptions = BatchOptions(), isPositioned: Bool = false, seed: UInt64) {
         self.options = options
+        position = ReceiverPosition(isKept: isPositioned)
         requests = BatchRequests(options)
         receiver = ReceiverState(options, seed: seed)
         sizer = BatchSizer(most: options.entries)
@@ -69,19 +67,20 @@ public struct BatchMachine: Transducer {
     }
 
     private var state: OutputStatus.State {
-        switch (phase, call) {
-        case (.idle, _): .idle
-        case (.stopped, _): .stopped
-        case (.draining, _), (.closing, _): .stopping
-        case (.running, _) where receiver.isConnected: .connected
-        case (.running, .writing): .connecting
-        case (.running, _): receiver.hasFailed ? .waiting : .idle
+        switch phase {
+        case .idle: .idle
+        case .stopped: .stopped
+        case .draining, .closing: .stopping
+        case .running where receiver.isConnected: .connected
+        case .running where call.isWanted: .connecting
+        case .running: receiver.hasFailed ? .waiting : .idle
         }
     }
 
     private var backlog: Int64 {
-        guard let head = requests.head, let queue, let cursor else { return 0 }
-        return max(0, head - (queue.isEmpty ? queue.through : cursor))
+        guard let head = requests.head, let cursor else { return 0 }
+        guard let queue, queue.isEmpty else { return max(0, head - cursor) }
+        return max(0, head - queue.through)
     }
 
     // MARK: - Events
@@ -103,9 +102,11 @@ public struct BatchMachine: Transducer {
         case .cursorLoaded(let seq): cursorLoaded(seq, at: now)
         case .fetched(let batch): fetched(batch, at: now)
         case .saved(let seq): requests.saved(seq)
+        case .journalFailed(.rewind): position.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
-        case .written(let number, let fault) where number == ticket: return written(fault, at: now)
-        case .written: break
+        case .rewound(let gap): rewound(gap, at: now)
+        case .written(let ticket, let fault): return finished(ticket, fault, at: now)
+        case .positioned(let ticket, let seq): positioned(ticket, at: seq)
         case .closed: isClosed = true
         }
         return []
@@ -115,13 +116,15 @@ public struct BatchMachine: Transducer {
     private mutating func work(at now: Duration) -> [Effect] {
         switch phase {
         case .idle, .stopped: []
-        case .running: requests.load(at: now) + fetch(at: now) + write(at: now) + requests.save(cursor, at: now)
-        case .draining:
-            isDrained
-                ? close(at: now) + workAtTheEnd()
-                : fetch(at: now) + write(at: now) + requests.save(cursor, at: now)
+        case .running: requests.load(at: now) + locate(at: now) + deliver(at: now)
+        case .draining: isDrained ? close(at: now) + workAtTheEnd() : deliver(at: now)
         case .closing: workAtTheEnd()
         }
+    }
+
+    private mutating func deliver(at now: Duration) -> [Effect] {
+        guard position.isKnown else { return [] }
+        return fetch(at: now) + write(at: now) + requests.save(cursor, at: now)
     }
 
     // MARK: - Life
@@ -129,7 +132,7 @@ public struct BatchMachine: Transducer {
     private mutating func start(at now: Duration) {
         guard phase == .idle else { return }
         phase = .running
-        requests.startLoading(at: now)
+        if !position.isKept { requests.startLoading(at: now) }
     }
 
     /// Delivers the rest, unless the receiver does not work now.
@@ -137,7 +140,7 @@ public struct BatchMachine: Transducer {
         switch phase {
         case .idle: return close(at: now)
         case .running:
-            guard queue != nil, !receiver.hasFailed, drain > .zero else { return close(at: now) }
+            guard queue != nil, position.isKnown, !receiver.hasFailed, drain > .zero else { return close(at: now) }
             phase = .draining(until: now + drain)
             requests.requireLastFetch()
         case .draining(let until): phase = .draining(until: min(until, now + drain))
@@ -147,26 +150,20 @@ public struct BatchMachine: Transducer {
     }
 
     private var isDrained: Bool {
-        guard let queue, queue.isEmpty, call == .none else { return false }
+        guard let queue, queue.isEmpty, !call.isRunning, position.refused == nil else { return false }
         return !requests.needsLastFetch && !requests.isFetching && (requests.head ?? 0) <= queue.through
     }
 
     private mutating func close(at now: Duration) -> [Effect] {
         phase = .closing(until: now + options.stopLimit)
         requests.stopLoading()
-        return cancelCall()
-    }
-
-    private mutating func cancelCall() -> [Effect] {
-        guard case .writing(let count, _) = call else { return [] }
-        call = .cancelled(count: count)
-        return [.cancelWrite(ticket: ticket)]
+        return call.cancel()
     }
 
     /// Closes the sink once its call has ended, and saves the cursor.
     private mutating func workAtTheEnd() -> [Effect] {
-        var effects = requests.saveLast(cursor)
-        if call == .none, !isClosing {
+        var effects = position.isKnown ? requests.saveLast(cursor) : []
+        if !call.isRunning, !isClosing {
             isClosing = true
             effects.append(.close)
         }
@@ -187,9 +184,9 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func timeOut(at now: Duration) -> [Effect] {
-        guard case .writing(_, let until) = call, now >= until else { return [] }
+        guard let end = call.end, now >= end else { return [] }
         let detail = "the receiver has not taken a batch for \(options.writeTimeout); check it and its network"
-        return cancelCall() + failed(OutputFault(.unavailable, detail), at: now)
+        return call.cancel() + failed(OutputFault(.unavailable, detail), at: now)
     }
 
     // MARK: - The journal
@@ -200,10 +197,14 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
-        guard queue == nil else { return }
-        queue = FetchedEntries(after: seq)
-        cursor = seq
+        guard queue == nil, !position.isKept else { return }
+        start(after: seq, at: now)
         requests.cursorLoaded(seq)
+    }
+
+    private mutating func start(after seq: Int64, at now: Duration) {
+        queue = FetchedEntries(after: seq)
+        (cursor, gatheringSince) = (seq, nil)
         startGathering(at: now)
     }
 
@@ -219,23 +220,16 @@ public struct BatchMachine: Transducer {
         guard requests.fetched(hasProgress: after > before, at: now) else { return }
         queue?.append(batch)
         guard let queue, queue.isEmpty else { return }
-        cursor = queue.through
+        // The cursor of a receiver that keeps it moves with the next entries.
+        if !position.isKept { cursor = queue.through }
         gatheringSince = nil
         startGathering(at: now)
     }
 
-    /// The number of entries in the sink.
-    private var inFlight: Int {
-        switch call {
-        case .none: 0
-        case .writing(let count, _), .cancelled(let count): count
-        }
-    }
-
     /// The time of the next fetch; `nil` if none is needed.
     private var fetchTime: Duration? {
-        guard let queue else { return nil }
-        let (unsent, bytes) = (queue.count - inFlight, inFlight > 0 ? 2 * options.bytes : options.bytes)
+        guard let queue, position.isKnown else { return nil }
+        let (unsent, bytes) = (queue.count - call.count, call.count > 0 ? 2 * options.bytes : options.bytes)
         guard unsent < options.entries, queue.bytes < bytes else { return nil }
         return requests.fetchTime(after: queue.through, wantedAt: fetchWish(queue, unsent))
     }
@@ -252,43 +246,55 @@ public struct BatchMachine: Transducer {
 
     private mutating func fetch(at now: Duration) -> [Effect] {
         guard let time = fetchTime, now >= time, let queue else { return [] }
-        return requests.fetch(after: queue.through, room: options.entries - (queue.count - inFlight))
+        return requests.fetch(after: queue.through, room: options.entries - (queue.count - call.count))
     }
 
     // MARK: - The sink
 
     /// The time of the next batch; `nil` without entries, or while one is in the sink.
     private var writeTime: Duration? {
-        guard call == .none, let queue, !queue.isEmpty else { return nil }
+        guard !call.isRunning, position.isKnown, let queue else { return nil }
+        if position.refused != nil { return receiver.retryAt ?? .zero }
+        guard !queue.isEmpty else { return nil }
         if let retryAt = receiver.retryAt { return retryAt }
         if case .draining = phase { return .zero }
         return queue.count >= sizer.size || queue.bytes >= options.bytes ? .zero : gatheringEnd
     }
 
     private mutating func write(at now: Duration) -> [Effect] {
-        guard let time = writeTime, now >= time, let queue else { return [] }
-        let batch = queue.prefix(entries: sizer.size, bytes: options.bytes)
-        ticket += 1
-        call = .writing(count: batch.count, until: now + options.writeTimeout)
-        receiver.startAttempt()
+        guard let time = writeTime, now >= time, let queue, let cursor else { return [] }
+        let batch = position.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
+        let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.through
+        let through = position.refused ?? last
+        let ticket = startCall(.write(count: batch.count, through: through), at: now)
         gatheringSince = queue.count > batch.count ? now : nil
         startGathering(at: now)
-        return [.write(batch, ticket: ticket)]
+        return [.write(batch, after: cursor, through: through, ticket: ticket)]
+    }
+
+    private mutating func startCall(_ work: SinkCall.Work, at now: Duration) -> Int {
+        receiver.startAttempt()
+        return call.start(work, until: now + options.writeTimeout)
     }
 
     /// Records the end of the call; also that of a cancelled one, whose entries the receiver may have taken.
-    private mutating func written(_ fault: OutputFault?, at now: Duration) -> [Effect] {
-        let count = inFlight
-        let wasCancelled = if case .cancelled = call { true } else { false }
-        guard count > 0 else { return [] }
-        call = .none
-        guard let fault else { return accepted(count) }
-        if fault.kind == .refused { return refused(count, fault, at: now) }
-        return wasCancelled ? [] : failed(fault, at: now)
+    private mutating func finished(_ ticket: Int, _ fault: OutputFault?, at now: Duration) -> [Effect] {
+        guard let ended = call.finish(ticket) else { return [] }
+        switch (ended.work, fault) {
+        case (.write(let count, let through), nil): return accepted(count, through, at: now)
+        case (.record(let gap), nil): return recorded(gap, at: now)
+        case (.write(let count, _), let fault?) where fault.kind == .refused && count > 0:
+            return refused(count, fault, at: now)
+        case (.position, nil): return []
+        case (_, let fault?): return ended.wasCancelled ? [] : failed(fault, at: now)
+        }
     }
 
-    private mutating func accepted(_ count: Int) -> [Effect] {
-        cursor = queue?.removeFirst(count)
+    private mutating func accepted(_ count: Int, _ through: Int64, at now: Duration) -> [Effect] {
+        let passed = queue?.removeFirst(count)
+        cursor = position.isKept ? through : passed
+        position.moved(through: through)
+        guard count > 0 else { return failedIfAllIsRefused(at: now) }
         delivered += UInt64(count)
         sizer.accepted(count)
         return receiver.accepted()
@@ -298,35 +304,98 @@ public struct BatchMachine: Transducer {
     private mutating func refused(_ count: Int, _ fault: OutputFault, at now: Duration) -> [Effect] {
         let effects = receiver.refused(fault)
         guard sizer.refused(count), let entry = queue?.first else { return effects }
-        cursor = queue?.removeFirst(1)
+        let passed = queue?.removeFirst(1)
         skipped += 1
+        lastRefusal = fault
         let report = effects + [.report(.skipped(entry, fault))]
-        guard sizer.refusals >= options.mostRefusals else { return report }
+        guard !position.isKept else {
+            position.refuse(through: entry.seq)
+            return report
+        }
+        cursor = passed
+        return report + failedIfAllIsRefused(at: now)
+    }
+
+    private mutating func failedIfAllIsRefused(at now: Duration) -> [Effect] {
+        guard sizer.refusals >= options.mostRefusals, let fault = lastRefusal else { return [] }
         let detail = "the receiver refuses every entry: \(fault.detail)"
-        return report + failed(OutputFault(.misconfigured, detail, retryAfter: fault.retryAfter), at: now)
+        return failed(OutputFault(.misconfigured, detail, retryAfter: fault.retryAfter), at: now)
     }
 
     private mutating func failed(_ fault: OutputFault, at now: Duration) -> [Effect] {
         failures += 1
+        position.doubt()
         let effects = receiver.failed(fault, at: now)
         if case .draining = phase { return effects + close(at: now) }
         return effects
+    }
+
+    // MARK: - The receiver's cursor
+
+    /// Asks the receiver for its cursor, lets the journal go there and the receiver record what is missing.
+    private mutating func locate(at now: Duration) -> [Effect] {
+        guard let time = locateTime, now >= time else { return connectedIfAllIsThere() }
+        switch position.state {
+        case .unknown:
+            position.ask()
+            return [.position(ticket: startCall(.position, at: now))]
+        case .found: return position.rewind()
+        case .missing(let gap):
+            position.record(gap)
+            return [.record(gap, ticket: startCall(.record(gap), at: now))]
+        case .asking, .rewinding, .recording, .known: return []
+        }
+    }
+
+    /// The time of the next step to a known position; `nil` if it is known, or an answer is awaited.
+    private var locateTime: Duration? {
+        switch position.state {
+        case .unknown: call.isRunning ? nil : max(position.notBefore, receiver.retryAt ?? .zero)
+        // An answer of the journal must not follow the new position.
+        case .found: requests.isFetching || requests.isSaving ? nil : .zero
+        case .missing: call.isRunning ? nil : .zero
+        case .asking, .rewinding, .recording, .known: nil
+        }
+    }
+
+    private mutating func positioned(_ ticket: Int, at seq: Int64) {
+        guard let ended = call.finish(ticket), ended.work == .position, !ended.wasCancelled else { return }
+        guard !position.answered(max(0, seq), cursor: queue == nil ? nil : cursor) else { return }
+        (cursor, queue) = (max(0, seq), nil)
+    }
+
+    private mutating func rewound(_ gap: JournalGap?, at now: Duration) {
+        guard let seq = position.rewound(gap) else { return }
+        requests.cursorLoaded(seq)
+        if gap == nil { start(after: seq, at: now) }
+    }
+
+    private mutating func recorded(_ gap: JournalGap, at now: Duration) -> [Effect] {
+        guard position.state == .recording(gap) else { return [] }
+        position.recorded()
+        start(after: gap.through, at: now)
+        return [.report(.missing(gap))]
+    }
+
+    /// A receiver that has answered and has everything works.
+    private mutating func connectedIfAllIsThere() -> [Effect] {
+        guard position.isKept, position.isKnown, !receiver.isConnected, !call.isRunning, let queue, queue.isEmpty,
+            position.refused == nil, let head = requests.head, head <= queue.through
+        else { return [] }
+        return receiver.accepted()
     }
 
     // MARK: - Time
 
     /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
-        let work = [requests.loadAt, fetchTime, writeTime, requests.saveTime(of: cursor), callEnd]
+        let saveTime = position.isKnown ? requests.saveTime(of: cursor) : nil
+        let work = [requests.loadAt, locateTime, fetchTime, writeTime, saveTime, call.end]
         switch phase {
         case .idle, .stopped: return nil
         case .running: return work.compactMap(\.self).min()
         case .draining(let until): return min(until, work.compactMap(\.self).min() ?? until)
         case .closing(let until): return until
         }
-    }
-
-    private var callEnd: Duration? {
-        if case .writing(_, let until) = call { until } else { nil }
     }
 }

@@ -3,7 +3,9 @@ public import GattherdModel
 import GattherdSync
 import Glibc
 
-/// An output that delivers the entries of the journal to a ``BatchSink``; see ``BatchMachine`` for the guarantees.
+/// An output that delivers the entries of the journal to a ``BatchSink``, or to a ``PositionedSink`` exactly once.
+///
+/// See ``BatchMachine`` for the guarantees.
 ///
 /// The sink's calls run outside of this actor, so a slow or hanging sink delays nothing else. A call that ignores its
 /// cancellation is left behind at the end.
@@ -42,7 +44,8 @@ public actor BatchOutput: Output {
         self.sink = sink
         reporter = OutputReporter(name: name, target: target, log: context.log, record: context.record)
         board = Locked(OutputStatus(target: target))
-        machine = BatchMachine(options: options, seed: .random(in: .min ... .max))
+        let isPositioned = sink is any PositionedSink
+        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: .random(in: .min ... .max))
     }
 
     public nonisolated var status: OutputStatus { board.withLock { $0 } }
@@ -101,7 +104,15 @@ public actor BatchOutput: Output {
         case .load: Task { await self.load() }
         case .fetch(let after, let limit): fetch(after: after, limit: limit)
         case .save(let seq): Task { await self.save(seq) }
-        case .write(let entries, let ticket): write(entries, ticket: ticket)
+        case .rewind(let seq): Task { await self.rewind(to: seq) }
+        case .write(let entries, let after, let through, let ticket):
+            call(ticket) { (sink) throws(OutputFault) in
+                guard let sink = sink as? any PositionedSink else { return try await sink.write(entries) }
+                try await sink.write(entries, after: after, through: through)
+            }
+        case .position(let ticket): askForPosition(ticket)
+        case .record(let gap, let ticket):
+            call(ticket) { (sink) throws(OutputFault) in try await (sink as? any PositionedSink)?.record(gap) }
         case .cancelWrite(let ticket): if call?.ticket == ticket { call?.task.cancel() }
         case .close: close()
         case .report(let report): reporter.handle(report)
@@ -174,6 +185,14 @@ public actor BatchOutput: Output {
         }
     }
 
+    private func rewind(to seq: Int64) async {
+        do throws(StoreFault) {
+            step(.rewound(try await journal.rewind(to: seq)))
+        } catch {
+            failed(.rewind, error)
+        }
+    }
+
     private func failed(_ operation: BatchMachine.JournalOperation, _ fault: StoreFault) {
         reporter.journalFailed(operation, fault)
         step(.journalFailed(operation))
@@ -182,28 +201,54 @@ public actor BatchOutput: Output {
     // MARK: - The sink
 
     /// Starts a call, detached because a sink may compute or block.
-    private func write(_ entries: [JournalEntry], ticket: Int) {
+    private func call(_ ticket: Int, _ body: @escaping @Sendable (any BatchSink) async throws(OutputFault) -> Void) {
         let task = Task.detached { [sink] in
-            var fault: OutputFault?
+            var event = BatchMachine.Event.written(ticket: ticket, nil)
             do throws(OutputFault) {
-                try await sink.write(entries)
+                try await body(sink)
             } catch {
-                fault = error
+                event = .written(ticket: ticket, error)
             }
-            await self.written(ticket, fault)
+            await self.ended(ticket, event)
         }
         call = (ticket, task)
     }
 
-    private func written(_ ticket: Int, _ fault: OutputFault?) {
+    /// Asks the receiver for its cursor in the journal's epoch.
+    private func askForPosition(_ ticket: Int) {
+        let task = Task.detached { [sink, journal] in
+            var event = BatchMachine.Event.written(ticket: ticket, nil)
+            do throws(OutputFault) {
+                guard let sink = sink as? any PositionedSink else { return }
+                event = .positioned(ticket: ticket, try await sink.position(in: journal.knownEpoch()))
+            } catch {
+                event = .written(ticket: ticket, error)
+            }
+            await self.ended(ticket, event)
+        }
+        call = (ticket, task)
+    }
+
+    private func ended(_ ticket: Int, _ event: BatchMachine.Event) {
         if call?.ticket == ticket { call = nil }
-        step(.written(ticket: ticket, fault))
+        step(event)
     }
 
     private func close() {
         Task.detached { [sink] in
             await sink.close()
             await self.step(.closed)
+        }
+    }
+}
+
+extension JournalConsumer {
+    /// The epoch; a journal that cannot be read keeps the receiver waiting like a fault of its own.
+    fileprivate func knownEpoch() async throws(OutputFault) -> JournalEpoch {
+        do throws(StoreFault) {
+            return try await epoch()
+        } catch {
+            throw OutputFault(.unavailable, "the journal cannot be read: \(error.detail)")
         }
     }
 }

@@ -60,6 +60,7 @@ struct BatchRequests: Sendable {
         case .load: loadAt = retry
         case .fetch: (isFetching, needsLastFetch, fetchNotBefore) = (false, needsLastFetch || isLastFetch, retry)
         case .save: (isSaving, hasFailedToSave, saveAt, saveNotBefore) = (false, true, retry, retry)
+        case .rewind: break
         }
     }
 

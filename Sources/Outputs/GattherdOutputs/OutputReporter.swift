@@ -30,6 +30,7 @@ final class OutputReporter: Sendable {
         case .connected: connected()
         case .failed(let fault, let pause): failed(fault, retryAfter: pause)
         case .skipped(let entry, let fault): skipped(entry, fault)
+        case .missing(let gap): missing(gap)
         }
     }
 
@@ -44,6 +45,18 @@ final class OutputReporter: Sendable {
             fault.kind == .unavailable ? .warning : .error,
             "an output does not take entries, which wait",
             [LogField("output.error", fault.detail), LogField("retry.after", pause)]
+        )
+    }
+
+    private func missing(_ gap: JournalGap) {
+        record([
+            "output": .text(name), "state": .text("gap"), "after": .integer(gap.after),
+            "through": .integer(gap.through), "reason": .text(gap.reason),
+        ])
+        log(
+            .warning,
+            "an output wants entries that history does not have any more",
+            [LogField("after", gap.after), LogField("through", gap.through), LogField("reason", gap.reason)]
         )
     }
 

@@ -120,7 +120,7 @@ import Testing
     @Test func `a sink that hangs is cancelled, and called again only after its call has ended`() throws {
         var world = World.started(committed: 1000)
         while world.calls.isEmpty { world.answerOne() }
-        guard case .write(_, let ticket)? = world.requests.first else { throw Missing() }
+        guard case .write(_, _, _, let ticket)? = world.requests.first else { throw Missing() }
         world.requests = []
         for _ in 0..<4 where !world.requests.contains(.cancelWrite(ticket: ticket)) { world.wait() }
         #expect(world.now == .seconds(30))
@@ -140,7 +140,7 @@ import Testing
     @Test func `entries that a cancelled call has delivered are not repeated`() throws {
         var world = World.started(committed: 1000)
         while world.calls.isEmpty { world.answerOne() }
-        guard case .write(_, let ticket)? = world.requests.first else { throw Missing() }
+        guard case .write(_, _, _, let ticket)? = world.requests.first else { throw Missing() }
         world.requests = []
         world.now = .seconds(30)
         world.step(.tick)
@@ -158,6 +158,7 @@ extension BatchMachine.Report {
         case .connected: "connected"
         case .failed(let fault, _): fault.kind.rawValue
         case .skipped(let entry, _): "skipped \(entry.seq)"
+        case .missing(let gap): "missing \(gap.through)"
         }
     }
 }

@@ -22,13 +22,26 @@ struct BatchTestWorld {
     var saves = 0
     var isClosed = false
     var isFinished = false
+    /// The cursor of a receiver that keeps it.
+    var receiverCursor: Int64 = 0
+    /// The number of questions for it.
+    var positions = 0
+    /// The positions to which the journal went.
+    var rewinds: [Int64] = []
+    var rewindFailures = 0
+    /// The journal has no entries up to this number any more.
+    var deleted: Int64 = 0
+    /// The gaps that the receiver has recorded.
+    var recorded: [JournalGap] = []
     private var isStarted = false
 
     private let options: BatchOptions
+    private let isPositioned: Bool
 
-    init(_ options: BatchOptions = .init()) {
+    init(_ options: BatchOptions = .init(), isPositioned: Bool = false) {
         self.options = options
-        machine = BatchMachine(options: options, seed: 1)
+        self.isPositioned = isPositioned
+        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: 1)
     }
 
     /// Returns a world whose machine has started with `count` committed entries.
@@ -42,7 +55,7 @@ struct BatchTestWorld {
 
     /// Starts another run after a kill.
     mutating func restart() {
-        machine = BatchMachine(options: options, seed: 2)
+        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: 2)
         (requests, isClosed, isFinished) = ([], false, false)
         step(.start)
         step(.headMoved(committed.last?.seq ?? 0))
@@ -62,7 +75,7 @@ struct BatchTestWorld {
         switch effect {
         case .report(let report): reports.append(report)
         case .finish: isFinished = true
-        case .write(let entries, _):
+        case .write(let entries, _, _, _):
             calls.append(entries.map(\.seq))
             requests.append(effect)
         default: requests.append(effect)
@@ -77,7 +90,15 @@ struct BatchTestWorld {
         case .save(let seq):
             (stored, saves) = (seq, saves + 1)
             step(.saved(seq))
-        case .write(let entries, let ticket): step(.written(ticket: ticket, write(entries)))
+        case .write(let entries, let after, let through, let ticket):
+            step(.written(ticket: ticket, write(entries, after: after, through: through)))
+        case .position(let ticket):
+            positions += 1
+            step(fault.map { .written(ticket: ticket, $0) } ?? .positioned(ticket: ticket, receiverCursor))
+        case .record(let gap, let ticket):
+            if fault == nil { (recorded, receiverCursor) = (recorded + [gap], gap.through) }
+            step(.written(ticket: ticket, fault))
+        case .rewind(let seq): rewind(to: seq)
         case .close:
             isClosed = true
             step(.closed)
@@ -91,9 +112,23 @@ struct BatchTestWorld {
         return JournalBatch(entries, through: through)
     }
 
-    private mutating func write(_ entries: [JournalEntry]) -> OutputFault? {
+    private mutating func rewind(to seq: Int64) {
+        guard rewindFailures == 0 else {
+            rewindFailures -= 1
+            return step(.journalFailed(.rewind))
+        }
+        (stored, rewinds) = (seq, rewinds + [seq])
+        let through = min(deleted, committed.last?.seq ?? 0)
+        step(.rewound(through > seq ? JournalGap(after: seq, through: through, reason: "deleted") : nil))
+    }
+
+    private mutating func write(_ entries: [JournalEntry], after: Int64, through: Int64) -> OutputFault? {
         if let fault { return fault }
         if entries.contains(where: { refused.contains($0.seq) }) { return OutputFault(.refused, "bad") }
+        if isPositioned {
+            guard after == receiverCursor else { return OutputFault(.unavailable, "another position") }
+            receiverCursor = through
+        }
         received += entries.map(\.seq)
         return nil
     }

@@ -1,0 +1,198 @@
+import GattherdMachines
+import GattherdModel
+import GattherdOutputs
+import Testing
+
+/// ``BatchMachine`` with a receiver that keeps the cursor itself.
+struct PositionedMachineTests {
+    private static let down = OutputFault(.unavailable, "no route")
+
+    private func world(committed count: Int = 0, _ change: (inout BatchOptions) -> Void = { _ in }) -> BatchTestWorld {
+        var options = BatchOptions()
+        change(&options)
+        var world = BatchTestWorld(options, isPositioned: true)
+        world.commit(count)
+        return world
+    }
+
+    private func start(_ world: inout BatchTestWorld) {
+        world.step(.start)
+        world.step(.headMoved(world.committed.last?.seq ?? 0))
+    }
+
+    @Test func `the receiver is asked for its cursor before anything is fetched or written`() {
+        var world = world(committed: 10)
+        (world.stored, world.receiverCursor) = (7, 4)
+        start(&world)
+        #expect(world.requests == [.position(ticket: 1)])
+        world.answerOne()
+        #expect(world.requests == [.rewind(4)])
+        world.settle()
+        #expect(world.received == Array(5...10) && world.calls.count == 1)
+        #expect(world.receiverCursor == 10 && world.stored == 10)
+    }
+
+    @Test func `a receiver that is ahead of the journal's cursor gets nothing twice`() {
+        var world = world(committed: 10)
+        (world.stored, world.receiverCursor) = (2, 8)
+        start(&world)
+        world.settle()
+        #expect(world.received == [9, 10] && world.stored == 10)
+    }
+
+    @Test func `after a fault the receiver is asked again, and a cursor that has not moved costs no rewind`() {
+        var world = world()
+        start(&world)
+        world.settle()
+        world.commit(5)
+        world.fault = Self.down
+        world.settle(limit: .seconds(10))
+        world.fault = nil
+        world.settle()
+        #expect(world.received == Array(1...5))
+        #expect(world.positions > 2 && world.rewinds == [0])
+    }
+
+    @Test func `a receiver that is restored from a backup gets what it lacks again`() {
+        var world = world(committed: 100)
+        start(&world)
+        world.settle()
+        #expect(world.received.count == 100)
+        (world.receiverCursor, world.received) = (40, Array(1...40))
+        world.commit(3)
+        world.settle()
+        #expect(world.received == Array(1...103) && world.rewinds == [0, 40] && world.stored == 103)
+    }
+
+    @Test func `a commit whose answer was lost is not repeated`() {
+        var world = world(committed: 3) { $0.writeTimeout = .seconds(5) }
+        start(&world)
+        while world.calls.isEmpty { if world.requests.isEmpty { world.wait() } else { world.answerOne() } }
+        let call = world.requests.removeFirst()
+        guard case .write(let entries, _, let through, let ticket) = call else {
+            Issue.record("no write but \(call)")
+            return
+        }
+        // The receiver commits, and the connection breaks before its answer.
+        (world.received, world.receiverCursor) = (entries.map(\.seq), through)
+        world.step(.written(ticket: ticket, Self.down))
+        world.settle()
+        #expect(world.received == [1, 2, 3] && world.calls.count == 1 && world.stored == 3)
+        #expect(world.machine.output.state == .connected && world.machine.output.fault == nil)
+    }
+
+    @Test func `entries that the journal has deleted are recorded as a gap, which is repeated until it is recorded`() {
+        var world = world(committed: 20)
+        (world.deleted, world.stored) = (12, 15)
+        start(&world)
+        world.answerOne()
+        world.answerOne()
+        world.fault = Self.down
+        world.settle(limit: .seconds(5))
+        #expect(world.recorded.isEmpty && world.received.isEmpty)
+        world.fault = nil
+        world.settle()
+        #expect(world.recorded == [JournalGap(after: 0, through: 12, reason: "deleted")])
+        #expect(world.received == Array(13...20) && world.stored == 20)
+        #expect(world.reports.map(\.word).contains("missing 12"))
+    }
+
+    @Test func `a refused entry is skipped and moves the receiver's cursor`() {
+        var world = world(committed: 9) { $0.entries = 4 }
+        world.refused = [3, 9]
+        start(&world)
+        world.settle()
+        #expect(world.received == [1, 2, 4, 5, 6, 7, 8] && world.receiverCursor == 9 && world.stored == 9)
+        #expect(world.machine.output.skipped == 2)
+        world.restart()
+        world.settle()
+        #expect(world.machine.output.skipped == 0 && world.received.count == 7)
+    }
+
+    @Test func `a receiver that refuses everything loses one entry for each pause`() {
+        var world = world(committed: 50) { $0.mostRefusals = 3 }
+        world.refused = Set(1...50)
+        start(&world)
+        world.settle(limit: .seconds(60))
+        let skipped = world.machine.output.skipped
+        #expect(skipped > 3 && skipped < 20 && world.receiverCursor == Int64(skipped))
+        #expect(world.machine.output.fault?.kind == .misconfigured)
+    }
+
+    @Test func `a journal that cannot go to the position is asked again after the receiver`() {
+        var world = world(committed: 5)
+        world.rewindFailures = 3
+        start(&world)
+        world.settle()
+        #expect(world.received == Array(1...5) && world.positions == 4 && world.rewinds == [0])
+    }
+
+    @Test func `the journal goes back only when no save is pending`() {
+        var world = world(committed: 10) { ($0.entries, $0.interval, $0.saveCount) = (2, .zero, 1) }
+        start(&world)
+        func isSave(_ request: BatchMachine.Effect) -> Bool { if case .save = request { true } else { false } }
+        func isWrite(_ request: BatchMachine.Effect) -> Bool { if case .write = request { true } else { false } }
+        while !world.requests.contains(where: isSave) { world.answerOne() }
+        let late = world.requests.filter(isSave)
+        while !world.requests.contains(where: isWrite) {
+            world.requests.removeAll(where: isSave)
+            if world.requests.isEmpty { world.wait() } else { world.answerOne() }
+        }
+        // The journal answers later than the receiver, which fails and is restored.
+        world.requests.removeAll(where: isSave)
+        (world.fault, world.received) = (Self.down, [1])
+        world.answerAll()
+        (world.fault, world.receiverCursor) = (nil, 1)
+        world.wait()
+        world.answerAll()
+        #expect(world.positions == 2 && world.rewinds == [0])
+        world.requests = late
+        world.settle()
+        #expect(world.rewinds == [0, 1] && world.received == Array(1...10) && world.stored == 10)
+    }
+
+    @Test func `the receiver's cursor passes numbers without an entry together with the next entries`() {
+        var world = world(committed: 2)
+        start(&world)
+        world.settle()
+        world.step(.headMoved(5))
+        world.settle(limit: .seconds(10))
+        #expect(world.receiverCursor == 2 && world.machine.output.backlog >= 0)
+        #expect(world.calls.count == 1)
+    }
+
+    @Test func `a drain delivers what is committed and ends with the cursor saved`() {
+        var world = world(committed: 4) { $0.interval = .seconds(3600) }
+        start(&world)
+        world.answerAll()
+        world.step(.stop(drain: .seconds(5)))
+        world.settle()
+        #expect(world.received == [1, 2, 3, 4] && world.stored == 4 && world.isFinished && world.isClosed)
+    }
+
+    @Test(arguments: 0..<300) func `with faults, restores and lost answers, the receiver has each entry exactly once`(
+        seed: Int
+    ) {
+        var random = SplitMix64(seed: UInt64(seed))
+        var world = world(committed: 20) { ($0.entries, $0.interval, $0.writeTimeout) = (7, .zero, .seconds(5)) }
+        start(&world)
+        for _ in 0..<400 {
+            switch random.next() % 16 {
+            case 0: world.commit(Int(random.next() % 9))
+            case 1: world.fault = world.fault == nil ? Self.down : nil
+            case 2:
+                // A restore of the receiver, which loses its last transactions.
+                world.receiverCursor = max(0, world.receiverCursor - Int64(random.next() % 20))
+                world.received.removeAll { $0 > world.receiverCursor }
+            case 3: world.restart()
+            case 4: world.rewindFailures = 1
+            default: if world.requests.isEmpty { world.wait() } else { world.answerOne() }
+            }
+        }
+        world.fault = nil
+        world.commit(1)
+        world.settle()
+        #expect(world.received == Array(1...(world.committed.last?.seq ?? 0)))
+        #expect(world.stored == world.receiverCursor && world.receiverCursor == world.committed.last?.seq)
+    }
+}
