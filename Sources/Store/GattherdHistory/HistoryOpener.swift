@@ -40,6 +40,7 @@ struct HistoryOpener {
             log: log
         )
         self.carriedOver?.sequence = file.sequence
+        self.carriedOver?.epoch = try file.epoch().text
         if let lost, !isMovedAside {
             isNewAfterLoss = true
             reporter.lost(options.path, mark: lost)

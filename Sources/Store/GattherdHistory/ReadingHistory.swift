@@ -15,7 +15,7 @@ public actor ReadingHistory {
     /// The actor's thread; callers on it append a batch without a thread switch.
     public nonisolated let loop = EventLoop(name: "history")
     /// -1 until a file has been opened.
-    private nonisolated let newest = LatestValue<Int64>(-1)
+    nonisolated let newest = LatestValue<Int64>(-1)
     private nonisolated let tail: JournalTail
     private nonisolated let board = LatestValue(HistoryStatus())
     private let options: HistoryOptions
@@ -24,7 +24,7 @@ public actor ReadingHistory {
     /// The open file; `nil` before opening, after closing and while the file is unusable.
     private(set) var file: HistoryFile?
     private var failures: FileFailures
-    private var unstored: UnstoredReadings
+    private var requests: ConsumerRequests
     private var schedule: UpkeepSchedule
     private var isClosed = false
     /// True if the last background work failed.
@@ -46,7 +46,7 @@ public actor ReadingHistory {
         reporter = HistoryReporter(log, continuation)
         let consumers = options.consumers.map(\.name)
         tail = JournalTail(consumers: consumers)
-        unstored = UnstoredReadings(consumers: consumers)
+        requests = ConsumerRequests(consumers: consumers)
         opener = HistoryOpener(options, tail, log, reporter)
         failures = FileFailures(options)
         schedule = UpkeepSchedule(reopeningDelay: options.pause)
@@ -98,7 +98,8 @@ public actor ReadingHistory {
     public func close() throws(StoreFault) {
         isClosed = true
         reporter.finish()
-        if !unstored.isEmpty { reporter.closed(withUnstored: unstored.left) }
+        if requests.unstoredLeft > 0 { reporter.closed(withUnstored: requests.unstoredLeft) }
+        requests.resume()
         guard let file else { return }
         self.file = nil
         opener.close()
@@ -128,7 +129,7 @@ public actor ReadingHistory {
         board.update { status in
             if let file { status.size = file.size }
             status.undelivered = undelivered
-            status.unstored = unstored.count
+            status.unstored = requests.unstoredCount
             status.fault = failures.fault
             status.clockDoubt = clockDoubt
             status.isNewAfterLoss = opener.isNewAfterLoss
@@ -209,76 +210,55 @@ extension ReadingHistory {
     /// The journal as the consumer with this name sees it.
     public nonisolated func consumer(_ name: String) -> HistoryConsumer {
         let options = options.consumers.first { $0.name == name } ?? JournalConsumerOptions(name: name)
-        return HistoryConsumer(self, options)
+        return HistoryConsumer(self, options, tail)
     }
 
-    fileprivate nonisolated var heads: AsyncStream<Int64> { newest.watch() }
-
-    fileprivate nonisolated func recent(
-        after seq: Int64,
-        limit: Int,
-        for consumer: JournalConsumerOptions
-    ) -> JournalBatch? {
-        tail.entries(after: seq, limit: limit, for: consumer)
-    }
-
-    fileprivate func entries(after seq: Int64, limit: Int, for consumer: String) throws(StoreFault) -> JournalBatch {
-        do throws(StoreFault) {
-            let stored = try opened().entries(after: seq, limit: limit, for: consumer)
-            guard !unstored.isEmpty else { return stored }
-            return unstored.merged(with: stored, after: seq, limit: limit)
-        } catch {
-            let isBeingCorrected = error.kind == .busy && file?.clock.currentShift != nil
-            if !isClosed, !isBeingCorrected { recordFailure(error) }
-            throw error
+    /// Returns entries, after the end of a correction that concerns them.
+    func entries(after seq: Int64, limit: Int, for consumer: String) async throws(StoreFault) -> JournalBatch {
+        while true {
+            do throws(StoreFault) {
+                return try requests.entries(after: seq, limit: limit, for: consumer, in: try opened())
+            } catch {
+                let isBeingCorrected = error.kind == .busy && file?.clock.currentShift != nil
+                guard isBeingCorrected, !isClosed else {
+                    if !isClosed { recordFailure(error) }
+                    throw error
+                }
+            }
+            await waitForUpkeep()
         }
     }
 
-    fileprivate func acknowledged(by consumer: String) throws(StoreFault) -> Int64 {
-        let file = try opened()
-        return file.journal?.position(of: consumer) ?? file.head
+    func acknowledged(by consumer: String) throws(StoreFault) -> Int64 {
+        requests.acknowledged(by: consumer, in: try opened())
     }
 
     /// Moves a cursor, which is saved with the next commit or after a short delay.
     ///
     /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
-    fileprivate func acknowledge(through seq: Int64, by consumer: String) throws(StoreFault) {
+    func acknowledge(through seq: Int64, by consumer: String) throws(StoreFault) {
         let file = try opened()
-        unstored.acknowledge(through: seq, by: consumer)
-        guard let journal = file.journal else { return }
-        journal.acknowledge(through: min(seq, file.sequence.last), by: consumer)
-        guard journal.isSaveDue else { return }
+        requests.acknowledge(through: seq, by: consumer, in: file)
+        guard let journal = file.journal, journal.isSaveDue else { return }
         if journal.isSaveUrgent, !isUntidy { saveCursor() } else { scheduleWork(.cursor) }
     }
-}
 
-/// The journal of a history as one consumer sees it.
-public struct HistoryConsumer: JournalConsumer {
-    private let history: ReadingHistory
-    private let options: JournalConsumerOptions
+    func epoch() throws(StoreFault) -> JournalEpoch { try opened().epoch() }
 
-    init(_ history: ReadingHistory, _ options: JournalConsumerOptions) {
-        self.history = history
-        self.options = options
+    /// Moves a cursor back or forward; returns when the entries after it are complete, and the gap before them.
+    func rewind(to seq: Int64, for consumer: String) async throws(StoreFault) -> JournalGap? {
+        let file = try opened()
+        try change { (file) throws(StoreFault) in try file.rewind(consumer, to: seq) }
+        while file.isScanDue {
+            await waitForUpkeep()
+            guard self.file === file else { throw StoreFault("\(options.path): the history was opened again", .busy) }
+        }
+        return try file.gap(of: consumer, after: seq)
     }
 
-    /// Starts with -1 until a file could be opened, because the earlier entries are unknown.
-    public func heads() -> AsyncStream<Int64> { history.heads }
-
-    public func recent(after seq: Int64, limit: Int) -> JournalBatch? {
-        history.recent(after: seq, limit: limit, for: options)
-    }
-
-    public func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch {
-        try await history.entries(after: seq, limit: limit, for: options.name)
-    }
-
-    public func acknowledged() async throws(StoreFault) -> Int64 {
-        try await history.acknowledged(by: options.name)
-    }
-
-    public func acknowledge(through seq: Int64) async throws(StoreFault) {
-        try await history.acknowledge(through: seq, by: options.name)
+    /// Waits until a correction or a scan is complete, or the file is closed.
+    private func waitForUpkeep() async {
+        await withCheckedContinuation { requests.wait($0) }
     }
 }
 
@@ -289,7 +269,7 @@ extension ReadingHistory {
         let readings = try batch.numberedUnstored(by: file.sequence, path: options.path)
         let isFirst = failures.recordUnstored(readings: readings.count, rejects: batch.rejects.count)
         if isFirst { reporter.deliveringUnstored() }
-        unstored.append(readings)
+        requests.append(readings)
         tail.removeAll()
         newest.set(file.sequence.last)
         updateStatus()
@@ -357,6 +337,7 @@ extension ReadingHistory {
         file.connection.keepsWALOnClose(true)
         droppedBefore += file.undelivered
         self.file = nil
+        requests.resume()
         return file.journal?.positions ?? [:]
     }
 }
@@ -421,11 +402,14 @@ extension ReadingHistory {
     /// Runs upkeep step by step between other jobs until nothing is due.
     private func step() {
         guard let file else { return }
+        let wasScanDue = file.isScanDue
         let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
         updateStatus()
         reportDropped()
         publishHead(of: file)
-        for correction in file.clock.drainCompleted() { reporter.corrected(correction) }
+        let corrections = file.clock.drainCompleted()
+        for correction in corrections { reporter.corrected(correction) }
+        if !corrections.isEmpty || wasScanDue && !file.isScanDue { requests.resume() }
         for gap in file.drainGaps() { record(gap) }
         if isDone { scheduleStep() }
         scheduleWork(.tidying)
@@ -445,7 +429,7 @@ extension ReadingHistory {
     }
 
     /// The number of readings dropped before they were delivered.
-    private var undelivered: Int { droppedBefore + (file?.undelivered ?? 0) + unstored.dropped }
+    private var undelivered: Int { droppedBefore + (file?.undelivered ?? 0) + requests.droppedCount }
 
     private func reportDropped() {
         let count = undelivered - reportedDrops

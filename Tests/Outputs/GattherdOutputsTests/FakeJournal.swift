@@ -67,6 +67,23 @@ final class FakeJournal: JournalConsumer {
         cursor.set(seq)
     }
 
+    func epoch() async throws(StoreFault) -> JournalEpoch {
+        try failIfAsked()
+        return JournalEpoch(String(repeating: "0", count: 32))
+    }
+
+    func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? {
+        try failIfAsked()
+        cursor.set(seq)
+        let first = state.withLock { $0.entries.first?.seq ?? 0 }
+        return first > seq + 1 ? JournalGap(after: seq, through: first - 1, reason: "deleted") : nil
+    }
+
+    /// Deletes the entries up to `seq`.
+    func delete(through seq: Int64) {
+        state.withLock { $0.entries.removeAll { $0.seq <= seq } }
+    }
+
     func waitForCursor(_ seq: Int64) async {
         for await cursor in cursor.watch() where cursor >= seq { return }
     }

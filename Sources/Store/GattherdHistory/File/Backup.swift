@@ -34,6 +34,7 @@ struct Backup {
             try Statement("VACUUM INTO ?1", on: connection).run(binding: path)
         }
         try connection.execute("PRAGMA query_only = ON")
+        try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE).markAsCopy()
     }
 }
 
@@ -113,6 +114,7 @@ public struct Restore {
         }
         let copy = try SQLiteConnection(path: draft, flags: SQLITE_OPEN_READWRITE)
         try HistoryDatabase.expectWhole(copy)
+        try copy.markAsCopy()
         samples = Int(try copy.integer("SELECT count(*) FROM sample"))
         size = try copy.integer("PRAGMA page_count") * copy.integer("PRAGMA page_size")
         guard unsafe chmod(draft, mode) == 0 else { throw StoreFault(errno: errno, "cannot change", path: draft) }

@@ -17,6 +17,9 @@ final class HistoryFile {
     private let meter: BacklogMeter
     private let retention: Retention
     private let writer: BatchWriter
+    private let epochs: EpochTable
+    /// True if the next step of background work may rebuild extents although other work is due.
+    private var isScanNext = true
     private var checkpointer: WALCheckpointer
     private var gaps: [Journal.Gap] = []
     /// The latest time of a sample; `nil` before the first.
@@ -29,6 +32,8 @@ final class HistoryFile {
         let lock: FileLock
         var sequence: SequenceSource?
         var tail: JournalTail?
+        /// The epoch of the file before.
+        var epoch: String?
         /// True if the file may be damaged, so that all of it is checked.
         var isSuspect = false
     }
@@ -62,10 +67,12 @@ final class HistoryFile {
             above: max(stored, try state.value(of: .seq)),
             log
         )
+        epochs = try EpochTable(connection, state)
+        try epochs.link(to: sequence.file, last: sequence.last, isEmpty: stored == 0, previous: carriedOver?.epoch)
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))
-        journal = consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, meter, tail, head: stored)
+        journal = consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored)
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)
@@ -100,6 +107,48 @@ final class HistoryFile {
         // Numbers above the head belong to batches that could not be committed.
         guard let journal else { return JournalBatch([], through: sequence.last) }
         return try journal.entries(after: seq, limit: limit, for: consumer, head: sequence.last, clock.currentShift)
+    }
+
+    // MARK: - Going back
+
+    /// The current epoch.
+    func epoch() throws(StoreFault) -> JournalEpoch { try epochs.current() }
+
+    /// Moves the cursor of a consumer to `seq`; its entries are complete when ``isScanDue`` is false.
+    ///
+    /// - Throws: ``StoreFault`` if the file cannot be written; `busy` if it never had the number, so that a new epoch
+    ///   was started.
+    func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
+        guard let journal else { throw StoreFault("\(connection.path): delivery is off") }
+        guard seq <= sequence.last else {
+            try commit { () throws(StoreFault) in try epochs.startAnew() }
+            throw StoreFault(
+                "\(connection.path): '\(consumer)' has entries up to \(seq), which this file never had: a new epoch",
+                .busy
+            )
+        }
+        let places = journal.places
+        do throws(StoreFault) {
+            let start = journal.start(of: consumer, at: seq, head: head)
+            try commit { () throws(StoreFault) in try journal.rewind(consumer, to: start) }
+        } catch {
+            journal.restore(places)
+            throw error
+        }
+    }
+
+    /// Returns the entries that a consumer wants after `seq`, and that are not there any more.
+    func gap(of consumer: String, after seq: Int64) throws(StoreFault) -> JournalGap? {
+        guard let journal else { return nil }
+        let start = journal.start(of: consumer, at: seq, head: head)
+        let (deleted, replaced) = (try state.value(of: .lastDeleted), try epochs.current().after)
+        let first = try journal.first(after: start, for: consumer) ?? .max
+        let through = min(max(start, deleted, replaced), first - 1)
+        guard through > seq else { return nil }
+        let reason =
+            through <= start
+            ? "more than the longest backlog" : through <= deleted ? "deleted by the limits of history" : "another file"
+        return JournalGap(after: seq, through: through, reason: reason)
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -161,12 +210,13 @@ final class HistoryFile {
         } catch {
             writer.didRollBack()
             meter.didRollBack()
-            journal?.discardAdded()
+            journal?.didRollBack()
             clock.didRollBack()
             throw error
         }
         meter.didCommit()
         if let progress { journal?.didSave(progress) }
+        journal?.didCommit()
         retention.didCommit()
     }
 
@@ -178,11 +228,13 @@ final class HistoryFile {
 
     /// Writes the exact mark and empties the WAL; the file must not be used afterwards.
     func close() throws(StoreFault) {
+        let link = EpochTable.newLink()
         try commit(tidily: true) { () throws(StoreFault) in
             try clock.saveLast()
             try state.set(.seq, to: sequence.last)
+            try epochs.setLink(link, before: sequence.file.link())
         }
-        try sequence.file.write(sequence.last)
+        try sequence.file.write(sequence.last, link: link)
         checkpointer.truncate()
     }
 
@@ -232,7 +284,12 @@ final class HistoryFile {
     }
 
     /// True if there are rows to correct, to summarise or to delete.
-    var isUpkeepDue: Bool { clock.currentShift != nil || isSkipDue || isSummaryDue || retention.isDue }
+    var isUpkeepDue: Bool {
+        clock.currentShift != nil || isSkipDue || isScanDue || isSummaryDue || retention.isDue
+    }
+
+    /// True if extents are being rebuilt for a consumer that goes back.
+    var isScanDue: Bool { journal?.isScanDue ?? false }
 
     private var isSkipDue: Bool { journal?.isSkipDue(head: head) ?? false }
 
@@ -250,12 +307,23 @@ final class HistoryFile {
             try correctTimestamps()
         } else if let journal, isSkipDue {
             gaps += try journal.skip(head: head)
+        } else if isScanDue, isScanNext || !(isSummaryDue || retention.isDue) {
+            isScanNext = false
+            try rebuildExtents()
         } else if let newest, isSummaryDue {
+            isScanNext = true
             try rollups.step(newest)
         } else {
+            isScanNext = true
             try retention.step(newest ?? .min)
         }
         checkpointIfDue()
+    }
+
+    private func rebuildExtents() throws(StoreFault) {
+        guard let journal else { return }
+        try commit { () throws(StoreFault) in try journal.stepScan() }
+        try journal.didStepScan()
     }
 
     private func correctTimestamps() throws(StoreFault) {

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Migration n takes a file from version n to version n + 1.
-    static let steps = [tables + delivery + clock + lists + rollups, consumers]
+    static let steps = [tables + delivery + clock + lists + rollups, consumers, epochs]
 
     /// Runs the migrations that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -102,6 +102,19 @@ enum Schema {
         ALTER TABLE clock DROP COLUMN reject;
         ALTER TABLE clock DROP COLUMN event_end;
         ALTER TABLE clock DROP COLUMN reject_end;
+        """
+
+    /// An epoch is a stretch in which the file only grew; its entries have higher numbers than `after`.
+    ///
+    /// The row of `rewind` is the scan for acknowledged readings that a consumer wants again; see ``RewindScan``.
+    private static let epochs = """
+        CREATE TABLE epoch (id INTEGER PRIMARY KEY, text TEXT NOT NULL, after INTEGER NOT NULL) STRICT;
+        INSERT INTO epoch (text, after) VALUES (lower(hex(randomblob(16))), 0);
+        CREATE TABLE rewind (
+            id INTEGER PRIMARY KEY, after INTEGER NOT NULL, through INTEGER NOT NULL, ts INTEGER NOT NULL,
+            seq INTEGER NOT NULL, correction INTEGER NOT NULL
+        ) STRICT;
+        INSERT INTO state (key, value) SELECT 'journal_from', coalesce(max(seq), 0) FROM head;
         """
 
     /// Clock spans, in which the wall clock was not set, and the state of ``ClockTrust``.

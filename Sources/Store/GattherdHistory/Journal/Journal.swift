@@ -23,16 +23,21 @@ final class Journal {
     private var cursors: [JournalCursor]
     /// The last reading that was deleted.
     private var trimmed: Int64
+    /// Readings with higher numbers that are not deleted are in `outbox`.
+    private var start: Int64
+    private let state: StateTable
     /// The entries that the open transaction has added.
     private var added: [JournalEntry] = []
     private var extent: Extent?
     private let table: CursorTable
     private let meter: BacklogMeter
     private let reader: JournalReader
-    private let insert: Statement
+    private let extents: ExtentTable
+    private let scan: RewindScan
     private let selectChunkEnd: Statement
     private let selectCount: Statement
     private let trim: Statement
+    private let deletePassed: Statement
     /// True if a consumer gets events, rejects and corrections.
     private let isFollowed: Bool
 
@@ -41,19 +46,21 @@ final class Journal {
         _ consumers: [JournalConsumerOptions],
         _ connection: SQLiteConnection,
         _ table: CursorTable,
+        _ state: StateTable,
         _ meter: BacklogMeter,
         _ tail: JournalTail,
         head: Int64
     ) throws(StoreFault) {
         self.table = table
+        self.state = state
         self.tail = tail
         self.meter = meter
         isFollowed = consumers.contains { $0.content == .everything }
         reader = try JournalReader(connection)
-        insert = try Statement(
-            "INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
+        extents = try ExtentTable(connection)
+        let scan = try RewindScan(connection, meter, extents)
+        self.scan = scan
+        start = try state.value(of: .journalFrom)
         selectChunkEnd = try Statement(
             "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
             on: connection
@@ -64,21 +71,41 @@ final class Journal {
             """,
             on: connection
         )
+        deletePassed = try Statement(
+            """
+            DELETE FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND last <= ?2
+            RETURNING first, octets
+            """,
+            on: connection
+        )
         trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
         cursors = try consumers.map { (consumer) throws(StoreFault) in
-            try JournalCursor(consumer, table, connection, head: head)
+            try JournalCursor(consumer, table, connection, scanned: scan.end ?? .min, head: head)
         }
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
         trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.position).min() ?? head
+        try recordUnjournaled(connection)
+    }
+
+    /// Records that readings are not in `outbox`, because there was no consumer when they were committed.
+    private func recordUnjournaled(_ connection: SQLiteConnection) throws(StoreFault) {
+        let newest = try connection.integer("SELECT max(seq) FROM head")
+        let known = try connection.integer(
+            "SELECT max(coalesce((SELECT max(last) FROM outbox), 0), coalesce((SELECT max(cursor) FROM consumer), 0))"
+        )
+        guard newest > known, newest > start else { return }
+        try state.set(.journalFrom, to: newest)
+        start = newest
     }
 
     // MARK: - Adding
 
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
     func append(_ reading: JournalReading) throws(StoreFault) {
-        if extent?.add(reading) != true {
+        let next = Extent(reading)
+        if extent?.add(next) != true {
             try flush()
-            extent = Extent(reading)
+            extent = next
         }
         meter.add(reading.size)
         added.append(.reading(reading))
@@ -93,7 +120,7 @@ final class Journal {
     func flush() throws(StoreFault) {
         guard let extent else { return }
         self.extent = nil
-        try insert.run(binding: extent.first, extent.last, Int64(extent.bytes), extent.earliest, extent.latest)
+        try extents.insert(extent)
     }
 
     /// Hands the committed entries between these two numbers over to the consumers.
@@ -102,8 +129,17 @@ final class Journal {
         discardAdded()
     }
 
+    /// Discards the changes of a transaction that failed.
+    func didRollBack() {
+        discardAdded()
+        scan.didRollBack()
+    }
+
+    /// Records that the changes are committed.
+    func didCommit() { scan.didCommit() }
+
     /// Discards the added entries, because they are not committed or already handed over.
-    func discardAdded() {
+    private func discardAdded() {
         added.removeAll(keepingCapacity: true)
         extent = nil
     }
@@ -190,6 +226,62 @@ final class Journal {
         }
     }
 
+    // MARK: - Going back
+
+    /// The cursors before a rewind that is not committed.
+    struct Places {
+        fileprivate let cursors: [JournalCursor]
+        fileprivate let trimmed: Int64
+    }
+
+    var places: Places { Places(cursors: cursors, trimmed: trimmed) }
+
+    /// Restores the cursors after a rewind that could not be committed.
+    func restore(_ places: Places) { (cursors, trimmed) = (places.cursors, places.trimmed) }
+
+    /// Returns the position up to which a consumer skips entries that it wants again, because they are too many.
+    func start(of consumer: String, at seq: Int64, head: Int64) -> Int64 {
+        guard let longest = cursor(consumer)?.consumer.longestBacklog else { return seq }
+        return max(seq, head - longest)
+    }
+
+    /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
+    func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
+        guard let index = index(of: consumer) else { return }
+        var complete = max(trimmed, start)
+        if seq < delivered, try state.value(of: .lastDeleted) > seq {
+            // Samples of readings that all consumers had may have been deleted.
+            complete = max(complete, delivered)
+            deletePassed.bind(seq, delivered)
+            try meter.delete(deletePassed)
+            trimmed = seq
+        }
+        cursors[index].move(to: seq)
+        tail.move(consumer, to: seq)
+        trimmed = min(trimmed, seq)
+        if seq < complete { try scan.start(after: seq, through: complete) }
+    }
+
+    /// True if extents are being rebuilt that a consumer needs.
+    var isScanDue: Bool { scan.end != nil }
+
+    /// Rebuilds some extents; only in a transaction.
+    func stepScan() throws(StoreFault) {
+        guard let end = scan.end else { return }
+        guard cursors.contains(where: { $0.position < end }) else { return try scan.cancel() }
+        guard meter.isExact else { return try meter.count() }
+        guard let first = try scan.step(), first < start else { return }
+        try state.set(.journalFrom, to: first)
+    }
+
+    /// Records the end of a scan that is committed.
+    func didStepScan() throws(StoreFault) { start = try state.value(of: .journalFrom) }
+
+    /// Returns the number of the first entry after `seq` that a consumer gets; `nil` without one.
+    func first(after seq: Int64, for consumer: String) throws(StoreFault) -> Int64? {
+        try reader.first(after: seq, cursor(consumer)?.consumer.content ?? .readings)
+    }
+
     private func index(of consumer: String) -> Int? {
         cursors.firstIndex { $0.consumer.name == consumer }
     }
@@ -246,10 +338,13 @@ final class Journal {
 
 extension JournalCursor {
     /// Reads the cursor of a consumer, which starts at `head` if nothing waits for it.
+    ///
+    /// The extents up to `scanned` may be incomplete.
     fileprivate init(
         _ consumer: JournalConsumerOptions,
         _ table: CursorTable,
         _ connection: SQLiteConnection,
+        scanned: Int64,
         head: Int64
     ) throws(StoreFault) {
         guard let saved = try table.position(of: consumer.name) else {
@@ -258,38 +353,8 @@ extension JournalCursor {
             return
         }
         let waiting = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
-        let isFollower = consumer.content == .everything
-        let position = isFollower ? saved : waiting > 0 ? max(saved, waiting - 1) : head
+        let isExact = consumer.content == .everything || saved < scanned
+        let position = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
         self.init(consumer, position: position, saved: saved)
-    }
-}
-
-/// Consecutive readings and the time range of their samples.
-private struct Extent {
-    /// The maximum number of readings, small enough that reading back a whole extent is cheap.
-    private static let capacity: Int64 = 128
-
-    let first: Int64
-    private(set) var last: Int64
-    private(set) var bytes: Int
-    private(set) var earliest: Int64
-    private(set) var latest: Int64
-
-    init(_ reading: JournalReading) {
-        first = reading.seq
-        last = reading.seq
-        bytes = reading.size
-        earliest = reading.time.microseconds
-        latest = reading.time.microseconds
-    }
-
-    /// Adds a reading; returns false if the reading needs a new extent.
-    mutating func add(_ reading: JournalReading) -> Bool {
-        guard reading.seq == last + 1, reading.seq - first < Self.capacity else { return false }
-        last = reading.seq
-        bytes += reading.size
-        earliest = min(earliest, reading.time.microseconds)
-        latest = max(latest, reading.time.microseconds)
-        return true
     }
 }

@@ -43,6 +43,11 @@ struct JournalCursor {
         acknowledge(through: seq)
     }
 
+    /// Moves the cursor to a position before or behind it, and gets the entries after it again.
+    mutating func move(to seq: Int64) {
+        (position, read, skipped) = (seq, min(read, seq), min(skipped, seq))
+    }
+
     mutating func didRead(through seq: Int64) {
         read = max(read, seq)
     }

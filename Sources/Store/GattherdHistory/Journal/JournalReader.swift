@@ -47,6 +47,16 @@ final class JournalReader {
         return JournalBatch(entries, through: isComplete ? request.head : entries.last?.seq ?? request.after)
     }
 
+    /// Returns the number of the first entry after `seq`; `nil` without one.
+    func first(after seq: Int64, _ content: JournalConsumerOptions.Content) throws(StoreFault) -> Int64? {
+        let reading = try samples.first(after: seq)
+        guard content == .everything else { return reading }
+        var found = [reading]
+        found += try lists.entries(after: seq, limit: 1).map(\.seq)
+        found += try corrections.entries(after: seq, limit: 1).map(\.seq)
+        return found.compactMap(\.self).min()
+    }
+
     private func everything(_ request: Request) throws(StoreFault) -> [JournalEntry] {
         let limit = request.limit
         var entries = try lists.entries(after: request.after, limit: limit)

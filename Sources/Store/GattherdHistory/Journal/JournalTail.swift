@@ -73,6 +73,15 @@ final class JournalTail: Sendable {
         state.withLock { $0.skipped[consumer] = max($0.skipped[consumer] ?? seq, seq) }
     }
 
+    /// Moves a consumer's position, and gives it the entries after it again.
+    func move(_ consumer: String, to seq: Int64) {
+        state.withLock { state in
+            guard state.positions[consumer] != nil else { return }
+            state.positions[consumer] = seq
+            if let skipped = state.skipped[consumer] { state.skipped[consumer] = min(skipped, seq) }
+        }
+    }
+
     /// Returns the entries after `seq` for a consumer, at most `limit`, and moves its position.
     ///
     /// Returns `nil` if there are none, or some are missing in the tail.

@@ -9,6 +9,7 @@ final class ReadingRows {
     private let selectExtents: Statement
     private let selectSamples: Statement
     private let selectMoved: Statement
+    private let selectFirst: Statement
     private let selectSeries: Statement
     private var series: [Int64: StoredSeries] = [:]
     /// The streams as they appear in readings, by the series of a reading's metrics.
@@ -32,6 +33,13 @@ final class ReadingRows {
             """,
             on: connection
         )
+        selectFirst = try Statement(
+            """
+            SELECT max(first, ?1 + 1) FROM outbox
+            WHERE first > ?1 - \(Extent.capacity) AND last > ?1 ORDER BY first LIMIT 1
+            """,
+            on: connection
+        )
         selectSeries = try Statement(
             """
             SELECT device, profile, stream.stream, source, metric, unit, kind, repeated, boolean
@@ -40,6 +48,9 @@ final class ReadingRows {
             on: connection
         )
     }
+
+    /// Returns the number of the first undelivered reading after `seq`; `nil` without one.
+    func first(after seq: Int64) throws(StoreFault) -> Int64? { try selectFirst.firstInteger(binding: seq) }
 
     /// Returns undelivered readings in order, up to the number `end`.
     func readings(_ request: JournalReader.Request, ending end: Int64) throws(StoreFault) -> [JournalReading] {

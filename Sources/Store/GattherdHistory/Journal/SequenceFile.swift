@@ -3,7 +3,8 @@ import Glibc
 
 /// The highest number that a reading may have, in a file beside the database.
 ///
-/// The file outlives a database that is lost or restored from an older copy.
+/// The file outlives a database that is lost or restored from an older copy. Its second line is the link to the
+/// database, see ``EpochTable``.
 struct SequenceFile {
     enum Content: Hashable {
         case missing
@@ -15,21 +16,39 @@ struct SequenceFile {
     let path: String
 
     func read() -> Content {
+        switch bytes() {
+        case nil: .missing
+        case .success(let bytes): Self.parse(bytes)
+        case .failure(let fault): .garbled(fault.detail)
+        }
+    }
+
+    /// Returns the link to the database; `nil` without a valid one.
+    func link() -> Int64? {
+        guard case .success(let bytes) = bytes(), case .mark = Self.parse(bytes) else { return nil }
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        // Without its line feed the number may be truncated.
+        guard lines.count > 2 else { return nil }
+        return Int64(String(decoding: lines[1], as: UTF8.self))
+    }
+
+    /// Returns the content; `nil` without a file.
+    private func bytes() -> Result<ArraySlice<UInt8>, StoreFault>? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            return errno == ENOENT ? .missing : .garbled(unsafe String(cString: strerror(errno)))
+            return errno == ENOENT ? nil : .failure(StoreFault(unsafe String(cString: strerror(errno))))
         }
         defer { close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = unsafe Glibc.read(descriptor, &bytes, bytes.count)
-        guard count >= 0 else { return .garbled(unsafe String(cString: strerror(errno))) }
-        return Self.parse(bytes[..<count])
+        guard count >= 0 else { return .failure(StoreFault(unsafe String(cString: strerror(errno)))) }
+        return .success(bytes[..<count])
     }
 
-    /// One decimal number and a line feed; without the line feed the number may be truncated.
+    /// A decimal number and a line feed at the beginning; without the line feed the number may be truncated.
     private static func parse(_ bytes: ArraySlice<UInt8>) -> Content {
-        let digits = bytes.dropLast()
-        guard bytes.last == UInt8(ascii: "\n"), digits.allSatisfy({ (0x30...0x39).contains($0) }),
+        let digits = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        guard digits.count < bytes.count, digits.allSatisfy({ (0x30...0x39).contains($0) }),
             let mark = Int64(String(decoding: digits, as: UTF8.self)), mark <= SequenceNumbers.highest
         else { return .garbled("not a sequence number") }
         return .mark(mark)
@@ -39,11 +58,17 @@ struct SequenceFile {
     ///
     /// On a full disk the mark is overwritten in place, which needs no space: its few bytes lie in one sector.
     func write(_ mark: Int64) throws(StoreFault) {
+        try write(mark, link: link())
+    }
+
+    /// Replaces the mark and the link.
+    func write(_ mark: Int64, link: Int64?) throws(StoreFault) {
+        let text = "\(mark)\n" + (link.map { "\($0)\n" } ?? "")
         do throws(StoreFault) {
-            try replace("\(mark)\n")
+            try replace(text)
         } catch {
             guard error.kind == .full, case .mark(let old) = read(), mark > old else { throw error }
-            try writeAndSync("\(mark)\n", to: path, flags: 0)
+            try writeAndSync(text, to: path, flags: 0)
         }
     }
 

@@ -47,7 +47,8 @@ final class PurgeTable {
             on: connection
         )
         delete = try Statement(
-            "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
+            "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)"
+                + (kind == .samples ? " RETURNING seq" : ""),
             on: connection
         )
     }
@@ -82,12 +83,7 @@ final class PurgeTable {
         var deleted = 0
         var purged = purged
         try connection.transaction { () throws(StoreFault) in
-            if kind == .samples {
-                try delete.run(binding: start, last, delivered)
-            } else {
-                try delete.run(binding: start, last)
-            }
-            deleted = connection.changes
+            deleted = try delete(after: start, through: last, delivered)
             guard deleted > 0, let keys = kind.purgedKeys else { return }
             let behind = start.addingReportingOverflow(1).partialValue
             purged.add(from: behind, through: last, latest: latest, isPending: isPending)
@@ -95,6 +91,20 @@ final class PurgeTable {
         }
         self.purged = purged
         return Outcome(deleted: deleted, reached: reached)
+    }
+
+    /// Deletes the rows; returns their number.
+    private func delete(after start: Int64, through last: Int64, _ delivered: Int64) throws(StoreFault) -> Int {
+        guard kind == .samples else {
+            try delete.run(binding: start, last)
+            return connection.changes
+        }
+        delete.bind(start, last, delivered)
+        defer { delete.reset() }
+        var (count, highest) = (0, Int64.min)
+        while try delete.step() { (count, highest) = (count + 1, max(highest, delete.integer(0))) }
+        if count > 0, highest > (try state.value(of: .lastDeleted)) { try state.set(.lastDeleted, to: highest) }
+        return count
     }
 
     private static func purged(_ kind: Kind, _ state: StateTable) throws(StoreFault) -> PurgedTimes {

@@ -5,6 +5,13 @@ final class StateTable {
     enum Key: String {
         /// The highest number that a reading may have.
         case seq
+        /// The link to the sequence file, and the one before; see ``EpochTable``.
+        case link
+        case linkBefore = "link_before"
+        /// The journal has extents only for readings with higher numbers.
+        case journalFrom = "journal_from"
+        /// The highest number of a sample that was deleted by its age, or for its space.
+        case lastDeleted = "last_deleted"
         /// The lowest number of an imported reading; these are below zero.
         case imported
         /// The first instant that the table `minute` does not cover.

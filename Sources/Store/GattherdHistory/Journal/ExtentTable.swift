@@ -1,0 +1,85 @@
+import GattherdModel
+
+/// The table `outbox`: the positions of readings that some consumer has not acknowledged.
+final class ExtentTable {
+    private let insert: Statement
+    private let selectOverlapping: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        insert = try Statement(
+            "INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        selectOverlapping = try Statement(
+            "SELECT first, last FROM outbox WHERE first > ?1 AND first <= ?2 AND last >= ?3",
+            on: connection
+        )
+    }
+
+    func insert(_ extent: Extent) throws(StoreFault) {
+        try insert.run(binding: extent.first, extent.last, Int64(extent.bytes), extent.earliest, extent.latest)
+    }
+
+    /// Inserts readings, in the order of their numbers, that no extent has yet; only in a transaction.
+    ///
+    /// - Returns: Their bytes.
+    func insertMissing(_ readings: [Extent]) throws(StoreFault) -> Int {
+        var rest = readings[...]
+        var bytes = 0
+        while let first = rest.first?.first {
+            let near = rest.prefix { $0.first - first < Extent.capacity }
+            rest = rest.dropFirst(near.count)
+            bytes += try insertMissing(near, from: first)
+        }
+        return bytes
+    }
+
+    /// Inserts readings whose numbers would fit into one extent.
+    private func insertMissing(_ readings: ArraySlice<Extent>, from first: Int64) throws(StoreFault) -> Int {
+        let known = try selectOverlapping.rows(
+            binding: first - Extent.capacity,
+            first + Extent.capacity,
+            first
+        ) { row in row.integer(0)...max(row.integer(0), row.integer(1)) }
+        var (extent, bytes) = (Extent?.none, 0)
+        for reading in readings where !known.contains(where: { $0.contains(reading.first) }) {
+            bytes += reading.bytes
+            if extent?.add(reading) == true { continue }
+            if let extent { try insert(extent) }
+            extent = reading
+        }
+        if let extent { try insert(extent) }
+        return bytes
+    }
+}
+
+/// Consecutive readings and the time range of their samples.
+struct Extent {
+    /// The maximum number of readings, small enough that reading back a whole extent is cheap.
+    static let capacity: Int64 = 128
+
+    let first: Int64
+    private(set) var last: Int64
+    private(set) var bytes: Int
+    private(set) var earliest: Int64
+    private(set) var latest: Int64
+
+    /// The extent of one reading.
+    init(first: Int64, bytes: Int, ts: Int64) {
+        (self.first, last, self.bytes, earliest, latest) = (first, first, bytes, ts, ts)
+    }
+
+    init(_ reading: JournalReading) {
+        self.init(first: reading.seq, bytes: reading.size, ts: reading.time.microseconds)
+    }
+
+    /// Adds the readings that follow; returns false if they need a new extent.
+    mutating func add(_ next: Extent) -> Bool {
+        guard next.first == last + 1, next.last - first < Self.capacity else { return false }
+        last = next.last
+        bytes += next.bytes
+        earliest = min(earliest, next.earliest)
+        latest = max(latest, next.latest)
+        return true
+    }
+}

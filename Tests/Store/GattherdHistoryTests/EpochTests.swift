@@ -1,0 +1,170 @@
+import CSQLite
+import Foundation
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+/// The events that start a new epoch, and those that do not.
+@Suite(.timeLimit(.minutes(2)))
+struct EpochTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// Runs a daemon that stores readings; returns its epoch.
+    @discardableResult
+    private func run(_ count: Int = 1, _ work: (HistoryFile) throws -> Void = { _ in }) throws -> JournalEpoch {
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        let time = Fixture.epoch.advanced(by: .seconds(Int(file.sequence.last)))
+        try file.append(.plain((0..<count).map { .integer(Int64($0)) }, at: time))
+        try work(file)
+        let epoch = try file.epoch()
+        try file.close()
+        return epoch
+    }
+
+    private func copy(_ from: String, to other: String) throws {
+        try? FileManager.default.removeItem(atPath: other)
+        try FileManager.default.copyItem(atPath: from, toPath: other)
+    }
+
+    @Test func `an epoch has 32 hexadecimal digits and stays over restarts`() throws {
+        let first = try run()
+        #expect(first.text.count == 32 && first.text.allSatisfy { $0.isHexDigit && !$0.isUppercase })
+        #expect(first.previous == nil && first.after == 0)
+        for _ in 0..<3 { #expect(try run() == first) }
+    }
+
+    @Test func `two files have different epochs`() throws {
+        #expect(try run() != EpochTests().run())
+    }
+
+    @Test func `an epoch stays over a kill, also one between the two files' links`() throws {
+        let first = try run()
+        var file: HistoryFile? = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        file?.connection.keepsWALOnClose(true)
+        file = nil
+        #expect(try run() == first)
+        // The database has a new link, the sequence file still the one before.
+        let sequence = try Data(contentsOf: URL(filePath: folder.database + "-seq"))
+        file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        file?.connection.keepsWALOnClose(true)
+        file = nil
+        try sequence.write(to: URL(filePath: folder.database + "-seq"))
+        #expect(try run() == first)
+    }
+
+    @Test func `a migrated file gets an epoch, and keeps it`() throws {
+        do {
+            let connection = try SQLiteConnection(
+                path: folder.database,
+                flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            )
+            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+            try Schema.migrate(connection, steps: Array(Schema.steps.prefix(2)))
+            try connection.execute("UPDATE state SET value = 500 WHERE key = 'seq'")
+        }
+        try SequenceFile(path: folder.database + "-seq").write(500, link: nil)
+        let first = try run()
+        #expect(first.text.count == 32 && first.previous == nil)
+        #expect(try run() == first)
+    }
+
+    @Test func `a file in place of a lost one is a new epoch`() throws {
+        let first = try run(10)
+        try FileManager.default.removeItem(atPath: folder.database)
+        let second = try run()
+        #expect(second.text != first.text && second.previous == nil && second.after == 10)
+        #expect(try run() == second)
+    }
+
+    @Test func `a file in place of a damaged one is a new epoch that continues the one before`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        let first = try await history.consumer("mqtt").epoch()
+        let damage = StoreFault("damaged", .damaged)
+        for _ in 0..<2 {
+            await history.recordFailure(damage)
+            while history.status.fault != nil { await Task.yield() }
+        }
+        let second = try await history.consumer("mqtt").epoch()
+        #expect(second.text != first.text && second.previous == first.text && second.after == 10)
+        try await history.close()
+    }
+
+    @Test func `a restored backup is a new epoch that continues the one before`() throws {
+        let backup = folder.file("backup.db")
+        let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backup) }
+        try run(5)
+        _ = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        let second = try run()
+        #expect(second.text != first.text && second.previous == first.text && second.after >= 15)
+        #expect(try run() == second)
+    }
+
+    @Test(arguments: [true, false]) func `an older copy that somebody puts back is a new epoch`(isBackup: Bool) throws {
+        let old = folder.file("old.db")
+        let first = try run(10) { _ in
+            if isBackup { try HistoryReader(path: folder.database).backUp(to: old) }
+        }
+        if !isBackup { try copy(folder.database, to: old) }
+        try run(5)
+        try copy(old, to: folder.database)
+        let second = try run()
+        #expect(second.text != first.text && second.previous == first.text)
+        #expect(try run() == second)
+    }
+
+    @Test func `a copy of a live file on another gateway is a new epoch`() throws {
+        let other = try EpochTests()
+        let first = try run { file in
+            file.checkpointIfDue()
+            file.connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+            try copy(folder.database, to: other.folder.database)
+        }
+        #expect(try other.run().text != first.text)
+        #expect(try run() == first)
+    }
+
+    @Test func `a file that was moved aside and comes back is a new epoch`() throws {
+        try run()
+        let aside = folder.file("aside.db")
+        try FileManager.default.moveItem(atPath: folder.database, toPath: aside)
+        let second = try run()
+        try copy(aside, to: folder.database)
+        let third = try run()
+        #expect(third.text != second.text)
+    }
+
+    @Test func `all files of a closed history on another machine are the same epoch`() throws {
+        let first = try run()
+        let other = try EpochTests()
+        for suffix in ["", "-seq"] { try copy(folder.database + suffix, to: other.folder.database + suffix) }
+        #expect(try other.run() == first)
+    }
+
+    @Test func `compaction and import start no new epoch`() throws {
+        let first = try run(100)
+        _ = try Compaction(path: folder.database)
+        try HistoryImport(path: folder.database).finish()
+        #expect(try run() == first)
+    }
+
+    @Test func `a receiver with numbers that the file never had starts a new epoch without one before`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        let consumer = history.consumer("mqtt")
+        let first = try await consumer.epoch()
+        await #expect { _ = try await consumer.rewind(to: 11) } throws: { ($0 as? StoreFault)?.kind == .busy }
+        let second = try await consumer.epoch()
+        #expect(second.text != first.text && second.previous == nil && second.after == 0)
+        #expect(try await consumer.rewind(to: 0) == nil)
+        #expect(try await consumer.entries(after: 0, limit: 100).readings.count == 10)
+        try await history.close()
+    }
+}
