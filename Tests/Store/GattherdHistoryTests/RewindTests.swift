@@ -52,7 +52,8 @@ struct RewindTests {
     @Test func `a consumer gets acknowledged entries again, with those of old times`() async throws {
         let history = try await open(Self.copy)
         for number in 0..<60 {
-            try await history.append(.plain((0..<50).map { .integer($0) }, at: Fixture.epoch.advanced(by: .seconds(number))))
+            let time = Fixture.epoch.advanced(by: .seconds(number))
+            try await history.append(.plain((0..<50).map { .integer($0) }, at: time))
             try await history.append(late(number))
             let event = LifecycleEvent(time: Fixture.epoch, kind: "link", ["state": .text("\(number)")])
             try await history.record([event])

@@ -72,7 +72,8 @@ final class HistoryFile {
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))
-        journal = consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored)
+        journal =
+            consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored)
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)
