@@ -2,8 +2,8 @@ import GattherdModel
 
 /// The last suppressed reading of each stream, which is published when its interval is over.
 ///
-/// The cursor passes these readings. The resume point does not, so that another run finds them again, unless more
-/// than a number of readings came after them: another run repeats all of these.
+/// The cursor passes these readings. The resume point does not, so that another run finds them again. Another run
+/// repeats all readings after them, so the resume point passes those that are old and followed by many.
 struct DelayedReadings: Sendable {
     private struct Delayed {
         let reading: JournalReading
@@ -15,6 +15,7 @@ struct DelayedReadings: Sendable {
         let seq: Int64
         /// The number of readings before it.
         let position: Int
+        let addedAt: Duration
     }
 
     private var delayed: [StreamKey: Delayed] = [:]
@@ -24,10 +25,10 @@ struct DelayedReadings: Sendable {
     var isEmpty: Bool { delayed.isEmpty && holds.isEmpty }
 
     /// Adds a reading, which replaces an earlier one of its stream.
-    mutating func add(_ reading: JournalReading, gathering: Duration?, position: Int) {
+    mutating func add(_ reading: JournalReading, gathering: Duration?, position: Int, at now: Duration) {
         supersede(by: reading)
         delayed[StreamKey(reading)] = Delayed(reading: reading, gathering: gathering)
-        holds.append(Hold(seq: reading.seq, position: position))
+        holds.append(Hold(seq: reading.seq, position: position, addedAt: now))
     }
 
     /// Removes the delayed reading of a stream, because a newer one is published.
@@ -64,12 +65,13 @@ struct DelayedReadings: Sendable {
     /// The first reading that the resume point must not pass.
     var held: Int64? { holds.first?.seq }
 
-    /// Lets the resume point pass readings that too many others follow.
+    /// Lets the resume point pass readings that were added up to `time` and that more than `limit` others follow.
     ///
     /// - Parameters:
+    ///   - time: The end of the time.
     ///   - end: The number of readings up to now.
-    ///   - limit: The most readings that another run may repeat.
-    mutating func limitHolds(end: Int, limit: Int) {
-        holds.removeFirst(holds.prefix { end - $0.position > limit }.count)
+    ///   - limit: The number of readings that another run may repeat at any time.
+    mutating func limitHolds(before time: Duration, end: Int, limit: Int) {
+        holds.removeFirst(holds.prefix { $0.addedAt <= time && end - $0.position > limit }.count)
     }
 }

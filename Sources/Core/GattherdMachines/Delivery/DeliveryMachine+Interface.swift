@@ -114,6 +114,8 @@ extension DeliveryMachine {
         public var replay = Duration.seconds(2)
         /// The time before a kill whose acknowledged readings the next run publishes again (at most 250).
         public var restartReplay = Duration.milliseconds(250)
+        /// The time for which the next run would publish a delayed reading, also if many others follow it.
+        public var delayedReplay = Duration.seconds(60)
         /// The maximum wait for missing subscribers after a reconnect, ``reconnectPause`` included (MQTT 5 only).
         public var subscriberPatience = Duration.seconds(5)
         /// The pause between two checks for missing subscribers.

@@ -215,7 +215,11 @@ public struct DeliveryMachine: Sendable {
     /// Excludes readings that were acknowledged long enough ago from republication.
     private mutating func moveWindow(at now: Duration) {
         window?.moveReplayPoint(before: now - options.replay)
-        window?.moveResumePoint(before: now - options.restartReplay, trail: Int(clamping: options.saveCount))
+        window?.moveResumePoint(
+            before: now - options.restartReplay,
+            trail: Int(clamping: options.saveCount),
+            delayedBefore: now - options.delayedReplay
+        )
     }
 
     // MARK: - Readings

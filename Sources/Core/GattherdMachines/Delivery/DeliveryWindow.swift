@@ -132,7 +132,7 @@ struct DeliveryWindow: Sendable {
         }
         let gathering = selection.gathered[reading.seq]
         guard !selection.delayed.contains(reading.seq) else {
-            delayed.add(reading, gathering: gathering, position: appended)
+            delayed.add(reading, gathering: gathering, position: appended, at: now)
             return entries.append(Entry(reading: reading, state: .skipped))
         }
         guard !selection.skipped.contains(reading.seq) else {
@@ -295,13 +295,13 @@ struct DeliveryWindow: Sendable {
     var resumePointDueSince: Duration? { resumable < first ? entries[resumable].passedAt : nil }
 
     /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `trail`
-    /// entries; it stays before a delayed reading that is among the last `trail`.
-    mutating func moveResumePoint(before time: Duration, trail: Int) {
+    /// entries; it stays before delayed readings that came after `delayTime` or are among the last `trail`.
+    mutating func moveResumePoint(before time: Duration, trail: Int, delayedBefore delayTime: Duration) {
         while resumable < first, entries[resumable].passedAt <= time || first - resumable > trail {
             passedPoint = max(passedPoint, entries[resumable].reading.seq)
             resumable += 1
         }
-        if !delayed.isEmpty { delayed.limitHolds(end: appended, limit: trail) }
+        if !delayed.isEmpty { delayed.limitHolds(before: delayTime, end: appended, limit: trail) }
     }
 
     /// Excludes entries passed by the cursor up to `time` from republication.
