@@ -8,8 +8,7 @@ import GattherdSync
 public final class InfluxSink: BatchSink {
     private struct State: Sendable {
         var points: PointWriter
-        /// The largest body in bytes, before compression; a single reading may exceed it.
-        var mostBytes = 1 << 20
+        var limit = BodyLimit()
         var credentials: InfluxCredentials?
         /// True if the server refused the credentials, so that their file may have newer ones.
         var mustReadCredentials = false
@@ -51,7 +50,9 @@ public final class InfluxSink: BatchSink {
             let write = try encode(rest)
             let answer = write.body.isEmpty ? .accepted : try await send(write.body)
             switch answer {
-            case .accepted: rest = rest.dropFirst(write.count)
+            case .accepted:
+                rest = rest.dropFirst(write.count)
+                state.withLock { $0.limit.accept(write.body.count) }
             case .tooLarge(let words): try shrink(below: write, words)
             case .failed(let fault): throw fault
             }
@@ -71,7 +72,7 @@ public final class InfluxSink: BatchSink {
                 guard state.points.write(reading, to: &write.body) else {
                     return (write, JournalReading?.some(reading))
                 }
-                if write.count > 0, write.body.count > state.mostBytes {
+                if write.count > 0, write.body.count > state.limit.bytes {
                     write.body.removeLast(write.body.count - length)
                     break
                 }
@@ -108,7 +109,7 @@ public final class InfluxSink: BatchSink {
         guard write.count > 1 else {
             throw OutputFault(.refused, "\(words); the limit of the server or its proxy is below one reading")
         }
-        state.withLock { $0.mostBytes = min($0.mostBytes, write.body.count / 2) }
+        state.withLock { $0.limit.refuse(write.body.count) }
     }
 
     /// Reads the credentials again if the server has refused them: somebody may have renewed the file.
@@ -130,5 +131,31 @@ public final class InfluxSink: BatchSink {
             headers["Authorization"] = "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())"
         }
         return headers
+    }
+}
+
+/// The largest body of a request, before compression; a single reading may exceed it.
+///
+/// It is halved when a server or its proxy refuses a body for its size. It is doubled after a number of bodies that
+/// came near it, as the server may have another limit by then. So at most one in a hundred requests is refused.
+private struct BodyLimit: Sendable {
+    private static let most = 1 << 20
+    /// The accepted bodies after which a larger one is tried.
+    private static let patience = 100
+
+    private(set) var bytes = most
+    private var accepted = 0
+
+    mutating func accept(_ count: Int) {
+        guard bytes < Self.most, count > bytes / 2 else { return }
+        accepted += 1
+        guard accepted >= Self.patience else { return }
+        bytes = min(bytes * 2, Self.most)
+        accepted = 0
+    }
+
+    mutating func refuse(_ count: Int) {
+        bytes = min(bytes, count / 2)
+        accepted = 0
     }
 }

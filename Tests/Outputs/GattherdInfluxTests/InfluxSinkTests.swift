@@ -104,6 +104,25 @@ import Testing
         #expect(server.requests.dropFirst(count).allSatisfy { $0.body.count <= 1000 })
     }
 
+    @Test func `bodies grow again after a server has got a larger limit`() async throws {
+        let limit = Locked(1000)
+        let server = try ScriptedServer { request in
+            request.body.count > limit.withLock(\.self)
+                ? [.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")] : Self.accepted
+        }
+        let sink = try sink(server)
+        try await sink.write(Readings.numbered(1...300))
+        let count = server.requests.count
+        limit.withLock { $0 = .max }
+        for start in stride(from: Int64(301), to: 6301, by: 300) {
+            try await sink.write(Readings.numbered(start...(start + 299)))
+        }
+        let later = Array(server.requests.dropFirst(count))
+        #expect(later.prefix(20).allSatisfy { $0.body.count <= 1000 }, "slowly")
+        #expect(later.contains { $0.body.count > 2000 })
+        #expect(try values(later) == Array(301...6300))
+    }
+
     @Test func `a reading above the server's limit is refused alone`() async throws {
         let server = try ScriptedServer { request in
             request.body.count > 1000
