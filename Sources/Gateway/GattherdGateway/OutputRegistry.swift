@@ -21,7 +21,12 @@ extension Configuration {
     }
 
     /// The findings about the files that the sections of the outputs name, MQTT excepted.
-    package var outputFindings: [ConfigError] { configuredOutputs.flatMap(\.findings) }
+    package var outputFindings: [ConfigError] { outputs.flatMap { findings($0) } }
+
+    /// The files that the sections of the outputs name.
+    package var outputFiles: [(section: String, file: NamedFile)] {
+        (mqtt?.files ?? []).map { ("mqtt", $0) } + outputs.flatMap { section in section.files.map { (section.name, $0) } }
+    }
 
     /// Makes the outputs, MQTT excepted.
     ///
@@ -39,10 +44,10 @@ extension Configuration {
         commands: OutputCommands = OutputCommands()
     ) throws(GatewayError) -> [any Output] {
         var outputs: [any Output] = []
+        for finding in outputFindings where finding.severity == .warning {
+            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+        }
         for output in configuredOutputs {
-            for finding in output.findings where finding.severity == .warning {
-                log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
-            }
             var context = OutputContext(
                 name: output.consumer.name,
                 kind: output.kind,
@@ -65,9 +70,18 @@ extension Configuration {
     }
 
     private var configuredOutputs: [ConfiguredOutput] {
-        outputs.compactMap { section in
-            OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
-        }
+        outputs.compactMap { configured($0) }
+    }
+
+    private func configured(_ section: OutputSection) -> ConfiguredOutput? {
+        OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
+    }
+
+    /// The findings of the kind follow only if all files can be read.
+    private func findings(_ section: OutputSection) -> [ConfigError] {
+        let findings = section.files.compactMap(\.finding)
+        if findings.contains(where: { $0.severity == .error }) { return findings }
+        return findings + (configured(section)?.findings ?? [])
     }
 }
 

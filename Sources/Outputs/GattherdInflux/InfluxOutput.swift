@@ -1,7 +1,6 @@
 package import GattherdConfig
 package import GattherdModel
 package import GattherdOutputs
-import Glibc
 
 /// The output `influx`.
 package enum InfluxOutput: OutputKind {
@@ -32,37 +31,21 @@ package enum InfluxOutput: OutputKind {
         )
     }
 
-    /// A file that cannot be read is an error; a secret that others can read is a warning.
-    package static func findings(_ configuration: InfluxConfiguration) -> [ConfigError] {
-        let (url, tls) = (configuration.url, configuration.tls)
-        let files = url.value.usesTLS ? [tls.ca, tls.certificate, tls.key] : []
-        let secrets = [configuration.credentials?.file, url.value.usesTLS ? tls.key : nil]
-        let errors = (files + [configuration.credentials?.file]).compactMap { $0.flatMap { unreadable($0) } }
-        return errors + secrets.compactMap { $0.flatMap { exposed($0) } } + exposure(configuration)
+    package static func files(_ configuration: InfluxConfiguration) -> [NamedFile] {
+        let secret = configuration.credentials.map { NamedFile($0.file, .secret($0.noun)) }
+        let tls = configuration.tls
+        let files = NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key)
+        return [secret].compactMap(\.self) + (configuration.url.value.usesTLS ? files : [])
     }
 
-    private static func exposure(_ configuration: InfluxConfiguration) -> [ConfigError] {
+    /// A secret that is sent without encryption through a network is a warning.
+    package static func findings(_ configuration: InfluxConfiguration) -> [ConfigError] {
         let url = configuration.url
         guard configuration.credentials != nil, !url.value.usesTLS, !url.value.isLoopback, let place = url.place else {
             return []
         }
         let text = "the token or password is sent to \(url.value.host) without encryption; use https:// if you can"
         return [ConfigError(.exposedSecret(text), at: place, severity: .warning)]
-    }
-
-    private static func unreadable(_ file: Located<String>) -> ConfigError? {
-        guard unsafe access(file.value, R_OK) != 0, let place = file.place else { return nil }
-        let reason = unsafe String(cString: strerror(errno))
-        return ConfigError(.file("'\(file.value)' cannot be read: \(reason)"), at: place)
-    }
-
-    private static func exposed(_ file: Located<String>) -> ConfigError? {
-        var status = stat()
-        guard unsafe stat(file.value, &status) == 0, status.st_mode & S_IROTH != 0, let place = file.place else {
-            return nil
-        }
-        let advice = "every user of this host can read '\(file.value)'; run: chmod o-rwx '\(file.value)'"
-        return ConfigError(.exposedSecret(advice), at: place, severity: .warning)
     }
 }
 
@@ -73,19 +56,22 @@ extension InfluxConfiguration.Credentials {
         }
     }
 
-    /// Reads the file; blocks.
-    fileprivate func read(_ read: OutputContext.SecretReader) throws(OutputError) -> InfluxCredentials {
+    fileprivate var noun: String {
         switch self {
-        case .token(let file): return .token(try secret(in: file, "token", read))
-        case .password(let user, let file): return .password(user: user, try secret(in: file, "password", read))
+        case .token: "token"
+        case .password: "password"
         }
     }
 
-    private func secret(
-        in file: Located<String>,
-        _ noun: String,
-        _ read: OutputContext.SecretReader
-    ) throws(OutputError) -> String {
+    /// Reads the file; blocks.
+    fileprivate func read(_ read: OutputContext.SecretReader) throws(OutputError) -> InfluxCredentials {
+        switch self {
+        case .token: .token(try secret(read))
+        case .password(let user, _): .password(user: user, try secret(read))
+        }
+    }
+
+    private func secret(_ read: OutputContext.SecretReader) throws(OutputError) -> String {
         var text = try read(file.value, noun)
         if text.hasSuffix("\r") { text.removeLast() }
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {

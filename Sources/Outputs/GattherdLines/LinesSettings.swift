@@ -49,6 +49,8 @@ package enum LinesOutput: OutputKind {
         return BatchOutput(context, target: settings.path.value, sink: LinesSink(settings), options: options)
     }
 
+    package static func files(_ settings: LinesSettings) -> [NamedFile] { [NamedFile(settings.path, .destination)] }
+
     /// A path that cannot be used is a warning: the daemon runs without it and tries again.
     package static func findings(_ settings: LinesSettings) -> [ConfigError] {
         guard let problem = LinesPath(settings.path.value).problem else { return [] }

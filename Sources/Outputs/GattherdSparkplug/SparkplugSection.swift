@@ -2,7 +2,6 @@ package import GattherdConfig
 import GattherdMQTT
 package import GattherdModel
 package import GattherdOutputs
-import Glibc
 
 /// The section `sparkplug`.
 package struct SparkplugConfiguration: Hashable, Sendable {
@@ -96,13 +95,11 @@ package enum SparkplugKind: OutputKind {
         return settings
     }
 
-    /// A file that cannot be used is an error; a secret that others can read is a warning.
+    package static func files(_ configuration: SparkplugConfiguration) -> [NamedFile] { configuration.mqtt.files }
+
+    /// Files for TLS that do not fit are an error.
     package static func findings(_ configuration: SparkplugConfiguration) -> [ConfigError] {
-        let mqtt = configuration.mqtt
-        var findings = [mqtt.passwordFile].compactMap(\.self).compactMap { unreadable($0) }
-        if mqtt.broker.usesTLS { findings += problem(of: mqtt.tls) }
-        let secrets = [mqtt.passwordFile, mqtt.broker.usesTLS ? mqtt.tls.key : nil].compactMap(\.self)
-        return findings + secrets.compactMap { exposed($0) }
+        configuration.mqtt.broker.usesTLS ? problem(of: configuration.mqtt.tls) : []
     }
 
     private static func problem(of tls: MQTTSettings.TLS) -> [ConfigError] {
@@ -122,21 +119,6 @@ package enum SparkplugKind: OutputKind {
             }
             return [ConfigError(.file(error.description), at: place)]
         }
-    }
-
-    private static func unreadable(_ file: Located<String>) -> ConfigError? {
-        guard unsafe access(file.value, R_OK) != 0, let place = file.place else { return nil }
-        let reason = unsafe String(cString: strerror(errno))
-        return ConfigError(.file("'\(file.value)' cannot be read: \(reason)"), at: place)
-    }
-
-    private static func exposed(_ file: Located<String>) -> ConfigError? {
-        var status = stat()
-        guard unsafe stat(file.value, &status) == 0, status.st_mode & S_IROTH != 0, let place = file.place else {
-            return nil
-        }
-        let advice = "every user of this host can read '\(file.value)'; run: chmod o-rwx '\(file.value)'"
-        return ConfigError(.exposedSecret(advice), at: place, severity: .warning)
     }
 }
 

@@ -76,6 +76,10 @@ import Testing
             "mqtt: {url: \"mqtts://b\", tls: {certificate: x, key: FILE}}",
             "mqtt: {url: \"mqtt://b\", username: u, password_file: FILE}",
             "http: {listen: \"127.0.0.1:1\", token_file: FILE}",
+            "influx: {url: \"http://localhost\", bucket: b, token_file: FILE}",
+            "influx: {url: \"https://localhost\", bucket: b, tls: {certificate: x, key: FILE}}",
+            "sparkplug: {url: \"mqtt://b\", username: u, password_file: FILE}",
+            "sparkplug: {url: \"mqtts://b\", tls: {ca: FILE}}",
             "devices: [{name: a, address: \"C0:FF:EE:00:00:01\", pin_file: FILE}]",
             "devices: [{name: a, address: \"C0:FF:EE:00:00:01\", bind_key_file: FILE}]", "profiles: {paths: [FILE]}",
         ]
@@ -102,6 +106,23 @@ import Testing
         #expect(words.count == 2)
         #expect(words.first?.hasPrefix("the service does not see '/root/token' (ProtectHome= in its unit)") == true)
         #expect(words.last?.contains("add: [Service] ReadWritePaths=/srv/g") == true)
+    }
+
+    @Test func `the service must be able to write the files of outputs`() throws {
+        let unit = "User=gattherd\nProtectSystem=strict\n" + Self.state
+        let allowed = Self.history + "profiles: {paths: []}\nlines: {path: /var/lib/gattherd/a}"
+        #expect(try findings(allowed, unit) == [])
+        let words = try findings(Self.history + "profiles: {paths: []}\nlines: {path: /srv/a}", unit)
+        #expect(words.map { $0.contains("add: [Service] ReadWritePaths=/srv") } == [true])
+    }
+
+    @Test func `a named pipe of an output needs rights of its own only`() throws {
+        let pipe = folder.file("pipe")
+        #expect(unsafe mkfifo(pipe, 0o600) == 0 && chmod(pipe, 0o622) == 0)
+        let text = Self.history + "profiles: {paths: []}\nlines: {path: '\(pipe)'}"
+        #expect(try findings(text, Self.state) == [])
+        #expect(unsafe chmod(pipe, 0o640) == 0)
+        #expect(try findings(text, Self.state).map { $0.hasSuffix("run: chown gattherd '\(pipe)'") } == [true])
     }
 
     private static let state = "StateDirectory=gattherd"

@@ -6,19 +6,28 @@ import Testing
 @testable import GattherdGateway
 
 @Suite struct StartFilesTests {
-    @Test func `a new password waits for a restart, a renewed certificate does not`() throws {
+    @Test(arguments: [
+        ("mqtt", "url: 'mqtts://broker', tls: {ca: CA}, username: u, password_file: SECRET"),
+        ("sparkplug", "url: 'mqtts://broker', tls: {ca: CA}, username: u, password_file: SECRET"),
+        ("influx", "url: 'https://server', database: d, tls: {ca: CA}, token_file: SECRET"),
+        ("influx", "url: 'https://server', database: d, tls: {ca: CA}, username: u, password_file: SECRET"),
+    ])
+    func `a new password or token waits for a restart, a renewed certificate does not`(
+        section: String,
+        keys: String
+    ) throws {
         let folder = try TemporaryFolder()
-        let (ca, password) = (try folder.write("a", to: "ca.pem"), try folder.write("b", to: "password"))
-        let text = "mqtt: {url: 'mqtts://broker', tls: {ca: '\(ca)'}, username: u, password_file: '\(password)'}"
+        let (ca, secret) = (try folder.write("a", to: "ca.pem"), try folder.write("b", to: "secret"))
+        let text = "\(section): {\(keys.replacing("CA", with: "'\(ca)'").replacing("SECRET", with: "'\(secret)'"))}"
         let configuration = try Configuration.parse(
             [ConfigSource(name: "gattherd.yaml", text: text)],
             in: ConfigEnvironment(variables: [:], hostName: "host"),
-            outputs: []
+            outputs: OutputRegistry.kinds
         )
         var files = StartFiles(configuration, ProfileRegistry())
         try folder.write("another authority", to: "ca.pem")
         #expect(files.changedSections(ProfileRegistry()) == [])
-        try folder.write("another password", to: "password")
-        #expect(files.changedSections(ProfileRegistry()) == ["mqtt"])
+        try folder.write("another secret", to: "secret")
+        #expect(files.changedSections(ProfileRegistry()) == [section])
     }
 }

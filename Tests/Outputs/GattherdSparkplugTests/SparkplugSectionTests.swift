@@ -68,10 +68,10 @@ import Testing
         #expect(parse(lines).1 == [error])
     }
 
-    @Test func `files that cannot be used are found`() throws {
-        let (found, _) = parse("url: mqtts://localhost\nusername: me\npassword_file: /none\ntls: {ca: /none}")
-        let findings = SparkplugKind.findings(try #require(found))
-        #expect(findings.count == 2)
-        #expect(findings.allSatisfy { $0.severity == .error })
+    @Test func `a file that is no certificate is found`() throws {
+        let folder = try TemporaryFolder()
+        let (found, _) = parse("url: mqtts://localhost\ntls: {ca: '\(try folder.write("no", to: "ca.pem"))'}")
+        let settings = try #require(found)
+        #expect(SparkplugKind.findings(settings).map(\.severity) == [.error])
     }
 }

@@ -82,6 +82,13 @@ package struct MQTTSettings: Hashable, Sendable {
         clientID = "gattherd-\(gateway)"
         baseTopic = "gattherd/\(gateway)"
     }
+
+    /// The password file, and the files for TLS if it is used.
+    package var files: [NamedFile] {
+        let password = passwordFile.map { NamedFile($0, .secret("password")) }
+        let tls = broker.usesTLS ? NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key) : []
+        return [password].compactMap(\.self) + tls
+    }
 }
 
 /// The publishing of readings: one section `publish`, or several combined.

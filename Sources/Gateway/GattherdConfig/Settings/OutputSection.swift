@@ -14,6 +14,42 @@ package protocol OutputSectionKind: Sendable {
     ///
     /// - Returns: The settings; `nil` if a required key is missing or invalid.
     static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> Settings?
+
+    /// Returns the files that the section names.
+    static func files(_ settings: Settings) -> [NamedFile]
+}
+
+extension OutputSectionKind {
+    package static func files(_ settings: Settings) -> [NamedFile] { [] }
+}
+
+/// A file that the section of an output names.
+package struct NamedFile: Hashable, Sendable {
+    package enum Use: Hashable, Sendable {
+        /// A password or a token, named by the noun, which is read at the start.
+        case secret(String)
+        /// A private key, which is read for each connection.
+        case key
+        /// A certificate, which is read for each connection.
+        case certificate
+        /// Receives what the output delivers.
+        case destination
+    }
+
+    package let path: Located<String>
+    package let use: Use
+
+    package init(_ path: Located<String>, _ use: Use) {
+        (self.path, self.use) = (path, use)
+    }
+
+    /// The files of a TLS section.
+    package static func tls(ca: Located<String>?, certificate: Located<String>?, key: Located<String>?) -> [NamedFile] {
+        [ca, certificate].compactMap { $0.map { NamedFile($0, .certificate) } } + (key.map { [NamedFile($0, .key)] } ?? [])
+    }
+
+    /// True if a change of the file takes effect only at a restart.
+    package var isReadAtStart: Bool { if case .secret = use { true } else { false } }
 }
 
 /// The configuration around the section of an output.
@@ -56,6 +92,8 @@ package struct OutputSection: Sendable {
     package let place: ConfigPlace?
     /// The most entries of the journal that wait for the output; `nil`: they are held.
     package let longestBacklog: Int64?
+    /// The files that the section names.
+    package let files: [NamedFile]
     private let content: any Hashable & Sendable
 
     /// The key of ``longestBacklog``.
@@ -67,6 +105,7 @@ package struct OutputSection: Sendable {
         guard let content = Kind.read(section, environment) else { return nil }
         (name, self.section) = (environment.name, Kind.section)
         (place, self.content) = (section.place, content)
+        files = Kind.files(content)
     }
 
     /// Returns the content; `nil` if it is not of the kind.

@@ -3,10 +3,32 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdMQTT
+import Glibc
 
 extension Configuration {
     /// The findings about the files that the sections of the outputs and `http` name.
     package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + outputFindings + (http?.findings ?? []) }
+}
+
+extension NamedFile {
+    /// An error about a file that cannot be read, or a warning about a secret that others can read.
+    var finding: ConfigError? {
+        let file = SecretFile(path: path.value)
+        switch use {
+        case .secret(let noun):
+            if let reason = file.unreadable(noun) { return ConfigError(.file(reason), about: path) }
+            return file.exposure.map { .exposed(path, $0) }
+        case .key: return unreadable ?? file.exposure.map { .exposed(path, $0) }
+        case .certificate: return unreadable
+        case .destination: return nil
+        }
+    }
+
+    private var unreadable: ConfigError? {
+        guard unsafe access(path.value, R_OK) != 0 else { return nil }
+        let reason = unsafe String(cString: strerror(errno))
+        return ConfigError(.file("'\(path.value)' cannot be read: \(reason)"), about: path)
+    }
 }
 
 extension HTTPSettings {

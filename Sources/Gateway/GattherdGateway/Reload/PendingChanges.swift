@@ -115,24 +115,36 @@ package final class PendingChanges: Sendable {
     }
 }
 
-/// The files that a daemon reads only at its start: the password file of MQTT, and native profiles.
+/// The files that a daemon reads only at its start: passwords and tokens of outputs, and native profiles.
 ///
 /// A reload does not read them again. It compares them with the files at the start, to name what waits for a restart.
-/// TLS files are no such files: every connection to the broker reads them.
+/// TLS files are no such files: every connection reads them.
 struct StartFiles: Sendable {
-    private let passwordFile: (path: String, stamp: FileStamp?)?
+    private struct Secret: Sendable {
+        let section: String
+        let path: String
+        let stamp: FileStamp?
+
+        init(_ section: String, _ path: String) {
+            (self.section, self.path, stamp) = (section, path, FileStamp(path))
+        }
+
+        var isReplaced: Bool { FileStamp(path) != stamp }
+    }
+
+    private let secrets: [Secret]
     /// Native profiles by path; a library stays as it was when it was loaded first.
     private var libraries: [String: FileStamp?] = [:]
 
     init(_ configuration: Configuration, _ registry: ProfileRegistry) {
-        passwordFile = configuration.mqtt?.passwordFile.map { ($0.value, FileStamp($0.value)) }
+        let files = configuration.outputFiles.filter(\.file.isReadAtStart)
+        secrets = files.map { Secret($0.section, $0.file.path.value) }
         _ = changedSections(registry)
     }
 
     /// The sections of the configuration with a file that was replaced or written since; new libraries are recorded.
     mutating func changedSections(_ registry: ProfileRegistry) -> [String] {
-        let isPasswordNew = passwordFile.map { FileStamp($0.path) != $0.stamp } ?? false
-        var sections = isPasswordNew ? ["mqtt"] : []
+        var sections = secrets.filter(\.isReplaced).map(\.section)
         let paths = registry.profiles.map(\.origin).filter { $0.hasSuffix(".so") }
         if paths.contains(where: { path in libraries[path].map { $0 != FileStamp(path) } ?? false }) {
             sections.append("profiles")

@@ -2,6 +2,7 @@ import FoundationEssentials
 import GattherdConfig
 import GattherdGateway
 import GattherdProfiles
+import Glibc
 
 /// The files of a configuration as the service sees them: with its user's rights and its unit's restrictions.
 struct ServiceAccess {
@@ -36,7 +37,8 @@ struct ServiceAccess {
         }
         let profiles = configuration.profiles.paths ?? InstalledProfiles.folders.map { Located($0) }
         return own + [folder].compactMap(\.self) + named + profiles.flatMap { profileFindings($0) }
-            + history(configuration.history.path)
+            + findings(writing: configuration.history.path)
+            + configuration.destinations.flatMap { Self.isPipe($0.value) ? pipe($0) : findings(writing: $0) }
     }
 
     /// The findings for a profile, or for a folder and the profiles in it.
@@ -59,7 +61,20 @@ struct ServiceAccess {
         return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && isFolder
     }
 
-    private func history(_ path: Located<String>) -> [ConfigError] {
+    private static func isPipe(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+    }
+
+    /// The findings for a named pipe; it can be written although its folder cannot.
+    private func pipe(_ path: Located<String>) -> [ConfigError] {
+        let hidden = hidingSetting(path.value, movingTo: "/run")
+        let reason = hidden ?? account.obstacle(to: .write, path.value).map { words($0, "write") }
+        return reason.map { [ConfigError(.file($0), about: path)] } ?? []
+    }
+
+    /// The findings for a file that is created if it is missing.
+    private func findings(writing path: Located<String>) -> [ConfigError] {
         let folder = path.value.lastIndex(of: "/").map { String(path.value[..<$0]) } ?? "."
         guard !unit.stateFolders.contains(where: { Self.contains($0, path.value) }) else { return [] }
         let state = unit.stateFolders.first ?? "/var/lib/gattherd"
@@ -103,8 +118,12 @@ struct ServiceAccess {
 extension Configuration {
     /// The secrets and certificates that the configuration names.
     fileprivate var namedFiles: [Located<String>] {
-        let tls = mqtt.map { $0.broker.usesTLS ? [$0.tls.ca, $0.tls.certificate, $0.tls.key] : [] } ?? []
-        let secrets = [mqtt?.passwordFile, http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }
-        return (tls + secrets).compactMap(\.self)
+        let secrets = [http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }
+        return outputFiles.map(\.file).filter { $0.use != .destination }.map(\.path) + secrets.compactMap(\.self)
+    }
+
+    /// The files to which outputs deliver.
+    fileprivate var destinations: [Located<String>] {
+        outputFiles.map(\.file).filter { $0.use == .destination }.map(\.path)
     }
 }

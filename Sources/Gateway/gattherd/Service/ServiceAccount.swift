@@ -13,6 +13,7 @@ struct ServiceAccount: Hashable {
         case enter = 1
         /// Reads the names in a folder and opens its files.
         case list = 5
+        case write = 2
         case readAndWrite = 6
         case create = 3
     }
