@@ -18,12 +18,23 @@ public enum LineProtocol {
         }
     }
 
-    /// Writes a name or a tag's value; replaces line breaks, which are not allowed there, by spaces.
+    /// Writes a name or a tag's value, with spaces for control characters, `/` for `\` and `'` for `"`.
+    ///
+    /// InfluxDB reads `\\` as two backslashes, VictoriaMetrics as one. So no escape makes a backslash safe for both.
     public static func escape(_ text: String, _ special: Set<UInt8> = inTag, to bytes: inout [UInt8]) {
         for byte in text.utf8 {
-            let written = byte == UInt8(ascii: "\n") ? UInt8(ascii: " ") : byte
-            if written == backslash || special.contains(written) { bytes.append(backslash) }
+            let written = safe(byte)
+            if special.contains(written) { bytes.append(backslash) }
             bytes.append(written)
+        }
+    }
+
+    private static func safe(_ byte: UInt8) -> UInt8 {
+        switch byte {
+        case 0..<0x20, 0x7F: UInt8(ascii: " ")
+        case backslash: UInt8(ascii: "/")
+        case UInt8(ascii: "\""): UInt8(ascii: "'")
+        default: byte
         }
     }
 

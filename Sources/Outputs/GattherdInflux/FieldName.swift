@@ -40,7 +40,7 @@ enum FieldValue {
 
     private static func field(_ name: String, _ value: String) -> [UInt8] {
         var bytes: [UInt8] = []
-        LineProtocol.escape(name.asName, to: &bytes)
+        LineProtocol.escape(name, to: &bytes)
         bytes.append(UInt8(ascii: "="))
         bytes += value.utf8
         return bytes
@@ -50,22 +50,7 @@ enum FieldValue {
 extension String {
     /// The text with spaces for control characters: VictoriaMetrics ends a point at each line break.
     var onOneLine: String {
-        replacing { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
-    }
-
-    /// The text on one line, with `/` for `\` and `'` for `"`, which no escape makes safe in names for all servers.
-    var asName: String {
-        onOneLine.replacing { byte in
-            switch byte {
-            case UInt8(ascii: "\\"): UInt8(ascii: "/")
-            case UInt8(ascii: "\""): UInt8(ascii: "'")
-            default: byte
-            }
-        }
-    }
-
-    private func replacing(_ transform: (UInt8) -> UInt8) -> String {
-        guard utf8.contains(where: { transform($0) != $0 }) else { return self }
-        return String(decoding: utf8.map(transform), as: UTF8.self)
+        guard utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return self }
+        return String(decoding: utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self)
     }
 }

@@ -72,7 +72,7 @@ public struct PointWriter: Sendable {
     private mutating func head(_ stream: StreamDefinition) -> Head {
         if let head = heads[ObjectIdentifier(stream)] { return head }
         var head = Head(stream: stream)
-        LineProtocol.measure(measurement.name(for: stream).asName, to: &head.beforeElement)
+        LineProtocol.measure(measurement.name(for: stream), to: &head.beforeElement)
         Self.write("device", stream.device, to: &head.beforeElement)
         Self.write("gateway", gateway, to: &head.beforeSource)
         Self.write("profile", stream.profile, to: &head.beforeSource)
@@ -85,7 +85,7 @@ public struct PointWriter: Sendable {
     private static func write(_ tag: String, _ value: String, to bytes: inout [UInt8]) {
         guard !value.isEmpty else { return }
         bytes += ",\(tag)=".utf8
-        LineProtocol.escape(value.asName, to: &bytes)
+        LineProtocol.escape(value, to: &bytes)
     }
 
     /// Returns the time in nanoseconds since 1970; `nil` if it is out of InfluxDB's range, the years 1678 to 2261.

@@ -58,7 +58,7 @@ import Testing
 
     @Test(arguments: values, ExchangeFormat.allCases)
     func `exported samples are imported exactly`(value: SampleValue, format: ExchangeFormat) throws {
-        let series = series("a, b=c\\", unit: "m s \"=\\")
+        let series = series("a, b=c", unit: "m s =")
         let row = HistoryRow(seq: 7, time: Self.time, series: series, value: value)
         let found = try #require(try read(written([row], format), format).first)
         #expect(found.time == Self.time && found.value == value)
@@ -78,8 +78,16 @@ import Testing
         #expect(row.series.metric == "a\u{FFFD}b" && row.series.unit == "\u{FFFD}")
     }
 
+    @Test func `JSON keeps every name; names in points have nothing that servers read differently`() throws {
+        let row = HistoryRow(seq: 7, time: Self.time, series: series("a\\b\\", unit: "\"\\,\t"), value: .integer(1))
+        let found = try #require(try read(written([row], .json), .json).first)
+        #expect(found.series.metric == "a\\b\\" && found.series.unit == "\"\\,\t")
+        #expect(written([row], .line).hasPrefix("a/b/,device=strap,"))
+        #expect(written([row], .line).contains(#",unit='/\,\  value="#))
+    }
+
     @Test(
-        arguments: ["# no comment", "#", "\\#", " #", "a#b"],
+        arguments: ["# no comment", "#", " #", "a#b"],
         ExchangeFormat.allCases
     )
     func `a metric may have any name`(metric: String, format: ExchangeFormat) throws {
