@@ -21,3 +21,9 @@ public final class Counter: Sendable {
 
     public var value: UInt64 { count.load(ordering: .relaxed) }
 }
+
+/// An output with counters of its own, which the metrics show with its name.
+public protocol Counting: Sendable {
+    /// All counters; callable from any thread.
+    var allCounters: [Counter] { get }
+}

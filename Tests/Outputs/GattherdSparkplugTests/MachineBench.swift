@@ -158,7 +158,6 @@ extension MachineBench {
 }
 
 extension SparkplugMessage {
-    var type: String { topic.split(separator: "/").dropFirst(2).first.map(String.init) ?? "" }
     var device: String? { topic.split(separator: "/").dropFirst(4).first.map(String.init) }
     var seq: UInt64? { payload.seq }
 

@@ -339,7 +339,8 @@ extension HostWatch {
     fileprivate static func after(_ states: (isOnline: Bool, time: Int)...) -> HostWatch {
         var host = HostWatch(isConfigured: true)
         for state in states {
-            _ = host.receive(Array("{\"online\":\(state.isOnline),\"timestamp\":\(state.time)}".utf8))
+            let json = "{\"online\":\(state.isOnline),\"timestamp\":\(state.time)}"
+            _ = host.receive(Array(json.utf8), at: Timestamp(microseconds: 0))
         }
         return host
     }

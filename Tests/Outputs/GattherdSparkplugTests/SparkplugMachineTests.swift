@@ -80,6 +80,18 @@ import Testing
         #expect(bench.machine.state == .online)
     }
 
+    @Test func `a STATE message with a time far ahead does not make all later ones old`() {
+        var bench = MachineBench(host: true)
+        let now = Int(bench.time.microseconds / 1000)
+        bench.hostIsOnline(true, at: .max)
+        #expect(bench.machine.state == .online)
+        bench.wait(.seconds(61))
+        bench.hostIsOnline(false, at: now + 59_000)
+        #expect(bench.machine.state == .online, "older than a minute ahead")
+        bench.hostIsOnline(false, at: now + 61_000)
+        #expect(bench.types.last == "NDEATH")
+    }
+
     @Test func `a host that goes offline ends the session with NDEATH, and the next one waits for it`() {
         var bench = MachineBench(host: true)
         bench.hostIsOnline(true, at: 100)

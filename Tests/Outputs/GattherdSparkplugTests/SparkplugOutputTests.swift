@@ -13,7 +13,8 @@ import Testing
         _ broker: Broker,
         _ journal: MemoryJournal,
         _ version: MQTTVersion = .v5,
-        _ change: (inout SparkplugSettings) -> Void = { _ in }
+        _ change: (inout SparkplugSettings) -> Void = { _ in },
+        record: @escaping SparkplugOutput.EventHandler = { _ in }
     ) -> SparkplugOutput {
         var settings = WireCapture.settings(broker.port, version)
         settings.host = "localhost"
@@ -24,8 +25,58 @@ import Testing
             journal: journal,
             log: .silent,
             setControl: { .success($0.value) },
-            record: { _ in }
+            record: record
         )
+    }
+
+    @Test func `a value that is too large for the broker is skipped, counted and recorded`() async throws {
+        let broker = try Broker(settings: ["max_packet_size 2000"])
+        try await broker.start()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/DDATA/#")
+        let (journal, events) = (MemoryJournal(), Locked<[String]>([]))
+        let output = Self.output(
+            broker,
+            journal,
+            record: { members in
+                let event = LifecycleEvent(time: Timestamp(microseconds: 0), kind: "output", members)
+                events.withLock { $0.append(event.detail) }
+            }
+        )
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        await output.waitForBirth()
+        journal.commit(Devices.contact, .text(String(repeating: "x", count: 3000)), at: 1)
+        await journal.waitForCursor(1)
+        journal.commit(Devices.contact, .text("on"), at: 2)
+        await journal.waitForCursor(2)
+        await subscriber.messages { $0.count == 2 }
+        await output.stop(within: .seconds(5))
+        await end
+        #expect(output.status.skipped == 1 && output.counters.refused.value == 1)
+        let skip = events.withLock { $0.filter { $0.contains("skipped") } }
+        #expect(skip.count == 1 && skip.first?.hasPrefix(#"{"output":"sparkplug","state":"skipped","count":1"#) == true)
+    }
+
+    @Test func `rebirths and historical values are counted`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let journal = MemoryJournal()
+        journal.commit(Devices.heartRate, .integer(60), .integer(1), at: 1)
+        let output = Self.output(broker, journal)
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        await journal.waitForCursor(1)
+        #expect(output.counters.historical.value == 2)
+        let rebirth = SparkplugMetric(name: "Node Control/Rebirth", value: .boolean(true))
+        let payload = SparkplugPayload(timestamp: 1, metrics: [rebirth]).encoded
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/NBIRTH/#")
+        try await broker.publish(payload, to: "spBv1.0/Plant 1/NCMD/lab")
+        await subscriber.messages { !$0.isEmpty }
+        await output.stop(within: .seconds(5))
+        await end
+        #expect(output.counters.rebirthRequests.value == 1 && output.counters.rebirths.value == 1)
     }
 
     @Test(arguments: [MQTTVersion.v311, .v5])

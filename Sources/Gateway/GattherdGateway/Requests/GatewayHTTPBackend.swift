@@ -5,7 +5,6 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdModel
-import GattherdSparkplug
 import GattherdSync
 import Glibc
 
@@ -75,7 +74,7 @@ struct GatewayHTTPBackend: HTTPBackend {
     }
 
     var outputCounters: [(output: String, counters: [Counter])] {
-        outputs.compactMap { $0 as? SparkplugOutput }.map { ($0.name, $0.counters.all) }
+        outputs.compactMap { output in (output as? any Counting).map { (output.name, $0.allCounters) } }
     }
 }
 

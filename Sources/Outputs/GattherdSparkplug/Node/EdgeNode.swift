@@ -6,6 +6,17 @@ struct SparkplugMessage: Hashable, Sendable {
     let payload: SparkplugPayload
     /// 0, except for NDEATH.
     var qos = 0
+
+    /// The message's type, for example `DDATA`.
+    var type: String { topic.split(separator: "/").dropFirst(2).first.map(String.init) ?? "" }
+    var isData: Bool { type == "NDATA" || type == "DDATA" }
+
+    /// The message with its sequence number and nothing else.
+    var withoutMetrics: SparkplugMessage {
+        var payload = payload
+        payload.metrics = []
+        return SparkplugMessage(topic: topic, payload: payload, qos: qos)
+    }
 }
 
 /// The edge node as hosts see it: births, deaths and values with their sequence numbers.

@@ -10,7 +10,7 @@ package actor SparkplugOutput {
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
 
-    package nonisolated let counters = SparkplugCounters()
+    private nonisolated let counters = SparkplugCounters()
     package nonisolated let name: String
     package nonisolated var kind: String { SparkplugKind.section }
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe time.loop.asUnownedSerialExecutor() }
@@ -99,6 +99,10 @@ extension SparkplugOutput: Output {
         step(.stop(drain: limit))
         for await status in board.states.watch() where status == .stopped { return }
     }
+}
+
+extension SparkplugOutput: Counting {
+    package nonisolated var allCounters: [Counter] { counters.all }
 }
 
 extension SparkplugOutput: Announcer {

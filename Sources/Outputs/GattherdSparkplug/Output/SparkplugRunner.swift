@@ -87,15 +87,22 @@ final class SparkplugRunner {
 
     private func publish(_ messages: [SparkplugMessage], session number: Int) {
         guard let connection, connection.number == number else { return }
-        for message in messages {
-            do throws(MQTTRefusal) {
-                try connection.publish(message)
-            } catch {
-                logger.unpublished(message.topic, error)
-            }
-        }
-        logger.counters.messages.add(UInt64(messages.count))
+        for message in messages { publish(message, to: connection) }
         connection.flush()
+    }
+
+    /// Publishes a message; one without values takes the place of data that the broker does not accept.
+    ///
+    /// Otherwise the sequence numbers would have a gap, for which hosts ask for a rebirth.
+    private func publish(_ message: SparkplugMessage, to connection: SparkplugConnection) {
+        do throws(MQTTRefusal) {
+            try connection.publish(message)
+            logger.counters.messages.add()
+            logger.counters.historical.add(UInt64(message.payload.metrics.count(where: \.isHistorical)))
+        } catch {
+            logger.unpublished(message, error)
+            if message.isData, !message.payload.metrics.isEmpty { publish(message.withoutMetrics, to: connection) }
+        }
     }
 
     private func set(_ request: ControlRequest) {

@@ -26,6 +26,7 @@ final class SparkplugBoard: Sendable {
         let (progress, nextTry) = (machine.progress, machine.nextTry)
         let isWaitingForHost = machine.state == .waitingForHost
         let (problem, errors) = (logger.problem, logger.counters.failures.value)
+        let skipped = logger.counters.skipped.value
         current.withLock { status in
             status.state = state
             status.cursor = progress.cursor
@@ -33,6 +34,7 @@ final class SparkplugBoard: Sendable {
             status.delivered = progress.delivered
             status.problem = isWaitingForHost ? "waiting for the primary host to be online" : problem
             status.errors = errors
+            status.skipped = skipped
             status.nextTry = nextTry.map { Timestamp.now.advanced(by: $0 - now) }
             if progress.backlog == 0 {
                 status.waitingSince = nil
@@ -70,8 +72,11 @@ extension Timestamp {
 package struct SparkplugCounters: Sendable {
     package let messages = Counter("sparkplug_messages_published_total", "Published Sparkplug messages")
     package let births = Counter("sparkplug_births_total", "Births of the edge node after a connection")
-    package let rebirths = Counter("sparkplug_rebirth_requests_total", "Rebirth requests of hosts")
+    package let rebirthRequests = Counter("sparkplug_rebirth_requests_total", "Rebirth requests of hosts")
+    package let rebirths = Counter("sparkplug_rebirths_total", "Births that hosts asked for")
+    package let historical = Counter("sparkplug_historical_values_total", "Values published as historical")
     package let refused = Counter("sparkplug_messages_refused_total", "Messages that could not be written")
+    package let skipped = Counter("sparkplug_values_skipped_total", "Values in messages that could not be written")
     package let failures = Counter("sparkplug_connect_failures_total", "Connections that failed or were lost")
     package let commandsIgnored = Counter(
         "sparkplug_commands_ignored_total",
@@ -79,7 +84,12 @@ package struct SparkplugCounters: Sendable {
     )
 
     /// All counters, for the metrics.
-    package var all: [Counter] { [messages, births, rebirths, refused, failures, commandsIgnored] }
+    package var all: [Counter] {
+        [
+            messages, births, rebirthRequests, rebirths, historical, refused, skipped, failures,
+            commandsIgnored,
+        ]
+    }
 }
 
 /// Logs, counts and records what happens, and remembers the current problem.
@@ -89,6 +99,7 @@ final class SparkplugLogger: Sendable {
     private let record: SparkplugOutput.EventHandler
     private let settings: SparkplugSettings
     private let current = Locked<String?>(nil)
+    private let skips = Locked(SkipReports())
 
     init(
         _ settings: SparkplugSettings,
@@ -108,26 +119,33 @@ final class SparkplugLogger: Sendable {
     func log(_ report: SparkplugMachine.Report) {
         switch report {
         case .waitingForHost:
-            record(["state": .text("waiting_for_host"), "host": settings.primaryHost.map { .text($0) }])
+            recordHost("waiting_for_host")
             log(.notice, "waiting for the primary host", [.init("sparkplug.host", settings.primaryHost ?? "")])
         case .born:
             counters.births.add()
             current.withLock { $0 = nil }
-            record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
+            let place = "\(settings.host):\(settings.port)"
+            record(["output": .text("sparkplug"), "state": .text("connected"), "at": .text(place)])
             let fields = [LogField("mqtt.host", settings.host), LogField("mqtt.port", settings.port)]
             log(.notice, "the edge node is online", fields)
         case .hostIsOffline:
-            record(["state": .text("host_offline"), "host": settings.primaryHost.map { .text($0) }])
+            recordHost("host_offline")
             log(.notice, "the primary host is offline", [.init("sparkplug.host", settings.primaryHost ?? "")])
         case .disconnected(let fault, let delay): disconnected(fault, retryAfter: delay)
         case .rebirthRequested:
-            counters.rebirths.add()
+            counters.rebirthRequests.add()
             log(.debug, "a host requests a rebirth")
+        case .bornAgain: counters.rebirths.add()
         case .ignored(let topic, let reason):
             counters.commandsIgnored.add()
             let fields = [LogField("mqtt.topic", topic.cut(toBytes: 200)), LogField("reason", reason)]
             log(.warning, "a Sparkplug command is ignored", fields)
         }
+    }
+
+    private func recordHost(_ state: String) {
+        let host = settings.primaryHost.map { SampleValue.text($0) }
+        record(["output": .text("sparkplug"), "state": .text(state), "host": host])
     }
 
     private func disconnected(_ fault: BrokerFault, retryAfter delay: Duration) {
@@ -136,7 +154,10 @@ final class SparkplugLogger: Sendable {
             defer { current = fault.detail }
             return current != fault.detail
         }
-        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
+        if isNew {
+            let (state, error) = (fault.kind.rawValue, fault.detail)
+            record(["output": .text("sparkplug"), "state": .text(state), "error": .text(error)])
+        }
         let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
@@ -151,10 +172,18 @@ final class SparkplugLogger: Sendable {
         log(.error, "the broker refuses a subscription", [.init("mqtt.topic", filter), .init("advice", advice)])
     }
 
-    func unpublished(_ topic: String, _ error: MQTTRefusal) {
+    /// Records that a message could not be written, so that the broker never gets its values.
+    func unpublished(_ message: SparkplugMessage, _ error: MQTTRefusal) {
         counters.refused.add()
-        let fields = [LogField("mqtt.topic", topic), LogField("mqtt.error", error)]
-        log(.warning, "a Sparkplug message cannot be published", fields)
+        let values = message.isData ? message.payload.metrics.count : 0
+        counters.skipped.add(UInt64(values))
+        guard let skipped = skips.withLock({ $0.report(values, at: .now) }) else { return }
+        record([
+            "output": .text("sparkplug"), "state": .text("skipped"), "count": .integer(skipped),
+            "topic": .text(message.topic), "error": .text("\(error)"),
+        ])
+        let fields = [LogField("mqtt.topic", message.topic), LogField("mqtt.error", error)]
+        log(.error, "a Sparkplug message cannot be published; its values are skipped", fields)
     }
 
     func controlFailed(_ request: ControlRequest, _ error: ControlError) {
@@ -166,5 +195,21 @@ final class SparkplugLogger: Sendable {
 
     func sequenceNotSaved(_ path: String) {
         log(.warning, "bdSeq cannot be saved; it may repeat after a restart", [.init("path", path)])
+    }
+}
+
+/// The limit on reports about skipped values: one in a minute, with the number since the last one.
+private struct SkipReports: Sendable {
+    private static let pause = Duration.seconds(60)
+
+    private var count: Int64 = 0
+    private var reportedAt: SuspendingClock.Instant?
+
+    /// Adds skipped values; returns the number to be reported now, if any.
+    mutating func report(_ added: Int, at now: SuspendingClock.Instant) -> Int64? {
+        count += Int64(added)
+        if let reportedAt, now - reportedAt < Self.pause { return nil }
+        defer { (count, reportedAt) = (0, now) }
+        return count
     }
 }

@@ -11,8 +11,10 @@ struct HostWatch: Sendable {
     /// True if births wait for a host.
     let isConfigured: Bool
     private var state = State.unknown
-    /// The newest timestamp of a STATE message, kept over connections.
+    /// The newest timestamp of a STATE message, kept over connections; never far in the future.
     private var newest: Int64?
+    /// The time by which a host's clock may be ahead, in milliseconds.
+    private static let longestLead: Int64 = 60_000
 
     init(isConfigured: Bool) {
         self.isConfigured = isConfigured
@@ -27,9 +29,12 @@ struct HostWatch: Sendable {
     }
 
     /// Applies a STATE message; returns false if it is invalid or older than a message before.
-    mutating func receive(_ payload: [UInt8]) -> Bool {
+    ///
+    /// A timestamp that is more than a minute ahead is remembered as one that is a minute ahead. Otherwise one message
+    /// of a host with a wrong clock, or of somebody else, would make all later ones old.
+    mutating func receive(_ payload: [UInt8], at now: Timestamp) -> Bool {
         guard let (isOnline, time) = Self.read(payload), time >= newest ?? time else { return false }
-        newest = time
+        newest = min(time, max(now.microseconds, 0) / 1000 + Self.longestLead)
         state = isOnline ? .online : .offline
         return true
     }

@@ -62,6 +62,8 @@ extension SparkplugMachine {
         case hostIsOffline
         case disconnected(BrokerFault, retryAfter: Duration)
         case rebirthRequested
+        /// All births were published because a host asked for them.
+        case bornAgain
         /// A message of a host that is not understood or not allowed.
         case ignored(topic: String, String)
     }

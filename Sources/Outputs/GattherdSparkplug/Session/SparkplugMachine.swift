@@ -202,7 +202,7 @@ extension SparkplugMachine {
 
     /// Publishes all births again if a host asked for them.
     private mutating func rebirth(at now: Duration, _ time: Timestamp) -> [Effect] {
-        rebirths.claim(at: now) ? publish(node.birth(at: time)) : []
+        rebirths.claim(at: now) ? publish(node.birth(at: time)) + [.report(.bornAgain)] : []
     }
 
     private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
@@ -409,7 +409,9 @@ extension SparkplugMachine {
     }
 
     private mutating func hostState(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {
-        guard host.receive(message.payload) else { return ignore(message, "it is older than the last one, or invalid") }
+        guard host.receive(message.payload, at: time) else {
+            return ignore(message, "it is older than the last one, or invalid")
+        }
         switch phase {
         case .waitingForHost where host.isReady: return start(at: now, time)
         case .online where host.isOffline && leaveAt == nil: return hostWentOffline(at: now, time)
