@@ -134,6 +134,9 @@ extension FakeBroker {
             return unsafe recv(descriptor, &octets, count, Int32(MSG_WAITALL)) == count ? octets : nil
         }
 
+        /// Renews the keys of TLS; false without TLS, or if the client has disconnected.
+        func renewKeys() -> Bool { tls?.renewKeys() ?? false }
+
         func send(_ octets: [UInt8]) {
             if let tls { return tls.send(octets) }
             _ = unsafe Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL))

@@ -183,6 +183,24 @@ struct HostileBrokerTests {
         }
     }
 
+    @Test func `a broker that demands answers of TLS and reads none is not read any more`() throws {
+        let broker = try FakeBroker(isNarrow: true, identity: identity) { client, _ in
+            for _ in 0..<1_000_000 where !client.renewKeys() { return }
+        }
+        let port = UInt16(broker.port)
+        let endpoint = BrokerEndpoint(host: "localhost", port: port, tls: settings, connectTimeout: .seconds(5))
+        let dialled = try endpoint.dial(first: 0)
+        let options = MQTTOptions(.v5, clientID: "gattherd")
+        let connection = try MQTTConnection(dialled.socket, dialled.tls, options, at: .zero)
+        while connection.interest.contains(.readable) {
+            var state = pollfd(fd: connection.descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
+            #expect(unsafe poll(&state, 1, -1) > 0)
+            try connection.receive(at: .zero)
+            try connection.flush(at: .zero)
+        }
+        #expect(!connection.isClear)
+    }
+
     @Test func `a broker that sends but reads nothing is disconnected`() async throws {
         let broker = try FakeBroker(isNarrow: true) { client, _ in
             // A keepalive of one second.

@@ -125,6 +125,22 @@ struct PublishingTests {
         #expect(kept.first?.isRetained == true && kept.first?.payload.hasSuffix("\"t\":250}]") == true)
     }
 
+    @Test func `a batch that is too large for the broker is published in parts`() async throws {
+        let fixture = try await DeliveryFixture.started(settings: ["max_packet_size 1000"])
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { $0.batch = .milliseconds(20) }
+        commit((1...100).map { "\"t\":\($0)" }, to: fixture)
+        await delivery.running {
+            await fixture.log.waitForCursor(100)
+            let messages = await subscriber.messages { values($0, "air").joined().contains("\"t\":100}") }
+            let arrays = values(messages, "air")
+            #expect(arrays.count < 100 && arrays.allSatisfy { $0.utf8.count < 1000 })
+            let seqs = arrays.joined().split(separator: "\"seq\":").dropFirst().map { $0.prefix { $0.isNumber } }
+            #expect(seqs.map { Int($0) } == (1...100).map { $0 })
+            #expect(delivery.counters.refused.value == 0)
+        }
+    }
+
     @Test func `a batch has one bare value of each metric, the newest`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

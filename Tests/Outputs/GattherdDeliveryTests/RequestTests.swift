@@ -194,6 +194,33 @@ struct RequestTests {
         }
     }
 
+    @Test(arguments: [(1024, "me/answers"), (1025, "gattherd/lab/lamp/number/result")])
+    func `long correlation data is not returned; the response goes to the gateway's topic`(
+        length: Int,
+        topic: String
+    ) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery().running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(
+                "5".utf8,
+                to: "gattherd/lab/lamp/number/set",
+                "-D",
+                "publish",
+                "response-topic",
+                "me/answers",
+                "-D",
+                "publish",
+                "correlation-data",
+                String(repeating: "a", count: length)
+            )
+            let messages = await subscriber.messages { $0.contains { $0.payload == #"{"status":"ok","value":5}"# } }
+            let answer = messages.last { $0.payload == #"{"status":"ok","value":5}"# }
+            #expect(answer?.topic == topic && answer?.correlation.count == (length > 1024 ? 0 : length))
+        }
+    }
+
     @Test func `a response topic that is a filter is not used`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

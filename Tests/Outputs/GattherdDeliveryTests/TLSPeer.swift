@@ -40,6 +40,11 @@ import TestKit
         return octets
     }
 
+    /// Renews the keys and demands that the client does, too; false if the client has disconnected.
+    func renewKeys() -> Bool {
+        unsafe SSL_key_update(connection, SSL_KEY_UPDATE_REQUESTED) == 1 && SSL_do_handshake(connection) == 1
+    }
+
     func send(_ octets: [UInt8]) {
         _ = unsafe SSL_write(connection, octets, Int32(octets.count))
     }
