@@ -212,13 +212,15 @@ package struct Composition: Sendable {
         _ log: Log
     ) throws(GatewayError) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
+        var settings = try DeliverySettings(
+            mqtt,
+            gateway: configuration.gateway,
+            devices: configuration.devices,
+            log: log
+        )
+        settings.rememberBase(in: configuration.history.path.value.folder)
         return MQTTDelivery(
-            try DeliverySettings(
-                mqtt,
-                gateway: configuration.gateway,
-                devices: configuration.devices,
-                log: log
-            ),
+            settings,
             readings: history.consumer("mqtt"),
             log: log,
             setControl: { await router.set($0) },

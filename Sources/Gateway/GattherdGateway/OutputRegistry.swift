@@ -25,7 +25,8 @@ extension Configuration {
 
     /// The files that the sections of the outputs name.
     package var outputFiles: [(section: String, file: NamedFile)] {
-        (mqtt?.files ?? []).map { ("mqtt", $0) } + outputs.flatMap { section in section.files.map { (section.name, $0) } }
+        let others = outputs.flatMap { section in section.files.map { (section.name, $0) } }
+        return (mqtt?.files ?? []).map { ("mqtt", $0) } + others
     }
 
     /// Makes the outputs, MQTT excepted.
@@ -97,7 +98,7 @@ package struct OutputCommands: Sendable {
 
 extension String {
     /// The folder of a path.
-    fileprivate var folder: String { lastIndex(of: "/").map { String(self[..<$0]) } ?? "." }
+    var folder: String { lastIndex(of: "/").map { String(self[..<$0]) } ?? "." }
 }
 
 extension SecretFile {

@@ -28,6 +28,12 @@ public struct DeliverySettings: Sendable {
     public var gateway: String
     /// The levels above all topics, without wildcards; `gattherd/<gateway>` by default.
     public var baseTopic: String
+    /// The base topics that the gateway had before at this broker; retained messages below them are removed.
+    public var formerBases: [String] = []
+    /// Called when nothing is left below a former base topic; never blocks.
+    public var forgetBase: @Sendable (String) -> Void = { _ in }
+    /// The time in which a broker sends retained messages after a subscription.
+    package var formerBasePause = Duration.seconds(5)
     /// The broker's host name or address.
     public var host: String
     public var port: UInt16
@@ -55,7 +61,7 @@ public struct DeliverySettings: Sendable {
     var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
 
     /// The broker as a URL.
-    var target: String {
+    package var target: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return "\(tls == nil ? "mqtt" : "mqtts")://\(name):\(port)"
     }

@@ -73,6 +73,82 @@ struct BaseTopicTests {
         }
     }
 
+    /// Publishes readings and states below another base topic, and stops.
+    private func useFormerBase(_ fixture: DeliveryFixture) async {
+        let first = fixture.delivery { $0.baseTopic = "old/base" }
+        first.enrol(Self.addresses)
+        first.update(DeliveryFixture.status("lamp", .ready))
+        await first.running {
+            fixture.log.commit(1, device: "lamp")
+            await fixture.log.waitForCursor(1)
+        }
+    }
+
+    private func delivery(
+        _ fixture: DeliveryFixture,
+        former: String,
+        _ forgotten: LatestValue<String>
+    ) -> MQTTDelivery {
+        fixture.delivery { settings in
+            settings.baseTopic = Self.base
+            settings.clientID = "new"
+            settings.formerBases = [former]
+            settings.formerBasePause = .seconds(1)
+            settings.forgetBase = { forgotten.set($0) }
+        }
+    }
+
+    @Test func `messages below a former base topic are cleared, the state last, and no others`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        await useFormerBase(fixture)
+        for topic in ["old/base/other/x", "old/other/lamp/availability"] {
+            try await fixture.broker.publish("online", to: topic, retained: true)
+        }
+        let watcher = try await Subscriber(fixture.broker, to: "old/#")
+        let forgotten = LatestValue("")
+        await delivery(fixture, former: "old/base", forgotten).running {
+            await watcher.messages { $0.contains { $0.topic == "old/base/bridge/state" && $0.payload.isEmpty } }
+            for await base in forgotten.watch() where base == "old/base" { break }
+        }
+        let cleared = watcher.messages.filter(\.payload.isEmpty).map(\.topic)
+        let topics = ["lamp/connection", "lamp/heart_rate", "lamp/availability", "bridge/state"]
+        #expect(Set(cleared).isSuperset(of: topics.map { "old/base/\($0)" }))
+        #expect(cleared.last == "old/base/bridge/state")
+        let late = try await Subscriber(fixture.broker, to: "old/#")
+        try await fixture.broker.publish("end", to: "old/end")
+        let rest = await late.messages { $0.contains { $0.topic == "old/end" } }
+        #expect(Set(rest.map(\.topic)) == ["old/base/other/x", "old/other/lamp/availability", "old/end"])
+    }
+
+    @Test func `a former base topic that another gateway uses is left alone`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        await useFormerBase(fixture)
+        try await fixture.broker.publish("online", to: "old/base/bridge/state", retained: true)
+        let watcher = try await Subscriber(fixture.broker, to: "old/#")
+        let forgotten = LatestValue("")
+        await delivery(fixture, former: "old/base", forgotten).running {
+            for await base in forgotten.watch() where base == "old/base" { break }
+        }
+        #expect(watcher.messages.allSatisfy { !$0.payload.isEmpty })
+    }
+
+    @Test func `former base topics are remembered for a broker until they are forgotten`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("bases")
+        #expect(BaseTopicFile(path: path).use("a/b", at: "mqtt://one:1883") == [])
+        #expect(BaseTopicFile(path: path).use("c d", at: "mqtt://one:1883") == ["a/b"])
+        let file = BaseTopicFile(path: path)
+        #expect(file.use("e", at: "mqtt://one:1883") == ["c d", "a/b"])
+        file.forget("c d")
+        #expect(BaseTopicFile(path: path).use("e", at: "mqtt://one:1883") == ["a/b"])
+        #expect(BaseTopicFile(path: path).use("a", at: "mqtt://one:1883") == ["e"], "a tree below the new base topic")
+        #expect(BaseTopicFile(path: path).use("f", at: "mqtt://two:1883") == [])
+        for text in ["", "x", "mqtt://one:1883 ", "mqtt://one:1883 a/#", "\0\n\n \n"] {
+            try folder.write(text, to: "bases")
+            #expect(BaseTopicFile(path: path).use("e", at: "mqtt://one:1883") == [])
+        }
+    }
+
     @Test func `another gateway with the same base topic is recorded`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

@@ -45,7 +45,8 @@ package struct NamedFile: Hashable, Sendable {
 
     /// The files of a TLS section.
     package static func tls(ca: Located<String>?, certificate: Located<String>?, key: Located<String>?) -> [NamedFile] {
-        [ca, certificate].compactMap { $0.map { NamedFile($0, .certificate) } } + (key.map { [NamedFile($0, .key)] } ?? [])
+        let certificates = [ca, certificate].compactMap { $0.map { NamedFile($0, .certificate) } }
+        return certificates + (key.map { [NamedFile($0, .key)] } ?? [])
     }
 
     /// True if a change of the file takes effect only at a restart.

@@ -5,6 +5,7 @@ package import GattherdLog
 import GattherdMQTT
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 import Glibc
 
 // Delivery's settings, from the configuration and the files that it names.
@@ -35,6 +36,15 @@ extension DeliverySettings {
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = GattherdVersion.current
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
+    }
+}
+
+extension DeliverySettings {
+    /// Saves the base topic in a folder, and finds the former ones there.
+    mutating func rememberBase(in folder: String) {
+        let file = BaseTopicFile(path: folder + "/mqtt-base-topics")
+        formerBases = file.use(baseTopic, at: target)
+        forgetBase = { base in _ = NamedThread.start(name: "mqtt-file") { file.forget(base) } }
     }
 }
 

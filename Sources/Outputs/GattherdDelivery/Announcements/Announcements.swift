@@ -30,6 +30,7 @@ struct Announcements {
     private var info: [UInt8]?
     private var current: CurrentDevices
     private var former: FormerDevices
+    private var formerBases: [FormerBase]
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
 
@@ -40,6 +41,7 @@ struct Announcements {
         hearsOnlyOthers = context.settings.version == .v5
         logger = context.logger
         current = CurrentDevices(context)
+        formerBases = context.settings.formerBases.map { FormerBase($0) }
         former = FormerDevices(
             topics,
             home,
@@ -74,6 +76,7 @@ struct Announcements {
         queue.append(.info)
         current.startSession(&queue)
         former.startSession(&queue)
+        for index in formerBases.indices { formerBases[index].startSession(&queue) }
         if isDiscoverable { queue.append(.subscribeToBirth) }
         queue.append(.subscribeToRequests)
         queue.append(.online)
@@ -102,9 +105,23 @@ struct Announcements {
         if hearsOnlyOthers, !message.isRetained, message.length > 0, topics.isAvailability(message.topic) {
             logger.otherGateway(message.topic)
         }
+        if let index = formerBases.firstIndex(where: { message.topic.hasPrefix($0.base + "/") }) {
+            formerBases[index].receive(message, &queue)
+            return nil
+        }
         guard let device = former.receive(message, &queue) else { return nil }
         remove(device, &queue)
         return device
+    }
+
+    /// True if there may be retained messages below a former base topic.
+    var hasFormerBase: Bool { !formerBases.isEmpty }
+
+    /// Continues the removal below former base topics; returns those that need no further attention.
+    mutating func finishFormerBases(_ queue: inout PublishQueue) -> [String] {
+        let done = formerBases.indices.filter { formerBases[$0].finish(&queue) }.map { formerBases[$0].base }
+        formerBases.removeAll { done.contains($0.base) }
+        return done
     }
 
     /// Records what a device says of itself in a reading.
@@ -142,7 +159,8 @@ extension Announcements {
         case .subscribeToBirth: [home.status]
         case .subscribeToRetained: [topics.availabilities, topics.descriptions, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
-        case .unsubscribeFromRemoved: []
+        case .search(let filter): [filter]
+        case .unsubscribeFromRemoved, .endSearch: []
         case .clear(let topic): [topic]
         case .online, .offline: [topics.state]
         }
@@ -155,7 +173,8 @@ extension Announcements {
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth: return subscriptions(state, .newMessages)
-        case .subscribeToRetained, .subscribeToRemoved: return subscriptions(state, .retainedMessages)
+        case .subscribeToRetained, .subscribeToRemoved, .search: return subscriptions(state, .retainedMessages)
+        case .endSearch(let filter): return [.unsubscription(filter: filter)]
         case .unsubscribeFromRemoved(let device): return [.unsubscription(filter: topics.all(of: device))]
         }
     }

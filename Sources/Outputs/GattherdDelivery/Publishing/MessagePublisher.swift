@@ -79,6 +79,19 @@ extension MessagePublisher {
     func publishAllStates() {
         announcements.startSession(&queue)
         publishQueued()
+        clearFormerBases()
+    }
+
+    /// Continues the removal of retained messages below former base topics at intervals.
+    private func clearFormerBases() {
+        guard announcements.hasFormerBase else { return }
+        after(context.settings.formerBasePause) { publisher in
+            for base in publisher.announcements.finishFormerBases(&publisher.queue) {
+                publisher.context.settings.forgetBase(base)
+            }
+            publisher.publishQueued()
+            publisher.clearFormerBases()
+        }
     }
 
     /// Publishes `offline` for all devices and for the gateway.

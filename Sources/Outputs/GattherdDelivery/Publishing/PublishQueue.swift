@@ -23,6 +23,9 @@ struct PublishQueue {
         /// The subscription that finds retained messages of a removed device.
         case subscribeToRemoved(device: String)
         case unsubscribeFromRemoved(device: String)
+        /// A subscription that finds retained messages below a former base topic, and its end.
+        case search(filter: String)
+        case endSearch(filter: String)
         /// An empty retained message, which clears the topic.
         case clear(topic: String)
         case online
@@ -31,7 +34,7 @@ struct PublishQueue {
         /// True if the state serves the removal of retained messages, whose number only the broker bounds.
         fileprivate var isCleanUp: Bool {
             switch self {
-            case .clear, .subscribeToRemoved, .unsubscribeFromRemoved: true
+            case .clear, .subscribeToRemoved, .unsubscribeFromRemoved, .search, .endSearch: true
             default: false
             }
         }
@@ -59,6 +62,9 @@ struct PublishQueue {
 
     /// True if the states for the removal of one more device fit.
     var hasCleanUpRoom: Bool { cleanUps.count + 5 <= Self.maximumCleanUps }
+
+    /// True if no clean-up state waits.
+    var isCleanUpDone: Bool { cleanUps.count == 0 }
 
     /// Accepts states from now on.
     mutating func startSession() {

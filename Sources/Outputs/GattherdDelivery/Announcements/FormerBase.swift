@@ -1,0 +1,116 @@
+import GattherdMQTT
+import GattherdModel
+
+/// The removal of retained messages below a base topic that the gateway had before.
+///
+/// The gateway has left `offline` there. If the state is `online`, another gateway has the base topic now, and
+/// everything stays. Devices are found by their availability, so no other tree below the base topic is touched. The
+/// availabilities and the state go last: if the session ends before, the next one finds the rest by them.
+struct FormerBase {
+    private enum Phase {
+        /// The state is not known yet.
+        case asking
+        case clearing
+        /// The last messages are being cleared.
+        case leaving
+        /// Another gateway uses the base topic.
+        case inUse
+    }
+
+    /// The most devices that are cleared at once; a waiting message for each has room in the queue.
+    private static let mostDevices = 300
+
+    private let topics: Topics
+    private var phase = Phase.asking
+    /// The devices found since the last search.
+    private var devices: Set<String> = []
+    /// True if a message has arrived since the last ``finish(_:)``.
+    private var isBusy = false
+    /// True if there was no room for something.
+    private var isIncomplete = false
+
+    init(_ base: String) {
+        topics = Topics(base: base)
+    }
+
+    var base: String { topics.base }
+
+    mutating func startSession(_ queue: inout PublishQueue) {
+        self = FormerBase(base)
+        queue.append(.search(filter: topics.state))
+    }
+
+    /// Handles a retained message below the base topic.
+    mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) {
+        guard message.isRetained, message.length > 0 else { return }
+        if message.topic == topics.state {
+            handleState(message.payload, &queue)
+        } else if phase == .clearing, let device = topics.device(message.topic), Slug.isValid(device) {
+            clear(message.topic, of: device, &queue)
+        }
+    }
+
+    private mutating func handleState(_ payload: [UInt8], _ queue: inout PublishQueue) {
+        guard phase == .asking else { return }
+        guard payload == Array("offline".utf8) else { return phase = .inUse }
+        (phase, isBusy) = (.clearing, true)
+        queue.append(.clear(topic: topics.info))
+        search(&queue)
+    }
+
+    private func search(_ queue: inout PublishQueue) {
+        queue.append(.search(filter: topics.availabilities))
+    }
+
+    private mutating func clear(_ topic: String, of device: String, _ queue: inout PublishQueue) {
+        isBusy = true
+        let isKnown = devices.contains(device)
+        guard queue.hasCleanUpRoom, isKnown || devices.count < Self.mostDevices else { return isIncomplete = true }
+        if !isKnown {
+            devices.insert(device)
+            queue.append(.search(filter: topics.all(of: device)))
+        }
+        if topic != topics.availability(device) { queue.append(.clear(topic: topic)) }
+    }
+
+    /// Continues once the broker has sent everything; called at intervals.
+    ///
+    /// - Returns: True if nothing is left to be done.
+    mutating func finish(_ queue: inout PublishQueue) -> Bool {
+        defer { isBusy = false }
+        switch phase {
+        case .asking, .inUse:
+            queue.append(.endSearch(filter: topics.state))
+            return true
+        case .clearing:
+            guard !isBusy, queue.isCleanUpDone else { return false }
+            if isIncomplete { searchAgain(&queue) } else { leave(&queue) }
+            return false
+        case .leaving: return queue.isCleanUpDone
+        }
+    }
+
+    /// Searches for the messages for which there was no room.
+    private mutating func searchAgain(_ queue: inout PublishQueue) {
+        if devices.count >= Self.mostDevices { clearAvailabilities(&queue) }
+        for device in devices { queue.append(.search(filter: topics.all(of: device))) }
+        search(&queue)
+        isIncomplete = false
+    }
+
+    private mutating func leave(_ queue: inout PublishQueue) {
+        phase = .leaving
+        clearAvailabilities(&queue)
+        queue.append(.endSearch(filter: topics.availabilities))
+        queue.append(.endSearch(filter: topics.state))
+        queue.append(.clear(topic: topics.state))
+    }
+
+    private mutating func clearAvailabilities(_ queue: inout PublishQueue) {
+        for device in devices.sorted() {
+            queue.append(.endSearch(filter: topics.all(of: device)))
+            queue.append(.clear(topic: topics.availability(device)))
+        }
+        devices = []
+    }
+}
