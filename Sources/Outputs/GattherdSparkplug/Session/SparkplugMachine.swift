@@ -29,7 +29,7 @@ struct SparkplugMachine: Sendable {
     private(set) var node: EdgeNode
     private var host: HostWatch
     private var rebirths: RebirthLimit
-    private(set) var progress: JournalProgress
+    private var journal: JournalWork
     /// The bdSeq of the next connection; `nil` until loaded.
     private var nextBdSeq: UInt8?
     /// Values up to this number are historical: they were committed before the last birth after a connection.
@@ -38,13 +38,6 @@ struct SparkplugMachine: Sendable {
     private var isCatchingUp = false
     /// The devices whose link was lost, and the times of their deaths.
     private var deaths: [String: Duration] = [:]
-    private var isFetching = false
-    private var isSaving = false
-    private var isLoading = false
-    /// The earliest times of the next journal request, cursor write and ping.
-    private var journalAt = Duration.zero
-    private var saveAt = Duration.zero
-    private var pingAt = Duration.zero
     /// The time at which a stop no longer waits for the backlog.
     private var leaveAt: Duration?
 
@@ -53,9 +46,11 @@ struct SparkplugMachine: Sendable {
         self.options = options
         host = HostWatch(isConfigured: waitsForHost)
         rebirths = RebirthLimit(burst: options.rebirths, interval: options.rebirthInterval)
-        progress = JournalProgress(window: options.window)
+        journal = JournalWork(options: options)
         random = SplitMix64(seed: seed)
     }
+
+    var progress: JournalProgress { journal.progress }
 
     var state: State {
         switch phase {
@@ -83,18 +78,13 @@ struct SparkplugMachine: Sendable {
         switch phase {
         case .idle, .stopped: nil
         case .connecting(let until), .backingOff(_, let until), .closing(let until):
-            [until, waitingSave, waitingLoad, leaveAt].compactMap(\.self).min()
-        case .waitingForHost: [waitingSave, leaveAt, deaths.values.min()].compactMap(\.self).min()
+            [until, journal.saveDeadline, journal.loadDeadline, leaveAt].compactMap(\.self).min()
+        case .waitingForHost: [journal.saveDeadline, leaveAt, deaths.values.min()].compactMap(\.self).min()
         case .online:
-            [waitingSave, leaveAt, deaths.values.min(), rebirths.deadline, waitingPing, waitingFetch]
+            [journal.saveDeadline, leaveAt, deaths.values.min(), rebirths.deadline, journal.sendDeadline]
                 .compactMap(\.self).min()
         }
     }
-
-    private var waitingLoad: Duration? { nextBdSeq == nil && !isLoading ? journalAt : nil }
-    private var waitingSave: Duration? { progress.hasUnsaved && !isSaving ? max(saveAt, journalAt) : nil }
-    private var waitingPing: Duration? { progress.wantsPing ? pingAt : nil }
-    private var waitingFetch: Duration? { progress.canFetch && !isFetching ? journalAt : nil }
 
     // MARK: - Events
 
@@ -112,12 +102,10 @@ struct SparkplugMachine: Sendable {
         case .loaded(let cursor, let bdSeq): loaded(cursor, bdSeq)
         case .headMoved(let seq): headMoved(to: seq)
         case .fetched(let batch): return fetched(batch, at: now, time)
-        case .saved(let seq):
-            isSaving = false
-            progress.save(seq)
+        case .saved(let seq): journal.saved(seq)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .message(let number, let message) where number == session: return received(message, at: now, time)
-        case .confirmed(let number) where number == session: progress.confirm()
+        case .confirmed(let number) where number == session: journal.confirmed()
         case .described(let description): return publish(node.describe(description, at: time))
         case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
         case .removed(let device):
@@ -134,9 +122,8 @@ struct SparkplugMachine: Sendable {
     private mutating func applySession(_ event: Event, at now: Duration, _ time: Timestamp) -> [Effect] {
         switch event {
         case .start where phase == .idle:
-            isLoading = true
             phase = .backingOff(nil, until: now)
-            return [.load]
+            return []
         case .stop(let drain): return stop(drain: drain, at: now, time)
         case .tick: return tick(at: now, time)
         case .connected(let number) where number == session: return connected(at: now, time)
@@ -150,15 +137,15 @@ struct SparkplugMachine: Sendable {
         switch phase {
         case .idle, .stopped: return []
         case .backingOff(_, let until):
-            let effects = load(at: now) + save(at: now)
+            let effects = journal.load(at: now) + journal.save(at: now)
             return now >= until ? effects + connect(at: now, time) : effects
-        case .connecting, .waitingForHost: return save(at: now)
+        case .connecting, .waitingForHost: return journal.save(at: now)
         case .online:
             var effects = rebirth(at: now, time)
             effects += overtaken(time)
-            effects += fetch(at: now)
+            effects += journal.fetch(at: now)
             effects += ping(at: now)
-            effects += save(at: now)
+            effects += journal.save(at: now)
             return effects + leaveIfDrained(at: now, time)
         case .closing(let until): return close(at: now, until: until)
         }
@@ -232,8 +219,7 @@ extension SparkplugMachine {
 
     private mutating func reset() {
         session += 1
-        progress.reset()
-        isFetching = false
+        journal.reset()
         deaths.removeAll()
         node.connect(bdSeq: node.bdSeq)
     }
@@ -280,11 +266,7 @@ extension SparkplugMachine {
 
     /// Ends once the cursor is written.
     private mutating func close(at now: Duration, until: Duration) -> [Effect] {
-        guard now < until else { return finish() }
-        if isSaving { return [] }
-        guard progress.hasUnsaved, let cursor = progress.cursor else { return finish() }
-        isSaving = true
-        return [.save(cursor)]
+        now < until ? journal.saveLast() ?? finish() : finish()
     }
 
     private mutating func finish() -> [Effect] {
@@ -296,38 +278,22 @@ extension SparkplugMachine {
 /// The journal.
 extension SparkplugMachine {
     private mutating func loaded(_ cursor: Int64, _ bdSeq: UInt8?) {
-        isLoading = false
-        progress.load(cursor)
+        journal.loaded(cursor)
         if nextBdSeq == nil { nextBdSeq = bdSeq.map { $0 &+ 1 } ?? 0 }
     }
 
     private mutating func headMoved(to seq: Int64) {
         // The first head marks the backlog, also if the node is born already.
         if progress.head == nil, case .online = phase { horizon = seq }
-        progress.headMoved(to: seq)
-    }
-
-    private mutating func load(at now: Duration) -> [Effect] {
-        guard nextBdSeq == nil, !isLoading, now >= journalAt else { return [] }
-        isLoading = true
-        return [.load]
-    }
-
-    private mutating func fetch(at now: Duration) -> [Effect] {
-        guard progress.canFetch, !isFetching, now >= journalAt else { return [] }
-        isFetching = true
-        return [.fetch(after: progress.sent, limit: options.fetchLimit)]
+        journal.headMoved(to: seq)
     }
 
     private mutating func fetched(_ batch: JournalBatch, at now: Duration, _ time: Timestamp) -> [Effect] {
-        guard isFetching, case .online = phase else { return [] }
-        isFetching = false
-        // A journal that has nothing after all is asked again later.
-        if batch.through <= progress.sent { journalAt = now + options.journalPause }
         let readings = batch.readings
-        let messages = node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time)
-        progress.send(through: batch.through, count: readings.count)
-        return publish(messages)
+        guard case .online = phase, journal.fetched(through: batch.through, count: readings.count, at: now) else {
+            return []
+        }
+        return publish(node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time))
     }
 
     /// Publishes the current values once the historical ones are sent.
@@ -340,30 +306,12 @@ extension SparkplugMachine {
     }
 
     private mutating func ping(at now: Duration) -> [Effect] {
-        guard progress.wantsPing, now >= pingAt else { return [] }
-        progress.ping()
-        pingAt = now + options.pingPause
-        return [.ping(session: session)]
-    }
-
-    private mutating func save(at now: Duration) -> [Effect] {
-        guard progress.hasUnsaved, !isSaving, now >= saveAt, now >= journalAt, let cursor = progress.cursor else {
-            return []
-        }
-        isSaving = true
-        saveAt = now + options.saveInterval
-        return [.save(cursor)]
+        journal.startPing(at: now) ? [.ping(session: session)] : []
     }
 
     private mutating func journalFailed(_ operation: Operation, at now: Duration) -> [Effect] {
-        journalAt = now + options.journalPause
-        switch operation {
-        case .load: isLoading = false
-        case .fetch: isFetching = false
-        case .save:
-            isSaving = false
-            if case .closing = phase { return finish() }
-        }
+        journal.failed(operation, at: now)
+        if operation == .save, case .closing = phase { return finish() }
         return []
     }
 }

@@ -1,0 +1,114 @@
+/// An edge node's requests to the journal, and the pings that confirm values: which are due, and when.
+///
+/// At most one request of each kind is pending. After a failure, and after an answer without entries, there is a pause.
+struct JournalWork: Sendable {
+    private let options: SparkplugMachine.Options
+    private(set) var progress: JournalProgress
+    private var isLoading = false
+    private var isFetching = false
+    private var isSaving = false
+    /// The earliest times of the next request, cursor write and ping.
+    private var requestAt = Duration.zero
+    private var saveAt = Duration.zero
+    private var pingAt = Duration.zero
+
+    init(options: SparkplugMachine.Options) {
+        self.options = options
+        progress = JournalProgress(window: options.window)
+    }
+
+    // MARK: - Answers
+
+    mutating func loaded(_ cursor: Int64) {
+        isLoading = false
+        progress.load(cursor)
+    }
+
+    mutating func headMoved(to seq: Int64) {
+        progress.headMoved(to: seq)
+    }
+
+    /// Records entries that are to be sent; returns false if none were expected.
+    mutating func fetched(through seq: Int64, count: Int, at now: Duration) -> Bool {
+        guard isFetching else { return false }
+        isFetching = false
+        if seq <= progress.sent { requestAt = now + options.journalPause }
+        progress.send(through: seq, count: count)
+        return true
+    }
+
+    /// Records that the broker has answered the ping.
+    mutating func confirmed() {
+        progress.confirm()
+    }
+
+    mutating func saved(_ seq: Int64) {
+        isSaving = false
+        progress.save(seq)
+    }
+
+    mutating func failed(_ operation: SparkplugMachine.Operation, at now: Duration) {
+        requestAt = now + options.journalPause
+        switch operation {
+        case .load: isLoading = false
+        case .fetch: isFetching = false
+        case .save: isSaving = false
+        }
+    }
+
+    /// Ends the session: what is not confirmed will be sent again, and late answers count no more.
+    mutating func reset() {
+        progress.reset()
+        isFetching = false
+    }
+
+    // MARK: - Requests
+
+    mutating func load(at now: Duration) -> [SparkplugMachine.Effect] {
+        guard progress.cursor == nil, !isLoading, now >= requestAt else { return [] }
+        isLoading = true
+        return [.load]
+    }
+
+    mutating func fetch(at now: Duration) -> [SparkplugMachine.Effect] {
+        guard progress.canFetch, !isFetching, now >= requestAt else { return [] }
+        isFetching = true
+        return [.fetch(after: progress.sent, limit: options.fetchLimit)]
+    }
+
+    mutating func save(at now: Duration) -> [SparkplugMachine.Effect] {
+        guard progress.hasUnsaved, !isSaving, now >= saveAt, now >= requestAt, let cursor = progress.cursor else {
+            return []
+        }
+        isSaving = true
+        saveAt = now + options.saveInterval
+        return [.save(cursor)]
+    }
+
+    /// Saves the last cursor at once; `nil` if nothing is left to be saved.
+    mutating func saveLast() -> [SparkplugMachine.Effect]? {
+        if isSaving { return [] }
+        guard progress.hasUnsaved, let cursor = progress.cursor else { return nil }
+        isSaving = true
+        return [.save(cursor)]
+    }
+
+    /// True if the broker is to be pinged now.
+    mutating func startPing(at now: Duration) -> Bool {
+        guard progress.wantsPing, now >= pingAt else { return false }
+        progress.ping()
+        pingAt = now + options.pingPause
+        return true
+    }
+
+    // MARK: - Time
+
+    var loadDeadline: Duration? { progress.cursor == nil && !isLoading ? requestAt : nil }
+    var saveDeadline: Duration? { progress.hasUnsaved && !isSaving ? max(saveAt, requestAt) : nil }
+    /// The time of the next ping or fetch.
+    var sendDeadline: Duration? {
+        let ping = progress.wantsPing ? pingAt : nil
+        let fetch = progress.canFetch && !isFetching ? requestAt : nil
+        return [ping, fetch].compactMap(\.self).min()
+    }
+}
