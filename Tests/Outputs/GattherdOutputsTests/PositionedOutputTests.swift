@@ -63,18 +63,19 @@ import Testing
         options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(2))
         (options.journalPause, options.saveInterval) = (.milliseconds(1), .milliseconds(1))
         let events = Locked<[String]>([])
-        let output = BatchOutput(
+        let context = OutputContext(
             name: "test",
-            target: "receiver",
-            sink: receiver,
+            kind: "test",
+            gateway: "g",
             journal: journal,
-            options: options,
             log: .silent,
             record: { members in
                 let words = members.compactMap { $0.value.map { "\($0)" } }.joined(separator: " ")
                 events.withLock { $0.append(words) }
-            }
+            },
+            readSecret: { (path, _) throws(OutputError) in throw OutputError(path) }
         )
+        let output = BatchOutput(context, target: "receiver", sink: receiver, options: options)
         async let running: Void = output.run()
         try await body()
         await output.stop(within: .seconds(5))

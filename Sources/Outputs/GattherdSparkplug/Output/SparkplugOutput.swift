@@ -10,7 +10,7 @@ package actor SparkplugOutput {
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
 
-    private nonisolated let counters = SparkplugCounters()
+    nonisolated let counters = SparkplugCounters()
     package nonisolated let name: String
     package nonisolated var kind: String { SparkplugKind.section }
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe time.loop.asUnownedSerialExecutor() }
