@@ -66,7 +66,7 @@ import Testing
         journal.commit(Readings.numbered(1...1000))
         try await run(try output(server, journal)) { await journal.waitForCursor(1000) }
         // As after a crash that lost the last saved cursor.
-        journal.rewind(to: 300)
+        journal.loseCursor(after: 300)
         journal.commit(Readings.numbered(1001...1200))
         try await run(try output(server, journal)) { await journal.waitForCursor(1200) }
         #expect(numbers(server) == Array(1...1200))
@@ -120,7 +120,7 @@ final class MemoryJournal: JournalConsumer {
         head.set(entries.last?.seq ?? 0)
     }
 
-    func rewind(to seq: Int64) {
+    func loseCursor(after seq: Int64) {
         cursor.set(seq)
     }
 
