@@ -125,7 +125,7 @@ final class SparkplugLogger: Sendable {
             counters.births.add()
             current.withLock { $0 = nil }
             let place = "\(settings.host):\(settings.port)"
-            record(["output": .text("sparkplug"), "state": .text("connected"), "at": .text(place)])
+            record(["output": .text(settings.name), "state": .text("connected"), "at": .text(place)])
             let fields = [LogField("mqtt.host", settings.host), LogField("mqtt.port", settings.port)]
             log(.notice, "the edge node is online", fields)
         case .hostIsOffline:
@@ -145,7 +145,7 @@ final class SparkplugLogger: Sendable {
 
     private func recordHost(_ state: String) {
         let host = settings.primaryHost.map { SampleValue.text($0) }
-        record(["output": .text("sparkplug"), "state": .text(state), "host": host])
+        record(["output": .text(settings.name), "state": .text(state), "host": host])
     }
 
     private func disconnected(_ fault: BrokerFault, retryAfter delay: Duration) {
@@ -156,7 +156,7 @@ final class SparkplugLogger: Sendable {
         }
         if isNew {
             let (state, error) = (fault.kind.rawValue, fault.detail)
-            record(["output": .text("sparkplug"), "state": .text(state), "error": .text(error)])
+            record(["output": .text(settings.name), "state": .text(state), "error": .text(error)])
         }
         let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
@@ -179,7 +179,7 @@ final class SparkplugLogger: Sendable {
         counters.skipped.add(UInt64(values))
         guard let skipped = skips.withLock({ $0.report(values, at: .now) }) else { return }
         record([
-            "output": .text("sparkplug"), "state": .text("skipped"), "count": .integer(skipped),
+            "output": .text(settings.name), "state": .text("skipped"), "count": .integer(skipped),
             "topic": .text(message.topic), "error": .text("\(error)"),
         ])
         let fields = [LogField("mqtt.topic", message.topic), LogField("mqtt.error", error)]
