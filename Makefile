@@ -1,9 +1,9 @@
 # gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
 
-PACKAGES := libcurl4-openssl-dev libdbus-1-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev zlib1g-dev \
+PACKAGES := libcurl4-openssl-dev libdbus-1-dev libpq-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev zlib1g-dev \
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 # Programs for tests, which are unpacked and not installed: their services would listen on all addresses.
-SERVERS  := influxdb victoria-metrics
+SERVERS  := influxdb victoria-metrics postgresql-15 postgresql-client-15 pgbouncer libc-ares2
 PEER_PACKAGES := libmosquitto-dev
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 BROWSER_PACKAGES := chromium chromium-driver python3

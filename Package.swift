@@ -92,6 +92,8 @@ let c: [Target] = [
     debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
     // TLS for MQTT, AES for advertisements.
     debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+    // The central history of several gateways.
+    debian("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
     debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
@@ -186,6 +188,11 @@ let outputs: [Target] = [
         "Outputs/GattherdInflux",
         ["GattherdConfig", "GattherdHTTPClient", "GattherdModel", "GattherdOutputs", "GattherdSync"]
     ),
+    // The central history in PostgreSQL: its schema, and the output that copies the journal there exactly once.
+    module(
+        "Outputs/GattherdPostgres",
+        ["CPostgres", "GattherdConfig", "GattherdModel", "GattherdOutputs", "GattherdSync"]
+    ),
     // A Sparkplug B edge node: births, values, commands.
     module(
         "Outputs/GattherdSparkplug",
@@ -230,8 +237,8 @@ let gateway: [Target] = [
             "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
             "GattherdHistory", "GattherdInflux", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines",
-            "GattherdModel", "GattherdOutputs", "GattherdProcess", "GattherdProfiles", "GattherdSparkplug",
-            "GattherdSync",
+            "GattherdModel", "GattherdOutputs", "GattherdPostgres", "GattherdProcess", "GattherdProfiles",
+            "GattherdSparkplug", "GattherdSync",
         ]
     ),
     // The command line: arguments, output, exit codes.
@@ -241,7 +248,7 @@ let gateway: [Target] = [
             "CLinux", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdGateway",
             "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
-            "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+            "GattherdPostgres", "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
         ]
     ),
 ]
@@ -377,6 +384,13 @@ let moduleTests: [Target] = [
             "GattherdConfig", "GattherdHTTPClient", "GattherdInflux", "GattherdLog", "GattherdMachines",
             "GattherdModel",
             "GattherdOutputs", "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Outputs/GattherdPostgresTests",
+        [
+            "GattherdConfig", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdOutputs",
+            "GattherdPostgres", "GattherdSync", "TestKit",
         ]
     ),
     tests(

@@ -4,12 +4,13 @@ import GattherdLines
 package import GattherdLog
 package import GattherdModel
 package import GattherdOutputs
+import GattherdPostgres
 import GattherdSparkplug
 
 /// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
 package enum OutputRegistry {
     package static let kinds: [any OutputKind.Type] = [
-        LinesOutput.self, InfluxOutput.self, SparkplugKind.self,
+        LinesOutput.self, InfluxOutput.self, SparkplugKind.self, PostgresOutput.self,
     ]
 }
 

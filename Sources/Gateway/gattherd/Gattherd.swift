@@ -12,6 +12,7 @@ enum Gattherd {
         .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
+        .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
         .capture, .replay, .simulate, .completions,
     ]

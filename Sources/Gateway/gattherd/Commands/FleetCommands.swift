@@ -1,0 +1,220 @@
+import GattherdGateway
+import GattherdModel
+import GattherdPostgres
+import GattherdSync
+import Glibc
+
+extension CommandSpec {
+    private static let fleetOptions: [OptionSpec] = [
+        .value("password-file", "FILE", "the first line is the password (default: PGPASSFILE, ~/.pgpass)"),
+        .value("ca-file", "FILE", "the authorities that sign the server's certificate (default: the system's)"),
+    ]
+    private static let fleetExits: [CommandFailure.Code: String] = [
+        .unavailable: "the database cannot be reached, or refuses the command"
+    ]
+    private static let fleetURL = PositionalSpec(name: "URL")
+    private static let fleetURLHelp = """
+        URL is postgresql://USER@HOST/DATABASE, without a password. The server's certificate is verified unless HOST is \
+        this one.
+        """
+
+    static let fleetInit = CommandSpec(
+        name: "fleet init",
+        summary: "prepare a PostgreSQL database for the history of many gateways",
+        positionals: [fleetURL],
+        options: fleetOptions,
+        details: """
+            \(fleetURLHelp) The schema 'gattherd' is created in one transaction. The command may be repeated. USER owns
+            the tables; it must be allowed to create schemas, and to create roles for 'fleet add'.
+            """,
+        exits: fleetExits,
+        examples: ["gattherd fleet init postgresql://postgres@localhost/gattherd"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).install(isNew: true) }
+    )
+
+    static let fleetUpgrade = CommandSpec(
+        name: "fleet upgrade",
+        summary: "bring the central database to the version of this gattherd",
+        positionals: [fleetURL],
+        options: fleetOptions,
+        details: "\(fleetURLHelp) Upgrade the central database first, then the gateways. There is no way back.",
+        exits: fleetExits,
+        examples: ["gattherd fleet upgrade postgresql://postgres@localhost/gattherd"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).install(isNew: false) }
+    )
+
+    static let fleetAdd = CommandSpec(
+        name: "fleet add",
+        summary: "let a gateway write to the central database, or give it a new password",
+        positionals: [fleetURL, PositionalSpec(name: "GATEWAY")],
+        options: fleetOptions + [.value("output", "FILE", "write the password to a new file, instead of printing it")],
+        details: """
+            \(fleetURLHelp) GATEWAY is the name of the gateway in its configuration. Its role is gattherd_GATEWAY, which can
+            only add to the history of this gateway. The password is not stored anywhere else. A gateway that is there
+            already gets a new password, and the old one ends.
+            """,
+        exits: fleetExits.merging([.cannotCreate: "FILE is there already, or cannot be made"]) { first, _ in first },
+        examples: ["gattherd fleet add postgresql://postgres@localhost/gattherd attic --output attic-password"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).add() }
+    )
+
+    static let fleetStatus = CommandSpec(
+        name: "fleet status",
+        summary: "show the gateways of the central database",
+        positionals: [fleetURL],
+        options: fleetOptions,
+        details: """
+            \(fleetURLHelp) LAST SEEN is the time of the last batch. LAG counts the numbers of the journal that the
+            centre did not have then. CLOCK is the gateway's clock minus that of the database, in seconds.
+            """,
+        exits: fleetExits,
+        examples: ["gattherd fleet status postgresql://reader@db.example.com/gattherd"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).status() }
+    )
+
+    static let fleetDevices = CommandSpec(
+        name: "fleet devices",
+        summary: "show the devices of all gateways",
+        positionals: [fleetURL],
+        options: fleetOptions,
+        details: fleetURLHelp,
+        exits: fleetExits,
+        examples: ["gattherd fleet devices postgresql://reader@db.example.com/gattherd"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).devices() }
+    )
+
+    static let fleetWhy = CommandSpec(
+        name: "fleet why",
+        summary: "show which gateways heard a device, and when",
+        positionals: [fleetURL, PositionalSpec(name: "DEVICE")],
+        options: fleetOptions,
+        details: fleetURLHelp,
+        exits: fleetExits,
+        examples: ["gattherd fleet why postgresql://reader@db.example.com/gattherd strap"],
+        run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).why() }
+    )
+}
+
+/// Commands on the central database of a fleet.
+struct FleetCommands {
+    private let arguments: Arguments
+    private let fleet: FleetDatabase
+    private let url: PostgresURL
+
+    init(_ arguments: Arguments) throws(CommandFailure) {
+        self.arguments = arguments
+        do throws(PostgresURL.Problem) {
+            url = try PostgresURL(arguments.positional(0) ?? "")
+        } catch {
+            let remedy = error.hasPassword ? "; use --password-file" : ""
+            throw arguments.misuse("URL: \(error.text)\(remedy)")
+        }
+        var password: String?
+        if let path = arguments.value("password-file") {
+            guard let line = SecretFile(path: path).firstLine else {
+                throw CommandFailure(.noInput, "gattherd: no password can be read from '\(path)'")
+            }
+            password = line
+        }
+        let client = PostgresClient(url, authority: arguments.value("ca-file")) { [password] in password }
+        fleet = FleetDatabase(client, url: url)
+    }
+
+    func install(isNew: Bool) async throws(CommandFailure) {
+        do throws(FleetDatabase.Failure) {
+            let result = try await fleet.install(isNew: isNew)
+            let change = result.before == result.now ? "is of version" : "now has version"
+            Terminal.say("\(url) \(change) \(result.now)")
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
+        }
+    }
+
+    func add() async throws(CommandFailure) {
+        let gateway = arguments.positional(1) ?? ""
+        guard Slug.isValid(gateway) else {
+            throw arguments.misuse("GATEWAY has 1 to 64 of a-z, 0-9, '_' and '-'")
+        }
+        let output = arguments.value("output")
+        let file = if let output { try NewSecret(output) } else { NewSecret?.none }
+        do throws(FleetDatabase.Failure) {
+            let credentials = try await fleet.add(gateway: gateway)
+            if let file {
+                try file.write(credentials.password)
+            } else {
+                Terminal.say(credentials.password)
+            }
+            let place = output.map { "its password is in \($0)" } ?? "its password is shown only now"
+            Terminal.printError("gattherd: the role \(credentials.role) writes the history of '\(gateway)'; \(place)")
+        } catch {
+            file?.remove()
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
+        }
+    }
+
+    func status() async throws(CommandFailure) {
+        try await table(
+            ["GATEWAY", "VERSION", "LAST SEEN", "LAG", "CLOCK", "DEVICES", "ERRORS", "GAPS"],
+            """
+            SELECT gateway, version, to_char(last_seen AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lag,
+                round(clock_offset::numeric, 1), devices, errors, gaps
+            FROM gattherd.gateways ORDER BY gateway
+            """
+        )
+    }
+
+    func devices() async throws(CommandFailure) {
+        try await table(
+            ["DEVICE", "GATEWAY", "PROFILES", "FIRST SEEN", "LAST SEEN"],
+            "SELECT device, gateway, profiles, first_seen, last_seen FROM gattherd.devices ORDER BY device, gateway"
+        )
+    }
+
+    func why() async throws(CommandFailure) {
+        let device = arguments.positional(1) ?? ""
+        try await table(
+            ["GATEWAY", "STREAM", "PROFILE", "FIRST", "LAST"],
+            """
+            SELECT gateway, stream, profile, gattherd.rfc3339(min(first_ts)), gattherd.rfc3339(max(last_ts))
+            FROM gattherd.series WHERE device = $1 GROUP BY 1, 2, 3 ORDER BY max(last_ts) DESC
+            """,
+            [device]
+        )
+    }
+
+    private func table(_ header: [String], _ sql: String, _ values: [String] = []) async throws(CommandFailure) {
+        do throws(FleetDatabase.Failure) {
+            let rows = try await fleet.rows(sql, values)
+            let cells = rows.map { row in header.indices.map { row.indices.contains($0) ? row[$0] ?? "-" : "-" } }
+            Terminal.say(TextTable(header, cells).lines.joined(separator: "\n"))
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
+        }
+    }
+}
+
+/// A new file with a secret, which only its owner may read.
+private struct NewSecret {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Creates the empty file, before anything is changed elsewhere.
+    init(_ path: String) throws(CommandFailure) {
+        descriptor = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
+        }
+        self.path = path
+    }
+
+    func write(_ secret: String) throws(FleetDatabase.Failure) {
+        defer { close(descriptor) }
+        guard writeAll(Array("\(secret)\n".utf8), to: descriptor), fsync(descriptor) == 0 else {
+            throw FleetDatabase.Failure("\(path): \(unsafe String(cString: strerror(errno)))")
+        }
+    }
+
+    func remove() {
+        unlink(path)
+    }
+}

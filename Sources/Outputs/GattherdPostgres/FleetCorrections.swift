@@ -1,0 +1,151 @@
+/// Corrections of times, applied in steps.
+enum FleetCorrections {
+    static let sql = #"""
+        CREATE OR REPLACE FUNCTION gattherd.shifted(ts bigint, shift bigint) RETURNS bigint
+        LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+            SELECT CASE WHEN ts BETWEEN -4600000000000000000 AND 4600000000000000000
+                AND shift BETWEEN -4600000000000000000 AND 4600000000000000000 THEN ts + shift
+            ELSE least(greatest(ts::numeric + shift, -9200000000000000000), 9200000000000000000)::bigint END
+        $$;
+
+        -- Summarises minutes again from their samples, and hours from their minutes.
+        CREATE OR REPLACE FUNCTION gattherd.recount(quantities int[], minutes bigint[]) RETURNS void
+        LANGUAGE plpgsql AS $$
+        BEGIN
+            DELETE FROM gattherd.minute m USING unnest(quantities, minutes) AS w(quantity, ts)
+            WHERE m.quantity = w.quantity AND m.ts = w.ts;
+            INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max)
+            SELECT w.quantity, w.ts, count(*), gattherd.unscaled(sum(s.value / 4294967296)), min(s.value),
+                max(s.value)
+            FROM unnest(quantities, minutes) AS w(quantity, ts)
+            JOIN gattherd.metric_series q ON q.quantity = w.quantity
+            JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
+            WHERE s.value IS NOT NULL GROUP BY 1, 2;
+            WITH wanted AS MATERIALIZED (
+                SELECT DISTINCT w.quantity, gattherd.floored(w.ts, 3600000000) AS ts
+                    FROM unnest(quantities, minutes) AS w(quantity, ts)
+            ), counted AS MATERIALIZED (
+                SELECT w.quantity, w.ts, sum(m.n) AS n, gattherd.unscaled(sum(m.sum / 4294967296)) AS sum,
+                    min(m.min) AS min,
+                    max(m.max) AS max
+                FROM wanted w LEFT JOIN gattherd.minute m
+                    ON m.quantity = w.quantity AND m.ts >= w.ts AND m.ts < w.ts + 3600000000
+                GROUP BY 1, 2
+            ), emptied AS (
+                DELETE FROM gattherd.hour h USING counted c WHERE h.quantity = c.quantity AND h.ts = c.ts
+                    AND c.n IS NULL
+            )
+            INSERT INTO gattherd.hour AS old (quantity, ts, n, sum, min, max)
+            SELECT c.quantity, c.ts, c.n, c.sum, c.min, c.max FROM counted c WHERE c.n IS NOT NULL
+            ON CONFLICT ON CONSTRAINT hour_pkey DO UPDATE
+            SET n = excluded.n, sum = excluded.sum, min = excluded.min, max = excluded.max;
+        END $$;
+
+        -- Adds shift to the times of the rows of one extent, and corrects the summaries.
+        CREATE OR REPLACE FUNCTION gattherd.move_extent(
+            owner int, moved int, after bigint, through bigint, shift bigint, from_ts bigint, to_ts bigint
+        ) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            quantities int[];
+            minutes bigint[];
+            all_series int[];
+            low bigint := gattherd.shifted(from_ts, shift);
+            high bigint := gattherd.shifted(to_ts, shift);
+        BEGIN
+            SELECT array_agg(q.id) INTO all_series FROM gattherd.metric_series q WHERE q.gateway = owner;
+            SELECT array_agg(d.quantity), array_agg(d.ts) INTO quantities, minutes FROM (
+                SELECT DISTINCT q.quantity, gattherd.floored(s.ts, 60000000) AS ts
+                FROM gattherd.sample s JOIN gattherd.metric_series q ON q.id = s.series
+                WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved
+                    AND s.seq > move_extent.after AND s.seq <= move_extent.through
+            ) AS d;
+            IF quantities IS NULL THEN RETURN; END IF;
+            PERFORM gattherd.make_blocks(ARRAY(
+                SELECT DISTINCT gattherd.floored(gattherd.shifted(m, shift) + x, 86400000000)
+                FROM unnest(minutes) AS m, unnest(ARRAY[0, 60000000]) AS x));
+            UPDATE gattherd.sample s SET ts = gattherd.shifted(s.ts, move_extent.shift)
+            WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved
+                AND s.seq > move_extent.after AND s.seq <= move_extent.through;
+            UPDATE gattherd.head h SET ts = gattherd.shifted(h.ts, move_extent.shift)
+            WHERE h.series = ANY (all_series) AND h.journal = moved
+                AND h.seq > move_extent.after AND h.seq <= move_extent.through;
+            UPDATE gattherd.metric_series q SET first_ts = gattherd.shifted(q.first_ts, move_extent.shift)
+            WHERE q.id = ANY (all_series) AND q.first_ts BETWEEN from_ts AND to_ts;
+            PERFORM gattherd.recount(quantities, minutes);
+            -- Minutes that the rows have come to, apart from those counted just now.
+            WITH old AS MATERIALIZED (
+                SELECT w.quantity, w.ts FROM unnest(quantities, minutes) AS w(quantity, ts)
+            ), come AS MATERIALIZED (
+                SELECT q.quantity, gattherd.floored(s.ts, 60000000) AS ts, count(*) AS n,
+                    sum(s.value / 4294967296) AS sum,
+                    min(s.value) AS min, max(s.value) AS max
+                FROM gattherd.sample s JOIN gattherd.metric_series q ON q.id = s.series
+                WHERE s.series = ANY (all_series) AND s.ts BETWEEN low AND high AND s.journal = moved
+                    AND s.seq > move_extent.after AND s.seq <= move_extent.through AND s.value IS NOT NULL
+                GROUP BY 1, 2
+            ), added AS MATERIALIZED (
+                SELECT c.* FROM come c WHERE NOT EXISTS (SELECT FROM old o WHERE o.quantity = c.quantity
+                    AND o.ts = c.ts)
+            ), minutes_added AS (
+                INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max)
+                SELECT a.quantity, a.ts, a.n, gattherd.unscaled(a.sum), a.min, a.max FROM added a
+                ON CONFLICT ON CONSTRAINT minute_pkey DO UPDATE SET n = old.n + excluded.n,
+                    sum = gattherd.total(old.sum, excluded.sum),
+                    min = least(old.min, excluded.min), max = greatest(old.max, excluded.max)
+            )
+            INSERT INTO gattherd.hour AS old (quantity, ts, n, sum, min, max)
+            SELECT a.quantity, gattherd.floored(a.ts, 3600000000), sum(a.n), gattherd.unscaled(sum(a.sum)),
+                min(a.min),
+                max(a.max)
+            FROM added a GROUP BY 1, 2
+            ON CONFLICT ON CONSTRAINT hour_pkey DO UPDATE SET n = old.n + excluded.n,
+                sum = gattherd.total(old.sum, excluded.sum),
+                min = least(old.min, excluded.min), max = greatest(old.max, excluded.max);
+        END $$;
+
+        -- Does the next step of the oldest correction of a journal: one extent. Returns true if more is to do.
+        CREATE OR REPLACE FUNCTION gattherd.settle_journal(owner int, settled int) RETURNS boolean
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            job record;
+            span record;
+        BEGIN
+            SELECT * INTO job FROM gattherd.correction c WHERE c.journal = settled ORDER BY c.seq LIMIT 1;
+            IF NOT FOUND THEN RETURN false; END IF;
+            IF job.place = job.after THEN
+                UPDATE gattherd.event e SET ts = gattherd.shifted(e.ts, job.shift)
+                WHERE e.journal = settled AND e.seq > job.after AND e.seq <= job.through;
+                UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
+                WHERE x.journal = settled AND x.seq > job.after AND x.seq <= job.through;
+            END IF;
+            SELECT * INTO span FROM gattherd.extent e
+            WHERE e.journal = settled AND e.last > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
+            IF NOT FOUND THEN
+                DELETE FROM gattherd.correction c WHERE c.journal = settled AND c.seq = job.seq;
+                RETURN EXISTS (SELECT FROM gattherd.correction c WHERE c.journal = settled);
+            END IF;
+            PERFORM gattherd.move_extent(owner, settled, greatest(job.place, span.first - 1), least(job.through,
+                span.last),
+                job.shift, span.first_ts, span.last_ts);
+            UPDATE gattherd.extent e SET
+                first_ts = CASE WHEN e.first > job.after AND e.last <= job.through
+                    THEN gattherd.shifted(e.first_ts, job.shift)
+                    ELSE least(e.first_ts, gattherd.shifted(e.first_ts, job.shift)) END,
+                last_ts = CASE WHEN e.first > job.after AND e.last <= job.through
+                    THEN gattherd.shifted(e.last_ts, job.shift)
+                    ELSE greatest(e.last_ts, gattherd.shifted(e.last_ts, job.shift)) END
+            WHERE e.journal = settled AND e.first = span.first;
+            UPDATE gattherd.correction c SET place = greatest(span.last, job.after + 1)
+            WHERE c.journal = settled AND c.seq = job.seq;
+            RETURN true;
+        END $$;
+
+        CREATE OR REPLACE FUNCTION gattherd.settle(epoch text) RETURNS boolean
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+        DECLARE mine record;
+        BEGIN
+            SELECT * INTO mine FROM gattherd.lock_journal(epoch);
+            RETURN gattherd.settle_journal(mine.gateway, mine.journal);
+        END $$;
+        """#
+}

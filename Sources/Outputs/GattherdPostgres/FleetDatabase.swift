@@ -1,0 +1,202 @@
+import GattherdOutputs
+
+/// The central database as its owner sees it: the schema, and the roles of gateways.
+package final class FleetDatabase: Sendable {
+    /// A refusal or a failure, with the remedy.
+    package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+        package let description: String
+
+        package init(_ description: String) {
+            self.description = description
+        }
+    }
+
+    /// The result of ``install(isNew:)``.
+    package struct Installation: Hashable, Sendable {
+        /// The version before; 0 for none.
+        package let before: Int
+        package let now: Int
+    }
+
+    /// A gateway that may write, with the password of its role.
+    package struct Credentials: Hashable, Sendable {
+        package let role: String
+        package let password: String
+    }
+
+    static let migrations = [FleetTables.tables]
+    /// All that has no rows is made again with each version.
+    private static let programs = [
+        FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetAppend.sql, FleetUpkeep.sql, FleetViews.sql,
+        rights,
+    ]
+    /// The functions that gateways may call.
+    private static let rights = #"""
+        REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gattherd FROM PUBLIC;
+        GRANT EXECUTE ON FUNCTION gattherd.floored, gattherd.rfc3339 TO PUBLIC;
+        CREATE OR REPLACE FUNCTION gattherd.admit(role name) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
+            EXECUTE format('GRANT USAGE ON SCHEMA gattherd TO %I', role);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION gattherd.position, gattherd.skip, gattherd.append, '
+                'gattherd.settle, gattherd.maintain TO %I', role);
+        END $$;
+        REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
+        DO $$
+        DECLARE role name;
+        BEGIN
+            FOR role IN SELECT g.role FROM gattherd.gateway g JOIN pg_catalog.pg_roles r ON r.rolname = g.role LOOP
+                PERFORM gattherd.admit(role);
+            END LOOP;
+        END $$;
+        """#
+    private static let longest = Duration.seconds(600)
+    private static let oldestServer = 150_000
+
+    private let client: PostgresClient
+    private let url: PostgresURL
+
+    package init(_ client: PostgresClient, url: PostgresURL) {
+        (self.client, self.url) = (client, url)
+    }
+
+    /// Makes or upgrades the schema in one transaction.
+    ///
+    /// - Parameter isNew: False if there must be a schema already.
+    /// - Throws: ``Failure`` if the database is unsuitable, or of a newer version.
+    package func install(isNew: Bool) async throws(Failure) -> Installation {
+        try await transaction { (connection) throws(PostgresError) in
+            try connection.script("SELECT pg_advisory_xact_lock(1195463752, 0)")
+            let server = try connection.rows(
+                "SELECT current_setting('server_version_num'), current_setting('server_encoding')"
+            )
+            if let refusal = Self.refusal(of: server.first ?? []) { return .failure(refusal) }
+            let before = try Self.version(connection)
+            let target = Self.migrations.count
+            if before > target {
+                return .failure("it is of version \(before), newer than this gattherd: use a newer one")
+            }
+            if before == 0, !isNew { return .failure("it has no central history yet; run: gattherd fleet init") }
+            if before == 0 { try connection.script("CREATE SCHEMA IF NOT EXISTS gattherd") }
+            for migration in Self.migrations[before...] { try connection.script(migration) }
+            for program in Self.programs { try connection.script(program) }
+            try connection.script("DELETE FROM gattherd.version; INSERT INTO gattherd.version VALUES (\(target))")
+            return .success(Installation(before: before, now: target))
+        }
+    }
+
+    private static func refusal(of server: [String?]) -> String? {
+        if let number = server.first?.flatMap({ Int($0) }), number < oldestServer {
+            return "it is PostgreSQL \(number / 10_000); version 15 or newer is needed"
+        }
+        guard let encoding = server.last ?? nil, encoding != "UTF8" else { return nil }
+        return "its encoding is \(encoding); create it with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+    }
+
+    private static func version(_ connection: FleetTransaction) throws(PostgresError) -> Int {
+        let found = try connection.rows("SELECT to_regclass('gattherd.version') IS NOT NULL")
+        guard found.first?.first == "t" else { return 0 }
+        let version = try connection.rows("SELECT n FROM gattherd.version").first?.first ?? nil
+        return max(0, version.flatMap { Int($0) } ?? 0)
+    }
+
+    /// Adds a gateway with its role, or gives the role of a known one a new password.
+    ///
+    /// - Returns: The role and the password, which is stored nowhere else.
+    package func add(gateway: String) async throws(Failure) -> Credentials {
+        let (role, password) = (FleetRole.name(of: gateway), FleetRole.makePassword())
+        return try await transaction { (connection) throws(PostgresError) in
+            guard try Self.version(connection) > 0 else {
+                return .failure("it has no central history yet; run: gattherd fleet init")
+            }
+            let secret = try connection.encrypted(password, of: role)
+            let statement = try connection.rows(
+                """
+                SELECT format('%s ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %L',
+                    CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1) THEN 'ALTER' ELSE 'CREATE' END,
+                    $1, $2)
+                """,
+                [.text(role), .text(secret)]
+            )
+            guard let sql = statement.first?.first ?? nil else { return .failure("it does not answer") }
+            try connection.script(sql)
+            _ = try connection.rows(
+                "INSERT INTO gattherd.gateway (name, role) VALUES ($1, $2::text) ON CONFLICT (name) DO UPDATE "
+                    + "SET role = excluded.role",
+                [.text(gateway), .text(role)]
+            )
+            _ = try connection.rows("SELECT gattherd.admit($1::text::name)", [.text(role)])
+            return .success(Credentials(role: role, password: password))
+        }
+    }
+
+    /// Returns the rows of a query as texts.
+    package func rows(_ sql: String, _ arguments: [String] = []) async throws(Failure) -> [[String?]] {
+        do throws(PostgresError) {
+            return try await client.run(sql, arguments.map { .text($0) }, within: .seconds(60))
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private enum Outcome<Value: Sendable>: Sendable {
+        case success(Value)
+        case failure(String)
+    }
+
+    private func transaction<Value: Sendable>(
+        _ body: @escaping @Sendable (FleetTransaction) throws(PostgresError) -> Outcome<Value>
+    ) async throws(Failure) -> Value {
+        let outcome: Outcome<Value>
+        do throws(PostgresError) {
+            outcome = try await client.perform(within: Self.longest) { (connection, call) throws(PostgresError) in
+                try FleetTransaction(connection, call).perform(body)
+            }
+        } catch {
+            throw failure(error)
+        }
+        switch outcome {
+        case .success(let value): return value
+        case .failure(let text): throw Failure("\(url): \(text)")
+        }
+    }
+
+    private func failure(_ error: PostgresError) -> Failure {
+        Failure(error.sqlState == nil ? OutputFault(error, at: url).detail : "\(url): \(error.detail)")
+    }
+}
+
+/// Statements of one transaction.
+struct FleetTransaction {
+    private let connection: PostgresConnection
+    private let call: PostgresClient.Call
+
+    init(_ connection: PostgresConnection, _ call: PostgresClient.Call) {
+        (self.connection, self.call) = (connection, call)
+    }
+
+    /// Runs `body` between BEGIN and COMMIT.
+    func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
+        try script("BEGIN")
+        do throws(PostgresError) {
+            let value = try body(self)
+            try script("COMMIT")
+            return value
+        } catch {
+            try? script("ROLLBACK")
+            throw error
+        }
+    }
+
+    func script(_ sql: String) throws(PostgresError) {
+        try connection.script(sql) { call.mayContinue }
+    }
+
+    func rows(_ sql: String, _ parameters: [PostgresParameter] = []) throws(PostgresError) -> [[String?]] {
+        try connection.run(sql, parameters) { call.mayContinue }
+    }
+
+    func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
+        try connection.encrypted(password, of: role)
+    }
+}

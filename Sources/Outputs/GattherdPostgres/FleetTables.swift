@@ -1,0 +1,78 @@
+/// The tables of the central database, version 1.
+enum FleetTables {
+    static let tables = #"""
+        CREATE TABLE gattherd.version (n int NOT NULL);
+        CREATE TABLE gattherd.gateway (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, role name NOT NULL UNIQUE,
+            version text, last_seen timestamptz, head bigint, clock_offset double precision,
+                errors bigint NOT NULL DEFAULT 0
+        ) WITH (fillfactor = 50);
+        CREATE TABLE gattherd.journal (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, gateway int NOT NULL REFERENCES gattherd.gateway,
+            epoch text NOT NULL, cursor bigint NOT NULL DEFAULT 0, since timestamptz NOT NULL DEFAULT now()
+        ) WITH (fillfactor = 50);
+        CREATE TABLE gattherd.epoch (
+            gateway int NOT NULL REFERENCES gattherd.gateway, epoch text NOT NULL CHECK (epoch ~ '^[0-9a-f]{32}$'),
+            journal int NOT NULL REFERENCES gattherd.journal, PRIMARY KEY (gateway, epoch)
+        );
+        CREATE TABLE gattherd.gap (
+            journal int NOT NULL REFERENCES gattherd.journal, after bigint NOT NULL, through bigint NOT NULL,
+            reason text NOT NULL, found timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (journal, through)
+        );
+        CREATE TABLE gattherd.quantity (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, gateway int NOT NULL REFERENCES gattherd.gateway,
+            device text NOT NULL, metric text NOT NULL, unit text,
+            UNIQUE NULLS NOT DISTINCT (gateway, device, metric, unit)
+        );
+        CREATE TABLE gattherd.metric_series (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, gateway int NOT NULL REFERENCES gattherd.gateway,
+            device text NOT NULL, profile text NOT NULL, stream text NOT NULL, metric text NOT NULL, unit text,
+            kind text NOT NULL, source text NOT NULL, quantity int NOT NULL REFERENCES gattherd.quantity,
+            first_ts bigint NOT NULL,
+            UNIQUE NULLS NOT DISTINCT (gateway, device, stream, metric, profile, source, kind, unit)
+        );
+        CREATE INDEX series_of_quantity ON gattherd.metric_series (quantity);
+        CREATE TABLE gattherd.sample (
+            ts bigint NOT NULL, seq bigint NOT NULL, value double precision, journal int NOT NULL,
+                series int NOT NULL,
+            element int, whole bigint, label text
+        ) PARTITION BY RANGE (ts);
+        CREATE INDEX ON gattherd.sample (series, ts);
+        CREATE INDEX ON gattherd.sample USING brin (ts) WITH (autosummarize = on);
+        CREATE TABLE gattherd.sample_other PARTITION OF gattherd.sample DEFAULT;
+        CREATE TABLE gattherd.minute (
+            quantity int NOT NULL, ts bigint NOT NULL, n bigint NOT NULL, sum double precision NOT NULL,
+            min double precision NOT NULL, max double precision NOT NULL, PRIMARY KEY (quantity, ts)
+        ) PARTITION BY RANGE (ts);
+        CREATE TABLE gattherd.minute_other PARTITION OF gattherd.minute DEFAULT;
+        CREATE TABLE gattherd.hour (LIKE gattherd.minute, PRIMARY KEY (quantity, ts)) WITH (fillfactor = 70);
+        CREATE TABLE gattherd.head (
+            series int PRIMARY KEY REFERENCES gattherd.metric_series, journal int NOT NULL, seq bigint NOT NULL,
+                ts bigint NOT NULL,
+            value double precision, element int, whole bigint, label text
+        ) WITH (fillfactor = 50);
+        CREATE TABLE gattherd.event (
+            journal int NOT NULL, seq bigint NOT NULL, ts bigint NOT NULL, device text, kind text NOT NULL,
+            detail text NOT NULL, PRIMARY KEY (journal, seq)
+        );
+        CREATE INDEX ON gattherd.event (ts);
+        CREATE TABLE gattherd.reject (
+            journal int NOT NULL, seq bigint NOT NULL, ts bigint NOT NULL, device text NOT NULL,
+            characteristic text NOT NULL, octets bytea NOT NULL, reason text NOT NULL, PRIMARY KEY (journal, seq)
+        );
+        CREATE INDEX ON gattherd.reject (ts);
+        CREATE TABLE gattherd.extent (
+            journal int NOT NULL, first bigint NOT NULL, last bigint NOT NULL, first_ts bigint NOT NULL,
+            last_ts bigint NOT NULL, PRIMARY KEY (journal, first)
+        ) WITH (fillfactor = 50);
+        CREATE TABLE gattherd.correction (
+            journal int NOT NULL, seq bigint NOT NULL, after bigint NOT NULL, through bigint NOT NULL,
+            shift bigint NOT NULL, place bigint NOT NULL, PRIMARY KEY (journal, seq)
+        );
+        CREATE TABLE gattherd.retention (kind text PRIMARY KEY, keep interval);
+        INSERT INTO gattherd.retention VALUES ('samples', '1 year'), ('minutes', '5 years'), ('hours', NULL),
+            ('events', '1 year');
+        CREATE TABLE gattherd.upkeep (task text PRIMARY KEY, done timestamptz NOT NULL);
+        INSERT INTO gattherd.upkeep VALUES ('retention', '-infinity');
+        """#
+}

@@ -1,0 +1,132 @@
+import GattherdSync
+import Synchronization
+
+/// Runs statements on one connection, each call on a thread of its own that ends with it.
+///
+/// The connection is made when it is needed and kept for the next call. It has no state that a pool of connections
+/// would have to keep: no named statements, no settings.
+package final class PostgresClient: Sendable {
+    private struct State: Sendable {
+        var idle: PostgresConnection?
+        var busy = 0
+        var isClosed = false
+    }
+
+    /// A call that may be cancelled by another thread.
+    package final class Call: Sendable {
+        private let isCancelled = Atomic(false)
+        private let deadline: SuspendingClock.Instant
+
+        init(within limit: Duration) {
+            deadline = SuspendingClock.now + limit
+        }
+
+        func cancel() { isCancelled.store(true, ordering: .relaxed) }
+        var mayContinue: Bool { !isCancelled.load(ordering: .relaxed) && SuspendingClock.now < deadline }
+    }
+
+    /// The maximum number of threads; a cancelled call may hang in a name lookup.
+    private static let mostCalls = 4
+
+    private let url: PostgresURL
+    private let user: String?
+    private let authority: String?
+    private let readPassword: @Sendable () -> String?
+    private let state = Locked(State())
+
+    /// - Parameters:
+    ///   - url: The database.
+    ///   - user: The user, unless the URL has one.
+    ///   - authority: The file with the certificates of authorities; `nil` for the system's.
+    ///   - readPassword: Reads the password for a new connection; it may block.
+    package init(
+        _ url: PostgresURL,
+        user: String? = nil,
+        authority: String? = nil,
+        readPassword: @escaping @Sendable () -> String? = { nil }
+    ) {
+        (self.url, self.user, self.authority, self.readPassword) = (url, user, authority, readPassword)
+    }
+
+    /// Runs one statement and returns its rows as texts.
+    func run(
+        _ sql: String,
+        _ parameters: [PostgresParameter] = [],
+        within limit: Duration = .seconds(25)
+    ) async throws(PostgresError) -> [[String?]] {
+        try await perform(within: limit) { (connection, call) throws(PostgresError) in
+            try connection.run(sql, parameters) { call.mayContinue }
+        }
+    }
+
+    /// Runs `body` with the connection on a thread of its own.
+    func perform<Value: Sendable>(
+        within limit: Duration,
+        _ body: @escaping @Sendable (PostgresConnection, Call) throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        let call = Call(within: limit)
+        let result = await withTaskCancellationHandler {
+            await NamedThread.result(name: "postgres") { [self] in
+                Result { () throws(PostgresError) in try attempt(call, body) }
+            }
+        } onCancel: {
+            call.cancel()
+        }
+        guard let result else { throw PostgresError(.cancelled, "the call was cancelled") }
+        return try result.get()
+    }
+
+    /// Runs `body` with the kept connection or a new one; keeps it unless it has failed.
+    private func attempt<Value>(
+        _ call: Call,
+        _ body: (PostgresConnection, Call) throws(PostgresError) -> Value
+    ) throws(PostgresError) -> Value {
+        let kept = try take()
+        defer { end() }
+        let connection: PostgresConnection
+        if let kept { connection = kept } else { connection = try connect() }
+        do throws(PostgresError) {
+            let value = try body(connection, call)
+            keep(connection)
+            return value
+        } catch {
+            if error.sqlState != nil { keep(connection) }
+            throw error
+        }
+    }
+
+    /// Closes the connection; calls that follow make new ones, which are not kept.
+    package func close() {
+        let idle = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = nil }
+            return state.idle
+        }
+        _ = idle
+    }
+
+    private func connect() throws(PostgresError) -> PostgresConnection {
+        try PostgresConnection(url.options(user: user, password: readPassword(), authority: authority))
+    }
+
+    /// Returns the kept connection, if there is one.
+    private func take() throws(PostgresError) -> PostgresConnection? {
+        let (isAllowed, idle) = state.withLock { state in
+            guard state.busy < Self.mostCalls else { return (false, PostgresConnection?.none) }
+            state.busy += 1
+            defer { state.idle = nil }
+            return (true, state.idle)
+        }
+        guard isAllowed else { throw PostgresError(.local, "earlier calls still wait for the server") }
+        return idle
+    }
+
+    private func end() {
+        state.withLock { $0.busy -= 1 }
+    }
+
+    private func keep(_ connection: PostgresConnection) {
+        guard connection.isUsable else { return }
+        state.withLock { if !$0.isClosed { $0.idle = connection } }
+    }
+}

@@ -1,0 +1,178 @@
+import CPostgres
+import Glibc
+
+/// A connection by libpq; only for the thread that uses it at the moment.
+///
+/// `@unchecked Sendable` is safe: ``PostgresClient`` gives a connection to one thread at a time.
+@safe final class PostgresConnection: @unchecked Sendable {
+    private let raw: OpaquePointer
+
+    /// Connects; blocks until the host has answered or the time limit in the options has passed.
+    ///
+    /// - Throws: ``PostgresError`` with the words of libpq.
+    init(_ options: [(name: String, value: String)]) throws(PostgresError) {
+        let (names, values) = (CStrings(options.map(\.name)), CStrings(options.map(\.value)))
+        let raw = unsafe withExtendedLifetime((names, values)) {
+            unsafe PQconnectdbParams(names.pointer, values.pointer, 0)
+        }
+        guard let raw = unsafe raw else { throw PostgresError(.local, "libpq cannot be started; memory may be short") }
+        unsafe self.raw = raw
+        guard unsafe PQstatus(raw) == CONNECTION_OK, unsafe PQsetnonblocking(raw, 1) == 0 else {
+            throw PostgresError(.connection, words)
+        }
+        unsafe cpostgres_silence(raw)
+    }
+
+    deinit {
+        unsafe PQfinish(raw)
+    }
+
+    /// False if the connection is known to be broken.
+    var isUsable: Bool { unsafe PQstatus(raw) == CONNECTION_OK }
+
+    /// The password as the server stores it, so that statements and logs do not have it in plain text.
+    func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
+        guard let text = unsafe PQencryptPasswordConn(raw, password, role, "scram-sha-256") else {
+            throw PostgresError(.connection, words)
+        }
+        defer { unsafe PQfreemem(text) }
+        return unsafe String(cString: text)
+    }
+
+    /// Runs one statement and waits for its rows, as texts.
+    ///
+    /// The statement is cancelled at the server, and the connection should be closed, if the time has passed.
+    ///
+    /// - Parameters:
+    ///   - sql: One statement, which is not prepared under a name.
+    ///   - parameters: The values of `$1` and so on.
+    ///   - mayContinue: Called several times a second while the answer is waited for.
+    func run(
+        _ sql: String,
+        _ parameters: [PostgresParameter],
+        while mayContinue: () -> Bool
+    ) throws(PostgresError) -> [[String?]] {
+        try send(sql, parameters)
+        try wait(while: mayContinue)
+        var rows: [[String?]] = []
+        var failure: PostgresError?
+        while let result = unsafe PQgetResult(raw) {
+            defer { unsafe PQclear(result) }
+            switch unsafe PQresultStatus(result) {
+            case PGRES_TUPLES_OK: rows = unsafe Self.rows(result)
+            case PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: break
+            default: if failure == nil { failure = unsafe error(result) }
+            }
+        }
+        if let failure { throw failure }
+        return rows
+    }
+
+    /// Runs statements without parameters, one after the other in one transaction.
+    func script(_ sql: String, while mayContinue: () -> Bool) throws(PostgresError) {
+        guard unsafe PQsendQuery(raw, sql) == 1 else { throw PostgresError(.connection, words) }
+        try wait(while: mayContinue)
+        var failure: PostgresError?
+        while let result = unsafe PQgetResult(raw) {
+            defer { unsafe PQclear(result) }
+            let status = unsafe PQresultStatus(result)
+            let isGood = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY
+            if !isGood, failure == nil { failure = unsafe error(result) }
+        }
+        if let failure { throw failure }
+    }
+
+    private func send(_ sql: String, _ parameters: [PostgresParameter]) throws(PostgresError) {
+        // One buffer, so that one pointer is valid for all; never empty, because only NULL is a null pointer.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(parameters.reduce(1) { $0 + ($1.bytes?.count ?? 0) })
+        for parameter in parameters { bytes.append(contentsOf: parameter.bytes ?? []) }
+        bytes.append(0)
+        let types = parameters.map(\.type)
+        let lengths = parameters.map { Int32($0.bytes?.count ?? 0) }
+        let formats = parameters.map { _ in Int32(1) }
+        let sent = unsafe bytes.withUnsafeBytes { buffer in
+            let start = unsafe buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+            var offset = 0
+            var values: [UnsafePointer<CChar>?] = []
+            for parameter in parameters {
+                let value = unsafe start.map { unsafe $0 + offset }
+                if parameter.bytes == nil { unsafe values.append(nil) } else { unsafe values.append(value) }
+                offset += parameter.bytes?.count ?? 0
+            }
+            return unsafe PQsendQueryParams(
+                raw, sql, Int32(parameters.count), types, values, lengths, formats, 0
+            )
+        }
+        guard sent == 1 else { throw PostgresError(.connection, words) }
+    }
+
+    /// Sends what is left and receives until the answer is there.
+    private func wait(while mayContinue: () -> Bool) throws(PostgresError) {
+        var unsent = unsafe PQflush(raw)
+        while unsent == 1 || (unsafe PQisBusy(raw) == 1) {
+            guard mayContinue() else {
+                cancel()
+                throw PostgresError(.cancelled, "the server did not answer in time")
+            }
+            guard try poll(forWriting: unsent == 1) else { continue }
+            guard unsafe PQconsumeInput(raw) == 1 else { throw PostgresError(.connection, words) }
+            if unsent == 1 { unsent = unsafe PQflush(raw) }
+        }
+        guard unsent == 0 else { throw PostgresError(.connection, words) }
+    }
+
+    /// Waits a tenth of a second for the socket; false if nothing has happened.
+    private func poll(forWriting isWriting: Bool) throws(PostgresError) -> Bool {
+        let socket = unsafe PQsocket(raw)
+        guard socket >= 0 else { throw PostgresError(.connection, words) }
+        var entry = pollfd(fd: socket, events: Int16(POLLIN) | (isWriting ? Int16(POLLOUT) : 0), revents: 0)
+        return unsafe Glibc.poll(&entry, 1, 100) > 0
+    }
+
+    private func cancel() {
+        guard let request = unsafe PQgetCancel(raw) else { return }
+        var words = [CChar](repeating: 0, count: 256)
+        _ = unsafe PQcancel(request, &words, 256)
+        unsafe PQfreeCancel(request)
+    }
+
+    /// The words of libpq for the last error.
+    private var words: String { unsafe String(cString: PQerrorMessage(raw)).onOneLine }
+
+    private func error(_ result: OpaquePointer) -> PostgresError {
+        guard let state = unsafe cpostgres_sqlstate(result) else { return PostgresError(.connection, words) }
+        let message = unsafe cpostgres_message(result)
+        let text = unsafe message.map { unsafe String(cString: $0) } ?? words
+        return PostgresError(.server(unsafe String(cString: state)), text.onOneLine)
+    }
+
+    private static func rows(_ result: OpaquePointer) -> [[String?]] {
+        let columns = unsafe PQnfields(result)
+        return unsafe (0..<PQntuples(result)).map { row in
+            (0..<columns).map { column in
+                unsafe PQgetisnull(result, row, column) == 1 ? nil : String(cString: PQgetvalue(result, row, column))
+            }
+        }
+    }
+}
+
+/// Texts as a C array that ends with a null pointer.
+@safe private final class CStrings {
+    let pointer: UnsafeMutablePointer<UnsafePointer<CChar>?>
+    private let count: Int
+
+    init(_ texts: [String]) {
+        count = texts.count
+        unsafe pointer = .allocate(capacity: texts.count + 1)
+        for (index, text) in texts.enumerated() {
+            unsafe (pointer + index).initialize(to: UnsafePointer(strdup(text)))
+        }
+        unsafe (pointer + texts.count).initialize(to: nil)
+    }
+
+    deinit {
+        for index in 0..<count { unsafe free(UnsafeMutablePointer(mutating: pointer[index])) }
+        unsafe pointer.deallocate()
+    }
+}

@@ -1,0 +1,61 @@
+package import GattherdOutputs
+
+extension OutputFault {
+    /// The fault of a statement that was not performed, with cause and remedy.
+    package init(_ error: PostgresError, at url: PostgresURL) {
+        let said = "\(url): \(error.detail)"
+        switch error.kind {
+        case .cancelled:
+            self.init(.unavailable, "\(said); check whether the database is overloaded or locked")
+        case .local: self.init(.unavailable, said)
+        case .connection: self.init(connection: error.detail, said)
+        case .server(let state): self.init(state, said)
+        }
+    }
+
+    /// libpq reports refusals at the start of a connection as texts only.
+    private init(connection words: String, _ said: String) {
+        let causes: [(String, String)] = [
+            ("password authentication failed", "check postgres.password_file, or run: gattherd fleet add"),
+            ("no password supplied", "write postgres.password_file"),
+            ("no pg_hba.conf entry", "allow this host and role in pg_hba.conf of the server"),
+            ("does not exist", "create it, or correct postgres.url"),
+            ("is not permitted to log in", "run at the centre: ALTER ROLE … LOGIN"),
+            ("certificate", "write postgres.ca_file, and use the name of the certificate in postgres.url"),
+            ("server does not support SSL", "switch on TLS at the server: ssl = on in postgresql.conf"),
+            ("invalid sslmode", "correct postgres.url"),
+            ("unsupported startup parameter", "PgBouncer: ignore_startup_parameters = extra_float_digits"),
+        ]
+        if words.contains("starting up") || words.contains("shutting down") || words.contains("too many connections") {
+            self.init(.unavailable, "\(said); it is tried again")
+        } else if let remedy = causes.first(where: { words.contains($0.0) })?.1 {
+            self.init(.misconfigured, "\(said); \(remedy)")
+        } else {
+            self.init(.unavailable, "\(said); check whether the database runs, and postgres.url")
+        }
+    }
+
+    private init(_ state: String, _ said: String) {
+        switch state {
+        case "GH001": self.init(.unavailable, "\(said); the gateway goes on from there")
+        case "40001", "40P01", "55P03", "57014", "23514": self.init(.unavailable, "\(said); it is tried again")
+        case "25006": self.init(.unavailable, "\(said); it is a standby, or read-only: name the primary in postgres.url")
+        case "42501":
+            self.init(.misconfigured, "\(said); check the role in postgres.url, or run: gattherd fleet add")
+        case "42883", "3F000", "42P01", "42703":
+            self.init(.misconfigured, "\(said); run at the centre: gattherd fleet upgrade")
+        default: self.init(class: state.prefix(2), said)
+        }
+    }
+
+    private init(class number: Substring, _ said: String) {
+        switch number {
+        case "53": self.init(.unavailable, "\(said); the server lacks space, memory or connections: make room there")
+        case "08", "57", "58", "XX", "25", "55", "40": self.init(.unavailable, "\(said); check the database's log")
+        case "28": self.init(.misconfigured, "\(said); check the role and postgres.password_file")
+        case "3D": self.init(.misconfigured, "\(said); create the database, or correct postgres.url")
+        case "22", "23", "54": self.init(.refused, said)
+        default: self.init(.misconfigured, "\(said); check the database's log, or run: gattherd fleet upgrade")
+        }
+    }
+}

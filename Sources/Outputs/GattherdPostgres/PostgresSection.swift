@@ -1,0 +1,114 @@
+package import GattherdConfig
+package import GattherdModel
+package import GattherdOutputs
+import Glibc
+
+/// The section `postgres`.
+package struct PostgresConfiguration: Hashable, Sendable {
+    package var url: Located<PostgresURL>
+    package var password: Located<String>?
+    package var authority: Located<String>?
+    /// The gateway's name at the centre; `nil` for its own.
+    package var gateway: String?
+
+    package init(url: Located<PostgresURL>) {
+        self.url = url
+    }
+}
+
+/// The output `postgres`: the central history of several gateways.
+package enum PostgresOutput: OutputKind {
+    package static let section = "postgres"
+
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> PostgresConfiguration? {
+        let url = url(section)
+        let instead = "put it into a file that only gattherd may read, and write password_file"
+        section.forbid("password", .secret(key: "password", instead: instead))
+        let password = section.value("password_file", .path).map { environment.resolve($0) }
+        let authority = section.value("ca_file", .path).map { environment.resolve($0) }
+        let gateway = section.value("gateway", .slug)?.value
+        guard let url else { return nil }
+        var configuration = PostgresConfiguration(url: url)
+        (configuration.password, configuration.authority) = (password, authority)
+        configuration.gateway = gateway
+        return configuration
+    }
+
+    package static func consumer(_ settings: PostgresConfiguration) -> JournalConsumerOptions {
+        JournalConsumerOptions(name: section, content: .everything)
+    }
+
+    package static func make(
+        _ settings: PostgresConfiguration,
+        _ context: OutputContext
+    ) throws(OutputError) -> any Output {
+        let read = context.readSecret
+        if let file = settings.password { _ = try read(file.value, "password") }
+        let gateway = settings.gateway ?? context.gateway
+        let client = PostgresClient(
+            settings.url.value,
+            user: FleetRole.name(of: gateway),
+            authority: settings.authority?.value
+        ) {
+            guard let file = settings.password else { return nil }
+            do throws(OutputError) { return try read(file.value, "password") } catch { return nil }
+        }
+        let journal = context.journal
+        let sink = PostgresSink(client, url: settings.url.value, gateway: gateway, version: context.version) {
+            for await seq in journal.heads() { return seq }
+            return nil
+        }
+        return BatchOutput(
+            name: section,
+            target: "\(settings.url.value)",
+            sink: sink,
+            journal: journal,
+            log: context.log,
+            record: context.record
+        )
+    }
+
+    /// A file that cannot be read is an error; a secret that others can read, and an unchecked server, are warnings.
+    package static func findings(_ settings: PostgresConfiguration) -> [ConfigError] {
+        [settings.password, settings.authority].compactMap { $0.flatMap { unreadable($0) } }
+            + [settings.password].compactMap { $0.flatMap { exposed($0) } } + unverified(settings.url)
+    }
+
+    private static func unverified(_ url: Located<PostgresURL>) -> [ConfigError] {
+        guard !url.value.isVerified, let place = url.place else { return [] }
+        let text = "the server is not verified, so another one could take the history; leave out sslmode, or write verify-full"
+        return [ConfigError(.exposedSecret(text), at: place, severity: .warning)]
+    }
+
+    private static func unreadable(_ file: Located<String>) -> ConfigError? {
+        guard unsafe access(file.value, R_OK) != 0, let place = file.place else { return nil }
+        let reason = unsafe String(cString: strerror(errno))
+        return ConfigError(.file("'\(file.value)' cannot be read: \(reason)"), at: place)
+    }
+
+    private static func exposed(_ file: Located<String>) -> ConfigError? {
+        var status = stat()
+        guard unsafe stat(file.value, &status) == 0, status.st_mode & S_IROTH != 0, let place = file.place else {
+            return nil
+        }
+        let advice = "every user of this host can read '\(file.value)'; run: chmod o-rwx '\(file.value)'"
+        return ConfigError(.exposedSecret(advice), at: place, severity: .warning)
+    }
+
+    private static func url(_ section: SectionReader) -> Located<PostgresURL>? {
+        let (noun, advice) = ("a database's URL", "write for example postgresql://db.example.com/gattherd")
+        guard let text = section.required("url", ConfigGrammar(noun: noun, advice: advice) { $0 }),
+            let place = text.place
+        else { return nil }
+        do throws(PostgresURL.Problem) {
+            return Located(try PostgresURL(text.value), at: place)
+        } catch {
+            if error.hasPassword {
+                section.report(.secret(key: "url", instead: "write password_file instead"), at: place)
+            } else {
+                section.report(.invalid(text.value, expected: noun, advice: "\(error.text); \(advice)"), at: place)
+            }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,143 @@
+package import GattherdModel
+package import GattherdOutputs
+import GattherdSync
+import Glibc
+
+/// Copies the journal to the central database, each entry exactly once.
+///
+/// A batch is one statement, and so one transaction: it compares the cursor, inserts the entries and moves the cursor.
+package final class PostgresSink: PositionedSink {
+    private struct State: Sendable {
+        var epoch: JournalEpoch?
+        /// True if a correction may not be applied to all of its rows yet.
+        var mustSettle = true
+        var maintainedAt: SuspendingClock.Instant?
+        /// The calls that failed since the start.
+        var errors: Int64 = 0
+    }
+
+    /// The time for the steps of corrections after one batch.
+    private static let settleLimit = Duration.seconds(10)
+    private static let maintenancePause = Duration.seconds(3600)
+    private static let append: String = {
+        let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
+        return "SELECT gattherd.append(\(numbers))"
+    }()
+
+    private let client: PostgresClient
+    private let url: PostgresURL
+    private let gateway: String
+    private let version: String
+    private let head: @Sendable () async -> Int64?
+    private let state = Locked(State())
+
+    /// - Parameters:
+    ///   - client: The connection.
+    ///   - url: The database, for errors.
+    ///   - gateway: The gateway's name at the centre.
+    ///   - version: The version of gattherd, for the table of gateways.
+    ///   - head: Returns the newest number of the journal.
+    package init(
+        _ client: PostgresClient,
+        url: PostgresURL,
+        gateway: String,
+        version: String,
+        head: @escaping @Sendable () async -> Int64? = { nil }
+    ) {
+        (self.client, self.url, self.gateway, self.version, self.head) = (client, url, gateway, version, head)
+    }
+
+    package func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
+        let answer = try await run(
+            "SELECT gattherd.position($1, $2, $3)",
+            [.text(epoch.text), .text(epoch.previous), .text(gateway)]
+        )
+        guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
+        state.withLock { ($0.epoch, $0.mustSettle) = (epoch, true) }
+        await maintain()
+        return cursor
+    }
+
+    package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
+        let epoch = try knownEpoch()
+        let batch = BatchParameters(entries)
+        let hasCorrections = batch.hasCorrections
+        let (time, errors) = (Self.now, state.withLock(\.errors))
+        let newest = max(await head() ?? through, through)
+        let answer = try await run(
+            Self.append,
+            [.text(epoch.text), .integer(after), .integer(through)] + batch.parameters()
+                + [.text(version), .integer(newest), .integer(time), .integer(errors)]
+        )
+        guard answer.first?.first?.flatMap({ Int64($0) }) != nil else { throw Self.strange(url) }
+        if hasCorrections { state.withLock { $0.mustSettle = true } }
+        await settle(epoch)
+        await maintain()
+    }
+
+    package func record(_ gap: JournalGap) async throws(OutputFault) {
+        let epoch = try knownEpoch()
+        _ = try await run(
+            "SELECT gattherd.skip($1, $2, $3, $4)",
+            [.text(epoch.text), .integer(gap.after), .integer(gap.through), .text(gap.reason)]
+        )
+    }
+
+    package func close() async {
+        client.close()
+    }
+
+    private func knownEpoch() throws(OutputFault) -> JournalEpoch {
+        guard let epoch = state.withLock(\.epoch) else {
+            throw OutputFault(.unavailable, "the position at the centre is not known yet")
+        }
+        return epoch
+    }
+
+    private func run(
+        _ sql: String,
+        _ parameters: [PostgresParameter]
+    ) async throws(OutputFault) -> [[String?]] {
+        do throws(PostgresError) {
+            return try await client.run(sql, parameters)
+        } catch {
+            state.withLock { $0.errors += 1 }
+            throw OutputFault(error, at: url)
+        }
+    }
+
+    /// Applies corrections step by step, each a short transaction.
+    ///
+    /// The entries are committed, so a failure here is none of theirs; the next batch goes on.
+    private func settle(_ epoch: JournalEpoch) async {
+        let end = SuspendingClock.now + Self.settleLimit
+        while state.withLock(\.mustSettle), SuspendingClock.now < end {
+            let answer = try? await client.run("SELECT gattherd.settle($1)", [.text(epoch.text)], within: Self.settleLimit)
+            guard let hasMore = answer?.first?.first else { return }
+            if hasMore == "f" { state.withLock { $0.mustSettle = false } }
+        }
+    }
+
+    /// Lets the centre make partitions ahead and apply its retention; it does so once in some hours for all gateways.
+    private func maintain() async {
+        let now = SuspendingClock.now
+        let isDue = state.withLock { state in
+            if let last = state.maintainedAt, now < last + Self.maintenancePause { return false }
+            state.maintainedAt = now
+            return true
+        }
+        guard isDue else { return }
+        _ = try? await client.run("SELECT gattherd.maintain()", within: .seconds(5))
+    }
+
+    private static func strange(_ url: PostgresURL) -> OutputFault {
+        OutputFault(.misconfigured, "\(url): the answer is none of gattherd's; run at the centre: gattherd fleet upgrade")
+    }
+
+    /// The system's time in microseconds.
+    private static var now: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+}

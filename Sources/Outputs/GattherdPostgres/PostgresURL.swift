@@ -1,0 +1,97 @@
+import CPostgres
+import Glibc
+
+/// The URL of a database: `postgresql://user@host:port/database?option=value`, as libpq reads it.
+package struct PostgresURL: Hashable, Sendable {
+    /// The reason why a text is no such URL.
+    package struct Problem: Error, Hashable, Sendable {
+        /// Complete for people.
+        package let text: String
+        /// True if the text has a password.
+        package let hasPassword: Bool
+    }
+
+    private static let systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
+
+    private let options: [String: String]
+
+    /// - Throws: ``Problem`` if libpq does not understand the text, or it has a password or no database.
+    package init(_ text: String) throws(Problem) {
+        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
+            throw Problem(text: "it does not begin with postgresql://", hasPassword: false)
+        }
+        var words: UnsafeMutablePointer<CChar>?
+        guard let first = unsafe PQconninfoParse(text, &words) else {
+            let reason = unsafe words.map { unsafe String(cString: $0).onOneLine } ?? "memory is short"
+            unsafe PQfreemem(words)
+            throw Problem(text: reason, hasPassword: text.contains("@"))
+        }
+        defer { unsafe PQconninfoFree(first) }
+        options = unsafe Self.read(first)
+        if options["password"] != nil || options["sslpassword"] != nil {
+            throw Problem(text: "it has a password", hasPassword: true)
+        }
+        guard options["dbname"] != nil else { throw Problem(text: "it has no database", hasPassword: false) }
+    }
+
+    private static func read(_ first: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {
+        var options: [String: String] = [:]
+        var next = unsafe first
+        while let keyword = unsafe next.pointee.keyword {
+            if let value = unsafe next.pointee.val, unsafe value.pointee != 0 {
+                unsafe options[String(cString: keyword)] = unsafe String(cString: value)
+            }
+            unsafe next += 1
+        }
+        return options
+    }
+
+    package var database: String { options["dbname"] ?? "" }
+    package var user: String? { options["user"] }
+
+    /// True if no host is reached through a network.
+    package var isLocal: Bool { hosts.allSatisfy { Self.isLocal($0) } }
+
+    private var hosts: [String] {
+        let text = options["hostaddr"] ?? options["host"] ?? ""
+        return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    private static func isLocal(_ host: String) -> Bool {
+        host.isEmpty || host.hasPrefix("/") || host == "localhost" || host == "::1"
+            || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
+    }
+
+    /// True if a server cannot pretend to be another one.
+    package var isVerified: Bool { isLocal || options["sslmode", default: "verify-full"] == "verify-full" }
+
+    /// The options of a connection: those of the URL, and safe ones where it has none.
+    ///
+    /// Only options that PgBouncer accepts at a start; nothing that lasts for a session.
+    func options(user: String?, password: String?, authority: String?) -> [(name: String, value: String)] {
+        var all = options
+        var defaults = [
+            "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3",
+            "tcp_user_timeout": "20000", "gssencmode": "disable",
+        ]
+        if hosts.count > 1 { defaults["target_session_attrs"] = "read-write" }
+        if !isLocal {
+            defaults["sslmode"] = "verify-full"
+            if unsafe access(Self.systemAuthorities, R_OK) == 0 { defaults["sslrootcert"] = Self.systemAuthorities }
+        }
+        if let user { defaults["user"] = user }
+        all.merge(defaults) { own, _ in own }
+        if let authority { all["sslrootcert"] = authority }
+        if let password { all["password"] = password }
+        (all["client_encoding"], all["application_name"]) = ("UTF8", "gattherd")
+        return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}
+
+/// For people; the options are left out.
+extension PostgresURL: CustomStringConvertible {
+    package var description: String {
+        let ports = options["port"].map { ":\($0)" } ?? ""
+        return "\(hosts.joined(separator: ","))\(ports)/\(database)"
+    }
+}

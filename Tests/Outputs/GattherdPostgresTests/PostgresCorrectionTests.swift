@@ -1,0 +1,87 @@
+import GattherdModel
+import GattherdOutputs
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+@Suite(.enabled(if: Centre.isAvailable, "PostgreSQL is missing; run: make test-servers"), .timeLimit(.minutes(3)))
+struct PostgresCorrectionTests {
+    /// 2026-11-23T23:59:00Z.
+    private static let evening = Timestamp(microseconds: 1_795_478_340_000_000)
+
+    private static func correction(_ seq: Int64, after: Int64, through: Int64, by shift: Duration) -> JournalEntry {
+        .correction(ClockCorrection(after: after, through: through, shift: shift), seq: seq)
+    }
+
+    /// The sums of minutes and hours that belong to the rows, to compare with the stored ones.
+    private static func difference(_ span: String, _ length: Int64) -> String {
+        """
+        WITH expected AS (
+            SELECT gateway, gattherd.floored(ts, \(length)) AS ts, device, metric, count(*) AS n,
+                min(value) AS min, max(value) AS max
+            FROM gattherd.history WHERE value IS NOT NULL GROUP BY 1, 2, 3, 4
+        ), stored AS (SELECT gateway, ts, device, metric, n, min, max FROM gattherd.history_\(span))
+        SELECT count(*) FROM ((TABLE expected EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE expected)) AS d
+        """
+    }
+
+    private static func expectSummaries(_ centre: Centre) async throws {
+        #expect(try await centre.value(difference("minutes", 60_000_000)) == "0")
+        #expect(try await centre.value(difference("hours", 3_600_000_000)) == "0")
+        let means = """
+            SELECT count(*) FROM gattherd.history_hours h WHERE abs(mean - (
+                SELECT avg(value) FROM gattherd.history s WHERE s.gateway = h.gateway AND s.device = h.device
+                    AND s.metric = h.metric AND s.ts >= h.ts AND s.ts < h.ts + 3600000000
+            )) > 1e-9
+            """
+        #expect(try await centre.value(means) == "0")
+    }
+
+    @Test(arguments: [Duration.seconds(150), .seconds(-30), .seconds(20 * 365 * 86_400), .milliseconds(1)])
+    func `a correction moves rows to their own day, with their summaries`(shift: Duration) async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        var entries = Entries.numbered(1...200, from: Self.evening, step: .seconds(1))
+        let event = LifecycleEvent(time: Self.evening, device: nil, kind: "daemon", detail: "{}")
+        entries += [.event(event, seq: 201), Self.correction(202, after: 50, through: 201, by: shift)]
+        entries += Entries.numbered(203...260, from: Self.evening, step: .seconds(1))
+        try await sink.deliver(entries, batch: 120)
+        let rows = try await centre.rows("SELECT seq, ts FROM gattherd.history ORDER BY seq")
+        let expected = entries.compactMap(\.reading).map { reading in
+            let time = (51...201).contains(reading.seq) ? reading.time.advanced(by: shift) : reading.time
+            return ["\(reading.seq)", "\(time.microseconds)"]
+        }
+        #expect(rows == expected)
+        #expect(
+            try await centre.value("SELECT ts FROM gattherd.events")
+                == "\(Self.evening.advanced(by: shift).microseconds)"
+        )
+        #expect(try await centre.value("SELECT seq FROM gattherd.latest") == "260")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
+        try await Self.expectSummaries(centre)
+    }
+
+    @Test func `corrections of corrected rows add up, over many batches and devices`() async throws {
+        let centre = try await Centre()
+        let (attic, cellar) = (try await centre.sink(of: "attic"), try await centre.sink(of: "cellar"))
+        let start = Timestamp(microseconds: 1_000_000_000)
+        var entries = Entries.numbered(1...30_000, from: start, step: .milliseconds(400))
+        entries += [
+            Self.correction(30_001, after: 0, through: 20_000, by: .seconds(1_795_000_000)),
+            Self.correction(30_002, after: 10_000, through: 30_000, by: .seconds(100)),
+        ]
+        try await cellar.deliver(Entries.numbered(1...500, from: start, step: .seconds(1)))
+        #expect(try await attic.deliver(entries, batch: 1000).isEmpty)
+        let sums = """
+            SELECT count(*), min(ts), max(ts) FROM gattherd.history WHERE gateway = 'attic' AND seq
+            """
+        let first = try await centre.rows("\(sums) <= 10000")
+        let second = try await centre.rows("\(sums) BETWEEN 10001 AND 20000")
+        let third = try await centre.rows("\(sums) > 20000")
+        #expect(first == [["10000", "1795001000400000", "1795005000000000"]])
+        #expect(second == [["10000", "1795005100400000", "1795009100000000"]])
+        #expect(third == [["10000", "9100400000", "13100000000"]])
+        try await Self.expectSummaries(centre)
+    }
+}
