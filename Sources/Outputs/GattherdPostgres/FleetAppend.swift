@@ -153,18 +153,18 @@ enum FleetAppend {
                 WITH minutes AS MATERIALIZED (
                     SELECT (known.quantities)[r.series] AS quantity, gattherd.floored(r.ts, 60000000) AS ts,
                         count(*) AS n,
-                        sum(r.value / 4294967296) AS sum, min(r.value) AS min, max(r.value) AS max
+                        sum(gattherd.bounded(r.value)) AS sum, min(r.value) AS min, max(r.value) AS max
                     FROM unnest(r_ts, r_seq, r_value, r_series) AS r(ts, seq, value, series)
                     WHERE r.seq > mine.cursor AND r.value IS NOT NULL GROUP BY 1, 2
                 ), added AS (
                     INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max)
-                    SELECT m.quantity, m.ts, m.n, gattherd.unscaled(m.sum), m.min, m.max FROM minutes m ORDER BY 1, 2
+                    SELECT m.quantity, m.ts, m.n, m.sum, m.min, m.max FROM minutes m ORDER BY 1, 2
                     ON CONFLICT ON CONSTRAINT minute_pkey DO UPDATE SET n = old.n + excluded.n,
                         sum = gattherd.total(old.sum, excluded.sum),
                         min = least(old.min, excluded.min), max = greatest(old.max, excluded.max)
                 )
                 INSERT INTO gattherd.hour AS old (quantity, ts, n, sum, min, max)
-                SELECT m.quantity, gattherd.floored(m.ts, 3600000000), sum(m.n), gattherd.unscaled(sum(m.sum)),
+                SELECT m.quantity, gattherd.floored(m.ts, 3600000000), sum(m.n), sum(gattherd.bounded(m.sum)),
                     min(m.min),
                     max(m.max)
                 FROM minutes m GROUP BY 1, 2 ORDER BY 1, 2

@@ -12,16 +12,16 @@ enum FleetArithmetic {
                 || '.' || lpad((((ts % 1000000) + 1000000) % 1000000)::text, 6, '0') || 'Z' END
         $$;
 
-        -- Saturates instead of failing: scaling by powers of two is exact.
-        CREATE OR REPLACE FUNCTION gattherd.total(a double precision, b double precision) RETURNS double precision
+        -- A number whose sums cannot overflow; only sums and means of numbers beyond 1e298 are wrong.
+        CREATE OR REPLACE FUNCTION gattherd.bounded(v double precision) RETURNS double precision
         LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-            SELECT 2 * least(greatest(a / 2 + b / 2, -8.98846567431157e307), 8.98846567431157e307)
+            SELECT CASE WHEN v > 1e298 THEN 1e298 WHEN v < -1e298 THEN -1e298 ELSE v END
         $$;
 
-        -- A sum of numbers that were divided by 2 ^ 32, so that it cannot overflow.
-        CREATE OR REPLACE FUNCTION gattherd.unscaled(sum double precision) RETURNS double precision
+        -- The sum of two sums; never an error.
+        CREATE OR REPLACE FUNCTION gattherd.total(a double precision, b double precision) RETURNS double precision
         LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-            SELECT 4294967296 * least(greatest(sum, -4.1855804968213567e298), 4.1855804968213567e298)
+            SELECT least(greatest(a, -8e307), 8e307) + least(greatest(b, -8e307), 8e307)
         $$;
         """#
 }

@@ -11,11 +11,11 @@ enum FleetBlocks {
             length bigint := CASE parent WHEN 'sample' THEN 86400000000 ELSE 30 * 86400000000 END;
             start bigint := gattherd.floored(moment, length);
             today bigint := floor(extract(epoch FROM now()) * 1000000);
-            name text := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second',
-                'YYYYMMDD');
+            name text;
             patience text := current_setting('lock_timeout');
         BEGIN
             IF moment < today - 400 * 86400000000 OR moment > today + 3 * 86400000000 THEN RETURN false; END IF;
+            name := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second', 'YYYYMMDD');
             IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
             PERFORM pg_advisory_xact_lock(1195463752, 1);
             IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;

@@ -15,8 +15,7 @@ enum FleetCorrections {
             DELETE FROM gattherd.minute m USING unnest(quantities, minutes) AS w(quantity, ts)
             WHERE m.quantity = w.quantity AND m.ts = w.ts;
             INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max)
-            SELECT w.quantity, w.ts, count(*), gattherd.unscaled(sum(s.value / 4294967296)), min(s.value),
-                max(s.value)
+            SELECT w.quantity, w.ts, count(*), sum(gattherd.bounded(s.value)), min(s.value), max(s.value)
             FROM unnest(quantities, minutes) AS w(quantity, ts)
             JOIN gattherd.metric_series q ON q.quantity = w.quantity
             JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
@@ -25,8 +24,7 @@ enum FleetCorrections {
                 SELECT DISTINCT w.quantity, gattherd.floored(w.ts, 3600000000) AS ts
                     FROM unnest(quantities, minutes) AS w(quantity, ts)
             ), counted AS MATERIALIZED (
-                SELECT w.quantity, w.ts, sum(m.n) AS n, gattherd.unscaled(sum(m.sum / 4294967296)) AS sum,
-                    min(m.min) AS min,
+                SELECT w.quantity, w.ts, sum(m.n) AS n, sum(gattherd.bounded(m.sum)) AS sum, min(m.min) AS min,
                     max(m.max) AS max
                 FROM wanted w LEFT JOIN gattherd.minute m
                     ON m.quantity = w.quantity AND m.ts >= w.ts AND m.ts < w.ts + 3600000000
@@ -77,7 +75,7 @@ enum FleetCorrections {
                 SELECT w.quantity, w.ts FROM unnest(quantities, minutes) AS w(quantity, ts)
             ), come AS MATERIALIZED (
                 SELECT q.quantity, gattherd.floored(s.ts, 60000000) AS ts, count(*) AS n,
-                    sum(s.value / 4294967296) AS sum,
+                    sum(gattherd.bounded(s.value)) AS sum,
                     min(s.value) AS min, max(s.value) AS max
                 FROM gattherd.sample s JOIN gattherd.metric_series q ON q.id = s.series
                 WHERE s.series = ANY (all_series) AND s.ts BETWEEN low AND high AND s.journal = moved
@@ -88,14 +86,13 @@ enum FleetCorrections {
                     AND o.ts = c.ts)
             ), minutes_added AS (
                 INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max)
-                SELECT a.quantity, a.ts, a.n, gattherd.unscaled(a.sum), a.min, a.max FROM added a
+                SELECT a.quantity, a.ts, a.n, a.sum, a.min, a.max FROM added a
                 ON CONFLICT ON CONSTRAINT minute_pkey DO UPDATE SET n = old.n + excluded.n,
                     sum = gattherd.total(old.sum, excluded.sum),
                     min = least(old.min, excluded.min), max = greatest(old.max, excluded.max)
             )
             INSERT INTO gattherd.hour AS old (quantity, ts, n, sum, min, max)
-            SELECT a.quantity, gattherd.floored(a.ts, 3600000000), sum(a.n), gattherd.unscaled(sum(a.sum)),
-                min(a.min),
+            SELECT a.quantity, gattherd.floored(a.ts, 3600000000), sum(a.n), sum(gattherd.bounded(a.sum)), min(a.min),
                 max(a.max)
             FROM added a GROUP BY 1, 2
             ON CONFLICT ON CONSTRAINT hour_pkey DO UPDATE SET n = old.n + excluded.n,

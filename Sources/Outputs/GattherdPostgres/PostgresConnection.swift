@@ -96,8 +96,8 @@ import Glibc
             var offset = 0
             var values: [UnsafePointer<CChar>?] = []
             for parameter in parameters {
-                let value = unsafe start.map { unsafe $0 + offset }
-                if parameter.bytes == nil { unsafe values.append(nil) } else { unsafe values.append(value) }
+                let value = parameter.bytes == nil ? nil : unsafe start
+                unsafe values.append(value.map { unsafe $0 + offset })
                 offset += parameter.bytes?.count ?? 0
             }
             return unsafe PQsendQueryParams(

@@ -133,7 +133,7 @@ public final class PostgresServer: Sendable {
         guard let programs = Self.programs else { throw Failure(description: "no programs") }
         let arguments = [
             "-X", "-q", "-A", "-t", "-F", "\t", "-P", "null=NULL", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", "\(port)",
-            "-U", "postgres", "-d", database, "-c", sql,
+            "-U", "postgres", "-d", database, "-c", "SET default_transaction_read_only = off", "-c", sql,
         ]
         let errors = folder.file("errors-\(Int.random(in: 1...1_000_000_000))")
         let (code, text) = try await Programs.run("\(programs)/psql", arguments, errors: errors)

@@ -75,6 +75,7 @@ extension PostgresSink {
                 cursor = last.seq
             } catch {
                 faults.append(error)
+                guard error.kind == .unavailable, faults.count < 2000 else { throw error }
                 cursor = nil
                 try await afterFault(error)
             }

@@ -71,7 +71,7 @@ struct PostgresFaultTests {
         let cases: [(String, String, OutputFault.Kind, String)] = [
             (
                 "ALTER DATABASE fleet SET default_transaction_read_only = on",
-                "SET default_transaction_read_only = off; ALTER DATABASE fleet RESET default_transaction_read_only",
+                "ALTER DATABASE fleet RESET default_transaction_read_only",
                 .unavailable, "name the primary"
             ),
             (

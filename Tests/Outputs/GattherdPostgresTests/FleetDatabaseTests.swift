@@ -1,0 +1,129 @@
+import GattherdModel
+import GattherdOutputs
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+@Suite(.enabled(if: Centre.isAvailable, "PostgreSQL is missing; run: make test-servers"), .timeLimit(.minutes(3)))
+struct FleetDatabaseTests {
+    @Test func `the schema is installed once, by any number of commands at the same time`() async throws {
+        let centre = try await Centre()
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...10))
+        let results = try await withThrowingTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let url = try Centre.url(centre.server.port, user: "postgres")
+                    return try await FleetDatabase(PostgresClient(url), url: url).install(isNew: true)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results == Array(repeating: FleetDatabase.Installation(before: 1, now: 1), count: 4))
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "10")
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...20))
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
+    }
+
+    @Test func `a newer schema, a foreign encoding and an empty database are refused with a remedy`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows("UPDATE gattherd.version SET n = 99")
+        let newer = await #expect(throws: FleetDatabase.Failure.self) { _ = try await centre.fleet.install(isNew: true) }
+        #expect(newer?.description.contains("newer than this gattherd") == true)
+        try await centre.server.rows("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        for (name, isNew, words) in [("latin", true, "ENCODING 'UTF8'"), ("postgres", false, "gattherd fleet init")] {
+            let url = try PostgresURL("postgresql://postgres@127.0.0.1:\(centre.server.port)/\(name)")
+            let fleet = FleetDatabase(PostgresClient(url), url: url)
+            let failure = await #expect(throws: FleetDatabase.Failure.self) { _ = try await fleet.install(isNew: isNew) }
+            #expect(failure?.description.contains(words) == true)
+        }
+    }
+
+    @Test func `a gateway that is added again gets a new password, and the old one ends`() async throws {
+        let centre = try await Centre()
+        let old = try await centre.fleet.add(gateway: "attic")
+        let new = try await centre.fleet.add(gateway: "attic")
+        #expect(old.role == "gattherd_attic" && old.password != new.password && new.password.count == 32)
+        #expect(try await centre.sink(of: "attic", new).position(in: .test) == 0)
+        let error = await #expect(throws: OutputFault.self) {
+            _ = try await centre.sink(of: "attic", old).position(in: .test)
+        }
+        #expect(error?.kind == .misconfigured)
+        let stored = try await centre.server.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'gattherd_attic'")
+        #expect(stored.hasPrefix("SCRAM-SHA-256$"))
+    }
+
+    @Test func `a reader that may see the views sees the fleet`() async throws {
+        let centre = try await Centre()
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...10))
+        _ = try await centre.rows(
+            """
+            CREATE ROLE reader LOGIN PASSWORD 'reader'; GRANT USAGE ON SCHEMA gattherd TO reader;
+            GRANT SELECT ON gattherd.history, gattherd.history_minutes, gattherd.latest TO reader
+            """
+        )
+        let url = try Centre.url(centre.server.port, user: "reader")
+        let client = PostgresClient(url) { "reader" }
+        let rows = try await client.run("SELECT gateway, time, value FROM gattherd.latest")
+        #expect(rows == [["attic", "2026-11-21T03:20:05.223456Z", "10"]])
+        await #expect(throws: PostgresError.self) { _ = try await client.run("SELECT * FROM gattherd.gateway") }
+    }
+
+    @Test func `rows older than the retention are dropped by partitions, their summaries stay`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let now = try #require(Int64(try await centre.value("SELECT floor(extract(epoch FROM now()) * 1000000)")))
+        let days = (0..<6).map { day in
+            Entries.reading(Int64(6 - day), at: Timestamp(microseconds: now - Int64(day) * 86_400_000_000), (0, .integer(1)))
+        }
+        try await sink.deliver(days.reversed())
+        _ = try await centre.rows(
+            """
+            UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples';
+            UPDATE gattherd.upkeep SET done = '-infinity'; SELECT gattherd.maintain()
+            """
+        )
+        let left = try #require(Int(try await centre.value("SELECT count(*) FROM gattherd.history")))
+        #expect((3...4).contains(left))
+        #expect(try await centre.value("SELECT sum(n) FROM gattherd.history_minutes") == "6")
+        let old = Entries.reading(7, at: Timestamp(microseconds: now - 20 * 86_400_000_000), (0, .integer(1)))
+        try await sink.deliver([old])
+        #expect(try await centre.value("SELECT sum(n) FROM gattherd.history_hours") == "7")
+    }
+
+    @Test func `clocks that are wrong by years make no partitions, and a day's rows move when it comes`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let far = (1...400).map { day in
+            Entries.reading(Int64(day), at: Timestamp(microseconds: Int64(day) * 10 * 86_400_000_000), (0, .integer(1)))
+        }
+        try await sink.deliver(far)
+        let partitions = "SELECT count(*) < 8 FROM pg_class WHERE relname ~ '^(sample|minute)_[0-9]' AND relkind = 'r'"
+        #expect(try await centre.value(partitions) == "t")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample_other") == "400")
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.sample_other (ts, seq, value, journal, series)
+            SELECT floor(extract(epoch FROM now() - interval '9 days') * 1000000), 0, 1, 1, 1;
+            SELECT gattherd.make_blocks(ARRAY[floor(extract(epoch FROM now() - interval '9 days') * 1000000)::bigint])
+            """
+        )
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample_other") == "400")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample") == "401")
+    }
+
+    @Test func `a reader of the default partition does not hold up the gateways`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let url = try Centre.url(centre.server.port, user: "postgres")
+        let reader = PostgresClient(url)
+        _ = try await reader.perform(within: .seconds(60)) { (connection, call) throws(PostgresError) in
+            try connection.script("BEGIN; SELECT count(*) FROM gattherd.history") { call.mayContinue }
+        }
+        let now = try #require(Int64(try await centre.value("SELECT floor(extract(epoch FROM now()) * 1000000)")))
+        let start = Timestamp(microseconds: now - 9 * 86_400_000_000)
+        #expect(try await sink.deliver(Entries.numbered(1...10, from: start)).isEmpty)
+        reader.close()
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "10")
+    }
+}
