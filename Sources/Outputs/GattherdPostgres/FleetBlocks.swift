@@ -18,7 +18,13 @@ enum FleetBlocks {
             name := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second', 'YYYYMMDD');
             IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
             PERFORM pg_advisory_xact_lock(1195463752, 1);
-            IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
+            -- The look-up above is cached; a query sees what another transaction has committed meanwhile.
+            IF EXISTS (
+                SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'gattherd' AND c.relname = name
+            ) THEN
+                RETURN true;
+            END IF;
             PERFORM set_config('lock_timeout', '200ms', true);
             BEGIN
                 EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', parent || '_other');
