@@ -112,7 +112,9 @@ private struct SampleParameters {
     }
 
     mutating func append(_ reading: JournalReading, _ known: inout SeriesParameters) {
-        let (metrics, time, places) = (reading.stream.metrics, BatchParameters.time(reading.time), known.places(of: reading))
+        let (metrics, time, places) = (
+            reading.stream.metrics, BatchParameters.time(reading.time), known.places(of: reading)
+        )
         var counts: [Int: Int32] = [:]
         for sample in reading.samples where metrics.indices.contains(sample.metric) {
             seqs.append(reading.seq)

@@ -63,6 +63,7 @@ package final class FleetDatabase: Sendable {
     /// Makes or upgrades the schema in one transaction.
     ///
     /// - Parameter isNew: False if there must be a schema already.
+    /// - Returns: The versions.
     /// - Throws: ``Failure`` if the database is unsuitable, or of a newer version.
     package func install(isNew: Bool) async throws(Failure) -> Installation {
         try await transaction { (connection) throws(PostgresError) in

@@ -47,6 +47,8 @@ import Glibc
     ///   - sql: One statement, which is not prepared under a name.
     ///   - parameters: The values of `$1` and so on.
     ///   - mayContinue: Called several times a second while the answer is waited for.
+    /// - Returns: The rows.
+    /// - Throws: ``PostgresError``.
     func run(
         _ sql: String,
         _ parameters: [PostgresParameter],
@@ -92,16 +94,26 @@ import Glibc
         let lengths = parameters.map { Int32($0.bytes?.count ?? 0) }
         let formats = parameters.map { _ in Int32(1) }
         let sent = unsafe bytes.withUnsafeBytes { buffer in
-            let start = unsafe buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+            guard let start = unsafe buffer.baseAddress?.assumingMemoryBound(to: CChar.self) else { return Int32(0) }
             var offset = 0
             var values: [UnsafePointer<CChar>?] = []
             for parameter in parameters {
-                let value = parameter.bytes == nil ? nil : unsafe start
-                unsafe values.append(value.map { unsafe $0 + offset })
-                offset += parameter.bytes?.count ?? 0
+                guard let size = parameter.bytes?.count else {
+                    unsafe values.append(nil)
+                    continue
+                }
+                unsafe values.append(start + offset)
+                offset += size
             }
             return unsafe PQsendQueryParams(
-                raw, sql, Int32(parameters.count), types, values, lengths, formats, 0
+                raw,
+                sql,
+                Int32(parameters.count),
+                types,
+                values,
+                lengths,
+                formats,
+                0
             )
         }
         guard sent == 1 else { throw PostgresError(.connection, words) }

@@ -39,7 +39,8 @@ extension OutputFault {
         switch state {
         case "GH001": self.init(.unavailable, "\(said); the gateway goes on from there")
         case "40001", "40P01", "55P03", "57014", "23514": self.init(.unavailable, "\(said); it is tried again")
-        case "25006": self.init(.unavailable, "\(said); it is a standby, or read-only: name the primary in postgres.url")
+        case "25006":
+            self.init(.unavailable, "\(said); it is a standby, or read-only: name the primary in postgres.url")
         case "42501":
             self.init(.misconfigured, "\(said); check the role in postgres.url, or run: gattherd fleet add")
         case "42883", "3F000", "42P01", "42703":

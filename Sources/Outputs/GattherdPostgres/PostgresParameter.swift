@@ -9,7 +9,9 @@ struct PostgresParameter: Hashable, Sendable {
         (self.type, self.bytes) = (type, bytes)
     }
 
-    static func text(_ text: String?) -> Self { Self(PostgresType.text.rawValue, text.map { Array($0.withoutNUL.utf8) }) }
+    static func text(_ text: String?) -> Self {
+        Self(PostgresType.text.rawValue, text.map { Array($0.withoutNUL.utf8) })
+    }
 
     static func integer(_ number: Int64) -> Self {
         var bytes: [UInt8] = []

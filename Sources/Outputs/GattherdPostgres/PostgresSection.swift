@@ -76,7 +76,8 @@ package enum PostgresOutput: OutputKind {
 
     private static func unverified(_ url: Located<PostgresURL>) -> [ConfigError] {
         guard !url.value.isVerified, let place = url.place else { return [] }
-        let text = "the server is not verified, so another one could take the history; leave out sslmode, or write verify-full"
+        let text =
+            "the server is not verified, so another one could take the history; leave out sslmode, or write verify-full"
         return [ConfigError(.exposedSecret(text), at: place, severity: .warning)]
     }
 

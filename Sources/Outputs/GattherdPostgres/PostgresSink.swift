@@ -112,7 +112,11 @@ package final class PostgresSink: PositionedSink {
     private func settle(_ epoch: JournalEpoch) async {
         let end = SuspendingClock.now + Self.settleLimit
         while state.withLock(\.mustSettle), SuspendingClock.now < end {
-            let answer = try? await client.run("SELECT gattherd.settle($1)", [.text(epoch.text)], within: Self.settleLimit)
+            let answer = try? await client.run(
+                "SELECT gattherd.settle($1)",
+                [.text(epoch.text)],
+                within: Self.settleLimit
+            )
             guard let hasMore = answer?.first?.first else { return }
             if hasMore == "f" { state.withLock { $0.mustSettle = false } }
         }
@@ -131,7 +135,10 @@ package final class PostgresSink: PositionedSink {
     }
 
     private static func strange(_ url: PostgresURL) -> OutputFault {
-        OutputFault(.misconfigured, "\(url): the answer is none of gattherd's; run at the centre: gattherd fleet upgrade")
+        OutputFault(
+            .misconfigured,
+            "\(url): the answer is none of gattherd's; run at the centre: gattherd fleet upgrade"
+        )
     }
 
     /// The system's time in microseconds.

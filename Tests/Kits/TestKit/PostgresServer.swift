@@ -132,7 +132,8 @@ public final class PostgresServer: Sendable {
     public func rows(_ sql: String, database: String = "postgres") async throws -> [[String]] {
         guard let programs = Self.programs else { throw Failure(description: "no programs") }
         let arguments = [
-            "-X", "-q", "-A", "-t", "-F", "\t", "-P", "null=NULL", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", "\(port)",
+            "-X", "-q", "-A", "-t", "-F", "\t", "-P", "null=NULL", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p",
+            "\(port)",
             "-U", "postgres", "-d", database, "-c", "SET default_transaction_read_only = off", "-c", sql,
         ]
         let errors = folder.file("errors-\(Int.random(in: 1...1_000_000_000))")

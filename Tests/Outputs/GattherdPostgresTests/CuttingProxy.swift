@@ -10,7 +10,9 @@ final class CuttingProxy: Sendable {
     init(to target: Int) throws {
         let port = try Broker.freePort()
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        let bound = unsafe Self.withAddress(port) { unsafe bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        let bound = unsafe Self.withAddress(port) {
+            unsafe bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
         guard bound == 0, listen(listener, 16) == 0 else { throw Broker.NotListening() }
         (self.port, self.listener) = (port, listener)
         _ = NamedThread(name: "proxy") {

@@ -28,13 +28,17 @@ struct FleetDatabaseTests {
     @Test func `a newer schema, a foreign encoding and an empty database are refused with a remedy`() async throws {
         let centre = try await Centre()
         _ = try await centre.rows("UPDATE gattherd.version SET n = 99")
-        let newer = await #expect(throws: FleetDatabase.Failure.self) { _ = try await centre.fleet.install(isNew: true) }
+        let newer = await #expect(throws: FleetDatabase.Failure.self) {
+            _ = try await centre.fleet.install(isNew: true)
+        }
         #expect(newer?.description.contains("newer than this gattherd") == true)
         try await centre.server.rows("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
         for (name, isNew, words) in [("latin", true, "ENCODING 'UTF8'"), ("postgres", false, "gattherd fleet init")] {
             let url = try PostgresURL("postgresql://postgres@127.0.0.1:\(centre.server.port)/\(name)")
             let fleet = FleetDatabase(PostgresClient(url), url: url)
-            let failure = await #expect(throws: FleetDatabase.Failure.self) { _ = try await fleet.install(isNew: isNew) }
+            let failure = await #expect(throws: FleetDatabase.Failure.self) {
+                _ = try await fleet.install(isNew: isNew)
+            }
             #expect(failure?.description.contains(words) == true)
         }
     }
@@ -74,7 +78,11 @@ struct FleetDatabaseTests {
         let sink = try await centre.sink(of: "attic")
         let now = try #require(Int64(try await centre.value("SELECT floor(extract(epoch FROM now()) * 1000000)")))
         let days = (0..<6).map { day in
-            Entries.reading(Int64(6 - day), at: Timestamp(microseconds: now - Int64(day) * 86_400_000_000), (0, .integer(1)))
+            Entries.reading(
+                Int64(6 - day),
+                at: Timestamp(microseconds: now - Int64(day) * 86_400_000_000),
+                (0, .integer(1))
+            )
         }
         try await sink.deliver(days.reversed())
         _ = try await centre.rows(

@@ -139,7 +139,8 @@ struct PostgresFaultTests {
             try connection.script("BEGIN; LOCK TABLE gattherd.journal IN ACCESS EXCLUSIVE MODE") { call.mayContinue }
         }
         let task = Task { try await sink.write(Entries.numbered(11...20), after: 10, through: 20) }
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gattherd_attic' AND wait_event_type = 'Lock'"
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gattherd_attic' AND wait_event_type = 'Lock'"
         try await eventually { try await centre.value(waiting) == "1" }
         task.cancel()
         await #expect(throws: OutputFault.self) { try await task.value }

@@ -67,7 +67,12 @@ struct PostgresSinkTests {
         let reject = Reject(time: time, device: device, characteristic: "2a37", octets: [0, 255], reason: "short")
         try await sink.deliver([
             Entries.reading(
-                1, (0, .real(61.5)), (1, .boolean(true)), (2, .integer(800)), (2, .integer(810)), (3, .text("on")),
+                1,
+                (0, .real(61.5)),
+                (1, .boolean(true)),
+                (2, .integer(800)),
+                (2, .integer(810)),
+                (3, .text("on")),
                 (0, .null)
             ),
             .event(LifecycleEvent(time: time, device: nil, kind: "daemon", detail: #"{"state":"started"}"#), seq: 2),
@@ -75,11 +80,14 @@ struct PostgresSinkTests {
         ])
         let history = try await centre.rows(
             """
-            SELECT gateway, seq, ts, time, device, profile, stream, metric, value, unit, source, element, kind, label
+            SELECT gateway, seq, ts, time, device, profile, stream, metric, value, unit, source, element, kind,
+                label
             FROM gattherd.history ORDER BY metric, element, value
             """
         )
-        let head = ["attic", "1", "1795231205123456", "2026-11-21T03:20:05.123456Z", "strap", "heart-rate", "heart_rate"]
+        let head = [
+            "attic", "1", "1795231205123456", "2026-11-21T03:20:05.123456Z", "strap", "heart-rate", "heart_rate",
+        ]
         #expect(
             history == [
                 head + ["bpm", "61.5", "bpm", "notify", "NULL", "gauge", "NULL"],
@@ -119,9 +127,13 @@ struct PostgresSinkTests {
         entries.append(.event(event, seq: 100))
         #expect(try await sink.deliver(entries, batch: 7).isEmpty)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "\(times.count * values.count * 2)")
-        let whole = try await centre.rows("SELECT DISTINCT whole FROM gattherd.history WHERE whole IS NOT NULL ORDER BY 1")
+        let whole = try await centre.rows(
+            "SELECT DISTINCT whole FROM gattherd.history WHERE whole IS NOT NULL ORDER BY 1"
+        )
         #expect(whole == [["9223372036854775807"]], "-2^63 is a real, too")
-        #expect(try await centre.value("SELECT DISTINCT label FROM gattherd.history WHERE label LIKE 'a%b'") == "a\u{FFFD}b")
+        #expect(
+            try await centre.value("SELECT DISTINCT label FROM gattherd.history WHERE label LIKE 'a%b'") == "a\u{FFFD}b"
+        )
         let dates = try await centre.rows("SELECT DISTINCT time FROM gattherd.history ORDER BY 1")
         #expect(dates == [["1969-12-31T23:59:59.999999Z"], ["NULL"]])
         let sums = try await centre.value(

@@ -215,6 +215,6 @@ private struct NewSecret {
     }
 
     func remove() {
-        unlink(path)
+        _ = unsafe unlink(path)
     }
 }
