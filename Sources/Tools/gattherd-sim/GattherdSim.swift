@@ -21,6 +21,7 @@ enum GattherdSim {
 
         run     Takes the name org.bluez on a bus and simulates the peripherals of SCENARIO (YAML)
                 until SIGTERM or SIGINT. Prints the bus's address to standard output when ready.
+                For a scenario of several gateways, prints a line for each: NAME ADDRESS.
         ctl     Changes a running simulation.
 
         Options

@@ -16,16 +16,21 @@ struct RunSimulator {
         guard options.words.count == 1 else { throw .usage("run takes one scenario") }
         let scenario = try Self.scenario(options.words[0])
         if let address = Options.address(options.bus ?? "private") {
-            return try await simulate(scenario, at: address, until: signals)
+            guard scenario.gateways.isEmpty else {
+                throw .usage("a scenario of several gateways needs a bus for each; leave out --bus")
+            }
+            return try await simulate(scenario, at: [address], until: signals)
         }
-        let bus = try Self.privateBus()
-        try await simulate(scenario, at: .address(bus.address), until: signals)
-        await bus.stop()
+        let buses = try Self.privateBuses(max(1, scenario.gateways.count))
+        try await simulate(scenario, at: buses.map { .address($0.address) }, until: signals)
+        for bus in buses { await bus.stop() }
     }
 
-    private static func privateBus() throws(ProgramFailure) -> PrivateBus {
+    private static func privateBuses(_ count: Int) throws(ProgramFailure) -> [PrivateBus] {
         do throws(PrivateBus.Failure) {
-            return try PrivateBus()
+            var buses: [PrivateBus] = []
+            for _ in 0..<count { buses.append(try PrivateBus()) }
+            return buses
         } catch {
             throw ProgramFailure(message: error.description, code: EX_UNAVAILABLE)
         }
@@ -33,15 +38,21 @@ struct RunSimulator {
 
     private func simulate(
         _ scenario: Scenario,
-        at address: DBusAddress,
+        at addresses: [DBusAddress],
         until signals: AsyncStream<Int32>
     ) async throws(ProgramFailure) {
         do throws(SimulatorError) {
-            let simulator = try Simulator(scenario, on: address, truthPath: options.truth)
-            try await Self.run(simulator, at: address, until: signals)
+            let simulator = try Simulator(scenario, on: addresses, truthPath: options.truth)
+            try await Self.run(simulator, announcing: Self.lines(scenario, addresses), until: signals)
         } catch {
             throw ProgramFailure(message: error.description, code: EX_UNAVAILABLE)
         }
+    }
+
+    /// The address of the bus, or a line with the name of each gateway and the address of its bus.
+    private static func lines(_ scenario: Scenario, _ addresses: [DBusAddress]) -> String {
+        guard !scenario.gateways.isEmpty else { return addresses.map { "\($0)\n" }.joined() }
+        return zip(scenario.gateways, addresses).map { "\($0.name) \($1)\n" }.joined()
     }
 
     private static func scenario(_ path: String) throws(ProgramFailure) -> Scenario {
@@ -68,14 +79,14 @@ struct RunSimulator {
     /// Runs the simulator until a signal arrives.
     private static func run(
         _ simulator: Simulator,
-        at address: DBusAddress,
+        announcing lines: String,
         until signals: AsyncStream<Int32>
     ) async throws(SimulatorError) {
         let result = await withTaskGroup { group in
             group.addTask { await outcome(of: simulator) }
             group.addTask {
                 guard await simulator.waitUntilReady() else { return nil }
-                write("\(address)\n", to: STDOUT_FILENO)
+                write(lines, to: STDOUT_FILENO)
                 return nil
             }
             group.addTask {

@@ -4,11 +4,13 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// A ``VirtualBlueZ`` with a manual clock.
+/// A ``VirtualSite`` with a manual clock.
 ///
-/// Returns effects as lines of text.
+/// Returns effects as lines of text, those of several gateways with the gateway's number in front.
 struct Bench {
-    let bluetoothd: VirtualBlueZ
+    let site: VirtualSite
+    /// The number of the gateway that calls and orders go to.
+    var gateway = 0
     private(set) var now = Duration.zero
     private var lastCall: UInt64 = 0
     private var lastRequest: UInt64 = 0
@@ -18,7 +20,14 @@ struct Bench {
     static let device = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
 
     init(_ yaml: String) throws {
-        bluetoothd = VirtualBlueZ(try Scenario(yaml, file: "test.yaml"))
+        site = VirtualSite(try Scenario(yaml, file: "test.yaml"))
+    }
+
+    /// The bluetoothd of the current gateway.
+    var bluetoothd: VirtualBlueZ { site.gateways[gateway] }
+
+    private mutating func handle(_ event: VirtualBlueZ.Event) -> [String] {
+        lines(site.handle(event, of: gateway, at: now))
     }
 
     /// Makes a bench with one peripheral of a kind, with additional members in YAML flow style.
@@ -57,24 +66,24 @@ struct Bench {
             member: member,
             arguments: arguments
         )
-        return lines(bluetoothd.handle(.call(call), at: now))
+        return handle(.call(call))
     }
 
     /// Advances the clock and returns the effects.
     @discardableResult
     mutating func wait(_ duration: Duration) -> [String] {
         now += duration
-        return lines(bluetoothd.advance(to: now))
+        return lines(site.advance(to: now))
     }
 
     @discardableResult
     mutating func order(_ order: SimulatorOrder) throws -> [String] {
-        lines(bluetoothd.handle(.control(try OrderResolver(bluetoothd.world).command(for: order)), at: now))
+        handle(.control(try OrderResolver(bluetoothd.world).command(for: order)))
     }
 
     @discardableResult
     mutating func leave(_ client: String) -> [String] {
-        lines(bluetoothd.handle(.clientLeft(client), at: now))
+        handle(.clientLeft(client))
     }
 
     /// Closes the client's end of the last acquired socket.
@@ -83,7 +92,7 @@ struct Bench {
 
     /// Writes a packet to the last acquired socket.
     mutating func write(_ packet: [UInt8]) -> [String] {
-        lines(bluetoothd.handle(.packet(packet, SocketID(id: lastSocket)), at: now))
+        handle(.packet(packet, SocketID(id: lastSocket)))
     }
 
     /// Reads a property as text.
@@ -100,12 +109,11 @@ struct Bench {
     /// Answers the last agent request.
     @discardableResult
     mutating func answer(_ isYes: Bool, passkey: UInt32? = nil) -> [String] {
-        let answer = AgentAnswer(isYes: isYes, passkey: passkey)
-        return lines(bluetoothd.handle(.agentAnswered(lastRequest, answer), at: now))
+        handle(.agentAnswered(lastRequest, AgentAnswer(isYes: isYes, passkey: passkey)))
     }
 
     mutating func closeReader(_ socket: UInt64) -> [String] {
-        lines(bluetoothd.handle(.socketClosed(SocketID(id: socket)), at: now))
+        handle(.socketClosed(SocketID(id: socket)))
     }
 
     /// Scans until the peripherals are known.
@@ -143,10 +151,10 @@ struct Bench {
 // MARK: - Effects as lines
 
 extension Bench {
-    fileprivate mutating func lines(_ effects: [Effect]) -> [String] {
-        for case .ask(let request) in effects { lastRequest = request.id }
-        for case .openSocket(let socket, _, _, _) in effects { lastSocket = socket.id }
-        return effects.map(line)
+    fileprivate mutating func lines(_ outputs: [VirtualSite.Output]) -> [String] {
+        for case .ask(let request) in outputs.map(\.effect) { lastRequest = request.id }
+        for case .openSocket(let socket, _, _, _) in outputs.map(\.effect) { lastSocket = socket.id }
+        return outputs.map { (site.gateways.count > 1 ? "\($0.gateway): " : "") + line($0.effect) }
     }
 }
 

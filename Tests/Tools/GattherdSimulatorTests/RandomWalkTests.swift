@@ -124,11 +124,11 @@ private struct Walk {
         for line in lines { try check(line.split(separator: " ")) }
         let (world, components) = (bench.bluetoothd.world, bench.bluetoothd.components)
         let connected = world.devices.values.filter(\.isConnected).map(\.key)
-        for (index, adapter) in world.adapters.enumerated() {
+        for (index, adapter) in zip(world.adapters.indices, world.adapters) {
             if adapter.isHung { staleHosts.insert(index) }
             if !connected.contains(where: { $0.adapter == index }) { staleHosts.remove(index) }
         }
-        for (index, peripheral) in world.peripherals.enumerated() {
+        for (index, peripheral) in world.air.peripherals.enumerated() {
             let believed = connected.filter { $0.peripheral == index }
             try #require(peripheral.link.map(believed.contains) ?? true)
             // After a crash the kernel's links are shown for a while, but nothing is transferred over them.

@@ -3,12 +3,12 @@ import GattherdGATT
 
 /// Translation of orders to commands of the state machine.
 struct OrderResolver {
-    private let adapters: [SimulatedAdapter]
+    private let adapters: ArraySlice<SimulatedAdapter>
     private let peripherals: [SimulatedPeripheral]
 
     init(_ world: World) {
         adapters = world.adapters
-        peripherals = world.peripherals
+        peripherals = world.air.peripherals
     }
 
     /// Returns the command with the indices of the named peripherals and adapters.

@@ -1,171 +1,85 @@
 import GattherdDBus
 import GattherdSync
 
-/// Executes the effects of ``VirtualBlueZ``.
+/// Runs ``VirtualSite`` in real time, and passes its effects to the gateways.
 ///
 /// Confined to the loop's thread.
 final class SimulatorEdge {
-    private let bluetoothd: VirtualBlueZ
+    private let site: VirtualSite
     private let loop: EventLoop
     private let truth: TruthLog?
-    private let jobs: AsyncStream<SimulatorJob>.Continuation
     private let start = SuspendingClock.now
-    private var bluez: DBusConnection?
-    private var calls: [CallToken: DBusMethodCall] = [:]
-    private var nextCall: UInt64 = 0
-    private let sockets: AcquiredSockets
+    private var gateways: [GatewayEdge] = []
     private var timer: (due: Duration, timer: LoopTimer)?
 
     /// - Parameters:
-    ///   - scenario: The adapters and peripherals.
+    ///   - scenario: The gateways and peripherals.
     ///   - loop: The event loop.
     ///   - truth: The log of the events at the peripherals.
-    ///   - jobs: Receives the asynchronous jobs.
+    ///   - jobs: Receives the asynchronous jobs, for each gateway.
     init(
         _ scenario: Scenario,
         on loop: EventLoop,
         truth: TruthLog?,
-        jobs: AsyncStream<SimulatorJob>.Continuation
+        jobs: [AsyncStream<SimulatorJob>.Continuation]
     ) {
-        bluetoothd = VirtualBlueZ(scenario)
+        site = VirtualSite(scenario)
         self.loop = loop
         self.truth = truth
-        self.jobs = jobs
-        sockets = AcquiredSockets(on: loop)
+        for (number, (gateway, jobs)) in zip(scenario.allGateways, jobs).enumerated() {
+            let edge = GatewayEdge(gateway.name, on: loop, truth: truth, jobs: jobs) { [weak self] event in
+                self?.handle(event, of: number)
+            }
+            gateways.append(edge)
+        }
     }
 
     private var now: Duration { SuspendingClock.now - start }
 
-    /// Serves bluetoothd's objects on `connection`.
-    func serve(_ connection: DBusConnection) {
-        bluez = connection
-        connection.export("/", subtree: true) { [weak self] call in self?.receive(call) }
-        connection.onSignal { [weak self] signal in
-            guard signal.isSignal("org.freedesktop.DBus", "NameOwnerChanged"),
-                let arguments = try? signal.arguments(), arguments.count == 3, arguments[2].string == "",
-                let name = arguments[0].string, name.hasPrefix(":")
-            else { return }
-            self?.handle(.clientLeft(name))
-        }
+    /// Serves the objects of a gateway's bluetoothd on `connection`.
+    func serve(_ connection: DBusConnection, of gateway: Int) {
+        gateways[gateway].serve(connection)
     }
 
-    /// Performs an order.
-    func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
-        handle(.control(try OrderResolver(bluetoothd.world).command(for: order)))
+    /// Performs an order at a gateway.
+    func perform(_ order: SimulatorOrder, at gateway: Int) throws(SimulatorOrderError) {
+        handle(.control(try OrderResolver(site.gateways[gateway].world).command(for: order)), of: gateway)
     }
 
     /// Handles the reply of an agent.
-    func receive(_ answer: AgentAnswer, to request: UInt64) {
-        handle(.agentAnswered(request, answer))
+    func receive(_ answer: AgentAnswer, to request: UInt64, of gateway: Int) {
+        handle(.agentAnswered(request, answer), of: gateway)
     }
 
-    var status: DBusValue { bluetoothd.world.status }
+    var status: DBusValue { site.status }
 
-    /// Closes all sockets and drops all calls.
-    func shutDown() {
+    /// Ends the simulation, and closes the sockets and drops the calls of a gateway.
+    func shutDown(_ gateway: Int) {
         if let timer { loop.cancel(timer.timer) }
-        sockets.closeAll()
-        calls.removeAll()
-        bluez = nil
+        timer = nil
+        gateways[gateway].shutDown()
         truth?.flush()
     }
 
-    private func receive(_ call: DBusMethodCall) {
-        let arguments: [DBusValue]
-        do throws(DBusError) {
-            arguments = try call.arguments()
-        } catch {
-            try? call.fail(error)
-            return
-        }
-        let token = CallToken(id: nextCall)
-        nextCall += 1
-        calls[token] = call
-        let method = MethodCall(
-            token: token,
-            sender: call.sender,
-            path: call.path,
-            interface: call.interface,
-            member: call.member,
-            arguments: arguments
-        )
-        handle(.call(method))
+    private func handle(_ event: VirtualBlueZ.Event, of gateway: Int) {
+        execute(site.handle(event, of: gateway, at: now))
     }
 
-    private func handle(_ event: VirtualBlueZ.Event) {
-        execute(bluetoothd.handle(event, at: now))
-    }
-
-    private func execute(_ effects: [Effect]) {
-        for effect in effects { execute(effect) }
+    private func execute(_ outputs: [VirtualSite.Output]) {
+        for output in outputs { gateways[output.gateway].execute(output.effect) }
         truth?.flush()
         armTimer()
     }
 
     /// Arms one timer for the state machine's next deadline.
-    private func armTimer() {
-        guard let due = bluetoothd.nextDeadline, due < timer?.due ?? .seconds(Int64.max) else { return }
+    func armTimer() {
+        guard let due = site.nextDeadline, due < timer?.due ?? .seconds(Int64.max) else { return }
         if let timer { loop.cancel(timer.timer) }
         let handle = loop.schedule(after: due - now) { [weak self] in
             guard let self else { return }
             timer = nil
-            execute(bluetoothd.advance(to: now))
+            execute(site.advance(to: now))
         }
         timer = (due, handle)
-    }
-
-    private func execute(_ effect: Effect) {
-        switch effect {
-        case .reply(let token, let value):
-            answer(token) { call throws(DBusError) in try call.reply(value.map { [$0] } ?? []) }
-        case .fail(let token, let error): answer(token) { call throws(DBusError) in try call.fail(error) }
-        case .openSocket(let id, let token, let mtu, let isRead): openSocket(id, token, mtu, isRead: isRead)
-        case .closeSocket(let id): sockets.close(id)
-        case .send(let id, var record):
-            record.isDelivered = sockets.send(record.payload, to: id)
-            truth?.add(.notification(record))
-        case .changed(let path, let interface, let properties, let invalidated):
-            emit(
-                path,
-                InterfaceName.properties,
-                "PropertiesChanged",
-                [
-                    .string(interface), .properties(properties), .strings(invalidated),
-                ]
-            )
-        case .added(let path, let interfaces):
-            emit("/", InterfaceName.objectManager, "InterfacesAdded", [.objectPath(path), .interfaces(interfaces)])
-        case .removed(let path, let interfaces):
-            emit("/", InterfaceName.objectManager, "InterfacesRemoved", [.objectPath(path), .strings(interfaces)])
-        case .record(let event): truth?.add(event)
-        case .stopDaemon:
-            bluez = nil
-            calls.removeAll()
-            jobs.yield(.stop)
-        case .startDaemon: jobs.yield(.start)
-        case .ask(let request): jobs.yield(.ask(request))
-        case .notifyAgent(let agent, let member):
-            try? bluez?.post(agent.owner, agent.path, InterfaceName.agent, member)
-        }
-    }
-
-    /// Answers a call.
-    ///
-    /// Errors are ignored: the caller or the bus is gone.
-    private func answer(_ token: CallToken, _ body: (DBusMethodCall) throws(DBusError) -> Void) {
-        guard let call = calls.removeValue(forKey: token) else { return }
-        try? body(call)
-    }
-
-    private func emit(_ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue]) {
-        try? bluez?.emit(path, interface, member, arguments)
-    }
-
-    private func openSocket(_ id: SocketID, _ token: CallToken, _ mtu: UInt16, isRead: Bool) {
-        let end = sockets.open(id, isRead: isRead) { [weak self] event in self?.handle(event) }
-        guard let end else {
-            return answer(token) { call throws(DBusError) in try call.fail(.bluez("Failed", "no sockets left")) }
-        }
-        answer(token) { call throws(DBusError) in try call.reply([.fileDescriptor(end), .uint16(mtu)]) }
     }
 }

@@ -11,12 +11,13 @@ enum SimulatorJob: Sendable {
     case ask(AgentRequest)
 }
 
-/// Connects to the bus and runs the asynchronous jobs of a simulator, on its loop.
+/// Connects to the bus of one gateway and runs the asynchronous jobs of its bluetoothd, on the simulator's loop.
 actor SimulatorRunner {
     private let loop: EventLoop
     private let edge: LoopConfined<SimulatorEdge>
     private let address: DBusAddress
-    private let isReady: LatestValue<Bool>
+    private let gateway: Int
+    private let readiness: SimulatorReadiness
     private let jobs: AsyncStream<SimulatorJob>
     private let post: AsyncStream<SimulatorJob>.Continuation
     private var control: DBusConnection?
@@ -25,27 +26,30 @@ actor SimulatorRunner {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
+    ///   - gateway: The gateway's number.
     ///   - edge: Serves the connections.
     ///   - loop: The actor's executor.
     ///   - address: The bus.
-    ///   - isReady: True while bluetoothd answers.
+    ///   - readiness: The gateways whose bluetoothd answers.
     ///   - jobs: The jobs, and their continuation.
     init(
+        _ gateway: Int,
         _ edge: LoopConfined<SimulatorEdge>,
         on loop: EventLoop,
         _ address: DBusAddress,
-        _ isReady: LatestValue<Bool>,
+        _ readiness: SimulatorReadiness,
         jobs: (AsyncStream<SimulatorJob>, AsyncStream<SimulatorJob>.Continuation)
     ) {
+        self.gateway = gateway
         self.loop = loop
         self.edge = edge
         self.address = address
-        self.isReady = isReady
+        self.readiness = readiness
         (self.jobs, post) = jobs
     }
 
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
-        try edge.value.perform(order)
+        try edge.value.perform(order, at: gateway)
     }
 
     /// Runs the simulator until its task is cancelled or the bus is lost.
@@ -88,11 +92,11 @@ actor SimulatorRunner {
     private func run(_ job: SimulatorJob, in group: inout DiscardingTaskGroup) async throws(DBusError) {
         switch job {
         case .start:
-            isReady.set(false)
+            readiness.set(false, gateway)
             try await startDaemon()
-            isReady.set(true)
+            readiness.set(true, gateway)
         case .stop:
-            isReady.set(false)
+            readiness.set(false, gateway)
             await daemon?.close()
             daemon = nil
         case .ask(let request):
@@ -120,12 +124,12 @@ actor SimulatorRunner {
         } catch {
             answer = AgentAnswer(isYes: false)
         }
-        edge.value.receive(answer, to: request.id)
+        edge.value.receive(answer, to: request.id, of: gateway)
     }
 
     private func close() async {
-        isReady.set(false)
-        edge.value.shutDown()
+        readiness.set(false, gateway)
+        edge.value.shutDown(gateway)
         await daemon?.close()
         await control?.close()
     }
@@ -134,7 +138,8 @@ actor SimulatorRunner {
     private func startDaemon() async throws(DBusError) {
         let connection = try await DBusConnection.open(address, on: loop)
         daemon = connection
-        edge.value.serve(connection)
+        edge.value.serve(connection, of: gateway)
+        edge.value.armTimer()
         try await connection.addMatch("type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged'")
         try await connection.requestName("org.bluez")
     }
@@ -143,9 +148,9 @@ actor SimulatorRunner {
         let connection = try await DBusConnection.open(address, on: loop)
         control = connection
         connection.onDisconnect { [post] in post.finish() }
-        connection.export(ControlInterface.path) { [edge] call in
+        connection.export(ControlInterface.path) { [edge, gateway] call in
             do throws(DBusError) {
-                try call.reply(try Self.answer(call, edge.value))
+                try call.reply(try Self.answer(call, edge.value, gateway))
             } catch {
                 try? call.fail(error)
             }
@@ -153,7 +158,11 @@ actor SimulatorRunner {
         try await connection.requestName(ControlInterface.busName)
     }
 
-    private static func answer(_ call: DBusMethodCall, _ edge: SimulatorEdge) throws(DBusError) -> [DBusValue] {
+    private static func answer(
+        _ call: DBusMethodCall,
+        _ edge: SimulatorEdge,
+        _ gateway: Int
+    ) throws(DBusError) -> [DBusValue] {
         switch (call.interface, call.member) {
         case (InterfaceName.introspectable, "Introspect"): return [.string(ControlInterface.introspection)]
         case (ControlInterface.name, "Status"), ("", "Status"): return [edge.status]
@@ -161,7 +170,7 @@ actor SimulatorRunner {
         }
         let order = try ControlInterface.order(call.member, try call.arguments())
         do throws(SimulatorOrderError) {
-            try edge.perform(order)
+            try edge.perform(order, at: gateway)
             return []
         } catch {
             throw DBusError(name: ControlInterface.failedName, message: error.description)

@@ -23,8 +23,10 @@ final class TruthLog {
         close(descriptor)
     }
 
-    func add(_ event: TruthEvent) {
-        lines += "{\"t\":\(Self.microseconds()),\(Self.members(of: event))}\n".utf8
+    /// Adds an event at a link of a gateway, which is named if there are several.
+    func add(_ event: TruthEvent, gateway: String?) {
+        let place = gateway.map { ",\"gateway\":\"\($0)\"" } ?? ""
+        lines += "{\"t\":\(Self.microseconds()),\(Self.members(of: event))\(place)}\n".utf8
     }
 
     /// Writes the buffered lines.

@@ -5,12 +5,19 @@ import GattherdYAML
 struct PeripheralReader {
     private let problems: ProblemList
     private let services: ServiceReader
-    /// The names of the scenario's adapters.
+    /// The names of the scenario's adapters and gateways.
     private let adapters: Set<String>
+    /// True if the gateways have positions.
+    private let isSite: Bool
 
-    init(_ problems: ProblemList, adapters: [AdapterSpec]) {
+    init(_ problems: ProblemList, _ scenario: Scenario) {
         self.problems = problems
-        self.adapters = Set(adapters.map(\.name))
+        isSite = !scenario.gateways.isEmpty
+        adapters = Set(
+            scenario.allGateways.flatMap { gateway in
+                gateway.adapters.flatMap { SimulatedAdapter($0, of: gateway.name).names }
+            }
+        )
         services = ServiceReader(problems)
     }
 
@@ -25,7 +32,10 @@ struct PeripheralReader {
         readBehaviour(&fields, &spec)
         if let node = fields.node("advertise") { readAdvertising(node, &spec) }
         spec.adapters =
-            fields.list("adapters", "an adapter of this scenario") { adapters.contains($0) ? $0 : nil } ?? []
+            fields.list("adapters", isSite ? "a gateway of this scenario" : "an adapter of this scenario") {
+                adapters.contains($0) ? $0 : nil
+            } ?? []
+        readPath(&fields, &spec)
         fields.finish()
         if name == nil { require("name", fields) }
         if spec.address.value == 0 { require("address", fields) }
@@ -35,6 +45,20 @@ struct PeripheralReader {
     private func require(_ key: String, _ fields: MappingFields) {
         guard !fields.has(key) else { return }
         problems.add("a peripheral needs '\(key)'", at: fields.position)
+    }
+
+    /// Parses `at` or `path`: with gateways one is required, without them neither has a meaning.
+    private func readPath(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
+        let nodes = ["at", "path"].compactMap { fields.node($0) }
+        if let position = fields.position("at") { spec.path = [Waypoint(time: .zero, position: position)] }
+        if let path = fields.path("path") { spec.path = path }
+        if let node = nodes.first, !isSite {
+            problems.add("a position needs 'gateways' with positions; add them, or remove this one", at: node.position)
+        } else if nodes.count == 2 {
+            problems.add("a peripheral has 'at' or 'path', not both; remove one", at: nodes[1].position)
+        } else if isSite, nodes.isEmpty {
+            problems.add("with 'gateways', a peripheral needs 'at' or 'path'; write at: [3, 1.5]", at: fields.position)
+        }
     }
 
     private func readBehaviour(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {

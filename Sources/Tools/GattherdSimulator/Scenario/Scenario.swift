@@ -1,12 +1,22 @@
 public import GattherdGATT
 
-/// The adapters of a host and the peripherals in range.
+/// The adapters of a host, or of several gateways, and the peripherals around them.
 public struct Scenario: Hashable, Sendable {
     public var timing = Timing()
+    /// The adapters of the only host, if there are no ``gateways``.
     public var adapters = [AdapterSpec()]
+    /// The gateways with their positions; empty for one host that all peripherals reach.
+    public var gateways: [GatewaySpec] = []
+    /// The propagation between the gateways and the peripherals.
+    public var air = AirSpec()
     public var peripherals: [PeripheralSpec] = []
 
     public init() {}
+
+    /// The hosts with their adapters; the only one has no name.
+    var allGateways: [(name: String?, adapters: [AdapterSpec])] {
+        gateways.isEmpty ? [(nil, adapters)] : gateways.map { ($0.name, $0.adapters) }
+    }
 }
 
 /// The delays and timeouts of bluetoothd and the kernel.
@@ -68,7 +78,11 @@ public struct PeripheralSpec: Hashable, Sendable {
     public var address: BluetoothAddress
     public var addressType = "random"
     public var advertising = AdvertisingSpec()
+    /// The waypoints, one if the peripheral stays in its place; empty without gateways.
+    public var path: [Waypoint] = []
     /// The names of the adapters in range; empty for all.
+    ///
+    /// With several gateways, the name of a gateway or, for example, `west/hci0`.
     public var adapters: [String] = []
     /// False if the peripheral is out of range at the start.
     public var isPresent = true
@@ -107,7 +121,7 @@ public struct AdvertisingSpec: Hashable, Sendable {
     public var serviceData: [BluetoothUUID: [[UInt8]]] = [:]
     /// The time for which each of several payloads is advertised.
     public var turn = Duration.seconds(1)
-    /// The signal strength in dBm.
+    /// The signal strength in dBm; between positions, that at a distance of 1 m.
     public var rssi: Int16 = -60
     public var appearance: UInt16?
     public var interval = Duration.milliseconds(200)

@@ -37,7 +37,7 @@ extension Scenario {
     }
 }
 
-/// Parses a scenario: its timing, its adapters and the list of peripherals.
+/// Parses a scenario: its timing, its adapters or gateways, and the list of peripherals.
 private struct ScenarioReader {
     private let problems: ProblemList
 
@@ -49,12 +49,29 @@ private struct ScenarioReader {
         var fields = MappingFields(root, "a scenario", problems)
         var scenario = Scenario()
         if let node = fields.node("timing") { scenario.timing = timing(node) }
-        if let nodes = fields.list("adapters") { scenario.adapters = adapters(nodes) }
-        let peripherals = PeripheralReader(problems, adapters: scenario.adapters)
+        readGateways(&fields, &scenario)
+        let peripherals = PeripheralReader(problems, scenario)
         for node in fields.list("peripherals") ?? [] { scenario.peripherals += peripherals.peripherals(node) }
         fields.finish()
         checkUniqueness(of: scenario.peripherals, fields.position)
         return scenario
+    }
+
+    /// Parses `adapters`, or `gateways` and `air`.
+    private func readGateways(_ fields: inout MappingFields, _ scenario: inout Scenario) {
+        let reader = GatewayReader(problems)
+        scenario.gateways = fields.list("gateways").map(reader.gateways) ?? []
+        let isSite = !scenario.gateways.isEmpty
+        if let node = fields.node("adapters") {
+            if isSite {
+                problems.add("each of the 'gateways' has adapters of its own; move 'adapters' there", at: node.position)
+            }
+            scenario.adapters = fields.list("adapters").map { reader.adapters($0) } ?? scenario.adapters
+        }
+        if let node = fields.node("air") {
+            if !isSite { problems.add("'air' needs 'gateways' with positions; add them, or remove it", at: node.position) }
+            scenario.air = AirReader(problems).air(node)
+        }
     }
 
     /// Parses `timing`: a word for all durations, or single durations.
@@ -82,35 +99,6 @@ private struct ScenarioReader {
         }
         fields.finish()
         return timing
-    }
-
-    private func adapters(_ nodes: [YAMLNode]) -> [AdapterSpec] {
-        let adapters = nodes.enumerated().map { adapter($1, number: $0) }
-        for (index, node) in nodes.enumerated()
-        where adapters[..<index].contains(where: { $0.name == adapters[index].name }) {
-            problems.add("there is another adapter '\(adapters[index].name)'", at: node.position)
-        }
-        return adapters
-    }
-
-    private func adapter(_ node: YAMLNode, number: Int) -> AdapterSpec {
-        var fields = MappingFields(node, "an adapter", problems)
-        var adapter = AdapterSpec()
-        adapter.name =
-            fields.value("name", "an adapter's name; write hci and a number", Self.adapterName) ?? "hci\(number)"
-        let address = fields.address("address")?.description
-        adapter.address =
-            address ?? "00:00:5E:00:53:" + (number < 16 ? "0" : "") + String(number, radix: 16, uppercase: true)
-        adapter.slots = fields.integer("slots", in: 1...255)
-        adapter.isPowered = fields.boolean("powered") ?? true
-        adapter.isPresent = fields.boolean("present") ?? true
-        fields.finish()
-        return adapter
-    }
-
-    private static func adapterName(_ text: String) -> String? {
-        guard text.hasPrefix("hci"), let number = UInt8(text.dropFirst(3)) else { return nil }
-        return "hci\(number)"
     }
 
     private func checkUniqueness(of peripherals: [PeripheralSpec], _ position: YAMLPosition) {

@@ -12,7 +12,7 @@ final class AdapterControl {
     private let attempts: ConnectionAttempts
     private let links: LinkControl
     /// The memories of each adapter, while bluetoothd or the adapter is absent.
-    private var remembered: [Memories]
+    private var remembered: [Int: Memories] = [:]
 
     init(
         _ world: World,
@@ -28,7 +28,6 @@ final class AdapterControl {
         self.discovery = discovery
         self.attempts = attempts
         self.links = links
-        remembered = world.adapters.map { _ in [:] }
     }
 
     /// Exports the present adapters.
@@ -39,18 +38,17 @@ final class AdapterControl {
     /// Exports an adapter and the devices that it remembers.
     private func export(_ index: Int) {
         objects.exportAdapter(index)
-        for (peripheral, memory) in remembered[index] {
+        for (peripheral, memory) in remembered.removeValue(forKey: index) ?? [:] {
             let key = DeviceKey(adapter: index, peripheral: peripheral)
             registry.make(key)
             world.devices[key]?.restore(memory)
             // After a crash the kernel still has the link, but nothing is transferred over it.
-            if world.peripherals[peripheral].abandonedBy == index {
+            if world.air.peripherals[peripheral].abandonedBy == index {
                 let epoch = world.clock.makeID()
                 world.devices[key]?.adoptLink(epoch: epoch)
             }
             registry.export(key)
         }
-        remembered[index].removeAll()
     }
 
     func setPower(_ index: Int, _ isOn: Bool) {

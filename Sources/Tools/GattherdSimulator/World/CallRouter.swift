@@ -38,9 +38,9 @@ final class CallRouter {
         switch node {
         case .adapter(let index): world.adapters[index].faults.removeNext(call.member)
         case .device(let key) where call.member != "Connect":
-            world.peripherals[key.peripheral].faults.removeNext(call.member)
+            world.air.peripherals[key.peripheral].faults.removeNext(call.member)
         case .characteristic(let key, _), .descriptor(let key, _, _):
-            world.peripherals[key.peripheral].faults.removeNext(call.member)
+            world.air.peripherals[key.peripheral].faults.removeNext(call.member)
         default: nil
         }
     }

@@ -11,12 +11,12 @@ final class CommandPerformer {
     func perform(_ command: ControlCommand) {
         switch command {
         case .drop(let index): components.links.drop(index)
-        case .keepLink(let index): world.peripherals[index].survivesCrash = true
+        case .keepLink(let index): world.air.peripherals[index].survivesCrash = true
         case .vanish(let index): vanish(index)
         case .appear(let index): appear(index)
-        case .silence(let index, let silence): world.peripherals[index].silence = silence
+        case .silence(let index, let silence): world.air.peripherals[index].silence = silence
         case .failDevice(let index, let method, let fault, let times):
-            world.peripherals[index].faults.add(fault, of: method, times: times)
+            world.air.peripherals[index].faults.add(fault, of: method, times: times)
         case .failAdapter(let index, let method, let fault, let times):
             world.adapters[index].faults.add(fault, of: method, times: times)
         case .setPower(let index, let isOn):
@@ -29,14 +29,14 @@ final class CommandPerformer {
             components.notifications.send(index, characteristic, payload)
         case .setRate(let index, let rate): setRate(index, rate)
         case .changeServices(let index, let hidden):
-            world.peripherals[index].changeServices(hiding: hidden)
+            world.air.peripherals[index].changeServices(hiding: hidden)
             indicateServiceChanged(index)
         case .hideServices(let index, let hidden):
-            world.peripherals[index].hideServices(hidden)
+            world.air.peripherals[index].hideServices(hidden)
             indicateServiceChanged(index)
-        case .forget(let index): world.peripherals[index].bonds.removeAll()
-        case .slow(let index, let slowness): world.peripherals[index].slowness = slowness
-        case .refuse(let index, let times): world.peripherals[index].connectFailures = times
+        case .forget(let index): world.air.peripherals[index].bonds.removeAll()
+        case .slow(let index, let slowness): world.air.peripherals[index].slowness = slowness
+        case .refuse(let index, let times): world.air.peripherals[index].connectFailures = times
         case .burst(let index, let count): components.notifications.burst(index, count)
         case .advertise(let index, let isOn): advertise(index, isOn)
         case .hang(let index, let isHung): components.adapters.setHung(index, isHung)
@@ -47,52 +47,48 @@ final class CommandPerformer {
     ///
     /// The link ends after the supervision timeout.
     private func vanish(_ index: Int) {
-        world.peripherals[index].isPresent = false
-        components.discovery.restartAdvertising(index)
-        components.notifications.stop(index)
-        guard let key = world.peripherals[index].link, let device = world.devices[key] else { return }
-        let timer = SimulationTimer.loseContact(key, linkEpoch: device.linkEpoch)
-        world.clock.schedule(timer, after: world.timing.supervisionTimeout)
+        world.air.peripherals[index].isPresent = false
+        world.air.stopAdvertising(index)
+        if let key = world.air.peripherals[index].link { components.range.endContact(key) }
     }
 
     /// Puts a peripheral back in range.
     ///
     /// A link that has not timed out continues.
     private func appear(_ index: Int) {
-        guard !world.peripherals[index].isPresent else { return }
-        world.peripherals[index].isPresent = true
-        if world.peripherals[index].link == nil {
-            components.attempts.startAdvertising(index)
+        guard !world.air.peripherals[index].isPresent else { return }
+        world.air.peripherals[index].isPresent = true
+        if world.air.peripherals[index].link == nil {
+            world.air.startAdvertising(index)
         } else {
             restartNotifications(index)
         }
     }
 
     private func advertise(_ index: Int, _ isOn: Bool) {
-        world.peripherals[index].isAdvertisingEnabled = isOn
-        components.attempts.startAdvertising(index)
+        world.air.peripherals[index].isAdvertisingEnabled = isOn
+        world.air.startAdvertising(index)
     }
 
     private func setRate(_ index: Int, _ rate: Double) {
-        for place in world.peripherals[index].characteristics.indices
-        where world.peripherals[index].characteristics[place].spec.source != .stored {
-            world.peripherals[index].characteristics[place].rate = rate
+        for place in world.air.peripherals[index].characteristics.indices
+        where world.air.peripherals[index].characteristics[place].spec.source != .stored {
+            world.air.peripherals[index].characteristics[place].rate = rate
         }
         restartNotifications(index)
     }
 
     /// Starts the notifications of a peripheral again, if it has a resolved link.
     private func restartNotifications(_ index: Int) {
-        guard let key = world.peripherals[index].link, world.devices[key]?.isResolved == true else { return }
-        components.notifications.start(index)
+        if let key = world.air.peripherals[index].link { components.range.restartNotifications(key) }
     }
 
     /// Indicates Service Changed on the current link.
     ///
     /// Without a link, the next connection discovers the services.
     private func indicateServiceChanged(_ index: Int) {
-        guard let key = world.peripherals[index].link, let device = world.devices[key] else { return }
+        guard let key = world.air.peripherals[index].link, let device = world.devices[key] else { return }
         let timer = SimulationTimer.rediscover(key, linkEpoch: device.linkEpoch)
-        world.clock.schedule(timer, after: world.peripherals[index].spec.resolveLatency)
+        world.clock.schedule(timer, after: world.air.peripherals[index].spec.resolveLatency)
     }
 }

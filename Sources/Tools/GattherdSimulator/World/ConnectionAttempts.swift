@@ -7,14 +7,14 @@ final class ConnectionAttempts {
     private let discovery: DiscoveryControl
     private let pairing: PairingControl
     /// The earliest time of the next link, by adapter: each makes one link at a time.
-    private var freeTimes: [Duration]
+    private var freeTimes: [Int: Duration] = [:]
 
     init(_ world: World, _ registry: DeviceRegistry, _ discovery: DiscoveryControl, _ pairing: PairingControl) {
         self.world = world
         self.registry = registry
         self.discovery = discovery
         self.pairing = pairing
-        freeTimes = world.adapters.map { _ in .zero }
+        world.air.onAdvertising { [weak self] index in self?.receive(index) }
     }
 
     /// Starts an attempt.
@@ -32,20 +32,20 @@ final class ConnectionAttempts {
         guard let device = world.devices[key], let attempt = device.attempt, attempt.isWaiting,
             world.adapters[key.adapter].isUsable
         else { return }
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         guard peripheral.isAdvertising, peripheral.spec.advertising.isConnectable, world.isInRange(key),
             !device.isBlocked
         else { return }
         world.devices[key]?.attempt?.isWaiting = false
-        let end = max(world.clock.now, freeTimes[key.adapter]) + peripheral.spec.connectLatency
+        let end = max(world.clock.now, freeTimes[key.adapter] ?? .zero) + peripheral.spec.connectLatency
         freeTimes[key.adapter] = end
         world.clock.schedule(.linkUp(key, attempt: attempt.id), at: end)
     }
 
-    /// The attempt with this number, if it is pending and the peripheral still advertises.
+    /// The attempt with this number, if it is pending and the peripheral still advertises in range.
     func ready(_ key: DeviceKey, attempt id: UInt64) -> SimulatedDevice.Attempt? {
         guard let attempt = world.devices[key]?.attempt, attempt.id == id else { return nil }
-        guard world.peripherals[key.peripheral].isAdvertising else {
+        guard world.air.peripherals[key.peripheral].isAdvertising, world.isInRange(key) else {
             world.devices[key]?.attempt?.isWaiting = true
             return nil
         }
@@ -72,10 +72,8 @@ final class ConnectionAttempts {
         end(key, .connectCanceled)
     }
 
-    /// Starts a peripheral's advertising: scanning adapters receive it and waiting attempts continue.
-    func startAdvertising(_ index: Int) {
-        discovery.restartAdvertising(index)
-        guard world.peripherals[index].isAdvertising else { return }
+    /// Receives a peripheral that has started to advertise.
+    private func receive(_ index: Int) {
         for adapter in world.adapters.indices {
             let key = DeviceKey(adapter: adapter, peripheral: index)
             discovery.listen(key)

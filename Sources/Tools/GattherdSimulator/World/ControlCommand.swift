@@ -37,6 +37,20 @@ enum ControlCommand: Hashable, Sendable {
     case hang(adapter: Int, Bool)
 }
 
+extension ControlCommand {
+    /// The peripheral that the command changes, if any.
+    var peripheral: Int? {
+        switch self {
+        case .drop(let index), .keepLink(let index), .vanish(let index), .appear(let index), .silence(let index, _),
+            .failDevice(let index, _, _, _), .notify(let index, _, _), .setRate(let index, _),
+            .changeServices(let index, _), .hideServices(let index, _), .forget(let index), .slow(let index, _),
+            .refuse(let index, _), .burst(let index, _), .advertise(let index, _):
+            index
+        case .failAdapter, .setPower, .unplug, .plug, .restartDaemon, .hang: nil
+        }
+    }
+}
+
 /// The ordered failures of the next calls of methods.
 struct FaultList: Hashable, Sendable {
     enum Fault: Hashable, Sendable {

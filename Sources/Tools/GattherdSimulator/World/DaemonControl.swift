@@ -14,7 +14,6 @@ final class DaemonControl {
     private let world: World
     private let objects: ObjectPublisher
     private let agents: AgentRegistry
-    private let attempts: ConnectionAttempts
     private let links: LinkControl
     private let adapters: AdapterControl
     private var phase = Phase.running
@@ -25,14 +24,12 @@ final class DaemonControl {
         _ world: World,
         _ objects: ObjectPublisher,
         _ agents: AgentRegistry,
-        _ attempts: ConnectionAttempts,
         _ links: LinkControl,
         _ adapters: AdapterControl
     ) {
         self.world = world
         self.objects = objects
         self.agents = agents
-        self.attempts = attempts
         self.links = links
         self.adapters = adapters
     }
@@ -71,24 +68,24 @@ final class DaemonControl {
     }
 
     private func abandonLinks(ofAdapter index: Int) {
-        for peripheral in world.peripherals.indices where world.peripherals[peripheral].link?.adapter == index {
-            world.peripherals[peripheral].abandonedBy = index
+        for peripheral in world.air.peripherals.indices where world.air.peripherals[peripheral].link?.adapter == index {
+            world.air.peripherals[peripheral].abandonedBy = index
             world.clock.schedule(.abandon(peripheral: peripheral), after: Self.abandonedLinkDuration)
         }
     }
 
     /// Ends a link that the kernel has kept after a crash, unless it is ordered to survive for the next bluetoothd.
     func endAbandonedLink(_ peripheral: Int) {
-        guard let adapter = world.peripherals[peripheral].abandonedBy.take() else { return }
+        guard let adapter = world.air.peripherals[peripheral].abandonedBy.take() else { return }
         let key = DeviceKey(adapter: adapter, peripheral: peripheral)
         let isConnected = world.devices[key]?.isConnected == true
-        if world.peripherals[peripheral].survivesCrash, isConnected {
-            world.peripherals[peripheral].survivesCrash = false
-            world.peripherals[peripheral].link = key
+        if world.air.peripherals[peripheral].survivesCrash, isConnected {
+            world.air.peripherals[peripheral].survivesCrash = false
+            world.air.peripherals[peripheral].link = key
             return
         }
-        world.effects.record(.disconnected(world.peripherals[peripheral].spec.address, .daemon))
-        if isConnected { links.end(key, .daemon) } else { attempts.startAdvertising(peripheral) }
+        world.effects.record(.disconnected(world.air.peripherals[peripheral].spec.address, .daemon))
+        if isConnected { links.end(key, .daemon) } else { world.air.startAdvertising(peripheral) }
     }
 
     /// Starts bluetoothd, which takes its name at once.

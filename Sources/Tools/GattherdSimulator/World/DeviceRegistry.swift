@@ -12,7 +12,7 @@ final class DeviceRegistry {
 
     /// Makes a device, which is not exported yet.
     func make(_ key: DeviceKey) {
-        let data = world.peripherals[key.peripheral].spec.advertising.data(at: world.clock.now)
+        let data = world.air.peripherals[key.peripheral].spec.advertising.data(at: world.clock.now)
         world.devices[key] = SimulatedDevice(key, path: world.path(of: key), at: world.clock.now, data: data)
         armExpiry(key)
     }

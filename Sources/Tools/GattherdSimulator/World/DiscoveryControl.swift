@@ -10,17 +10,11 @@ final class DiscoveryControl {
     /// The number of scans that each adapter has started.
     ///
     /// Timers of earlier scans are ignored.
-    private var scanEpochs: [Int]
-    /// The number of times that each peripheral has started to advertise.
-    ///
-    /// Timers of earlier epochs are ignored.
-    private var airEpochs: [Int]
+    private var scanEpochs: [Int: Int] = [:]
 
     init(_ world: World, _ registry: DeviceRegistry) {
         self.world = world
         self.registry = registry
-        scanEpochs = world.adapters.map { _ in 0 }
-        airEpochs = world.peripherals.map { _ in 0 }
     }
 
     func start(_ call: MethodCall, _ index: Int) {
@@ -36,9 +30,9 @@ final class DiscoveryControl {
     }
 
     private func startScan(_ index: Int) {
-        scanEpochs[index] += 1
+        scanEpochs[index, default: 0] += 1
         world.signal(adapter: index, [Property("Discovering", .boolean(true))])
-        for peripheral in world.peripherals.indices { listen(DeviceKey(adapter: index, peripheral: peripheral)) }
+        for peripheral in world.air.peripherals.indices { listen(DeviceKey(adapter: index, peripheral: peripheral)) }
     }
 
     func stop(_ call: MethodCall, _ index: Int) {
@@ -84,7 +78,7 @@ final class DiscoveryControl {
                 world.devices[key]?.rssi = nil
                 world.signal(key, [], invalidated: ["RSSI"])
             }
-            let isBeacon = !world.peripherals[key.peripheral].spec.advertising.isConnectable
+            let isBeacon = !world.air.peripherals[key.peripheral].spec.advertising.isConnectable
             if isBeacon, world.devices[key]?.attempt == nil { registry.remove(key) }
         }
     }
@@ -93,46 +87,55 @@ final class DiscoveryControl {
 // MARK: - Advertisements
 
 extension DiscoveryControl {
-    /// Starts a new period of advertising, which ends the earlier one.
-    func restartAdvertising(_ peripheral: Int) {
-        airEpochs[peripheral] += 1
-    }
-
     /// Schedules a peripheral's first advertisement, if the adapter scans and the peripheral advertises.
     func listen(_ key: DeviceKey) {
-        let peripheral = world.peripherals[key.peripheral]
-        guard world.adapters[key.adapter].isDiscovering, peripheral.isAdvertising, world.isInRange(key) else { return }
-        // Peripherals advertise at different phases of their intervals.
-        let phase = Double((key.peripheral * 37 + 20) % 100) / 100
-        schedule(key, after: peripheral.spec.advertising.interval * phase)
+        let peripheral = world.air.peripherals[key.peripheral]
+        guard world.adapters[key.adapter].isDiscovering, peripheral.isAdvertising, world.isAdmitted(key) else {
+            return
+        }
+        schedule(key, after: delay(of: key.peripheral, peripheral.spec.advertising.interval))
+    }
+
+    /// The time until a peripheral's next advertisement.
+    ///
+    /// Peripherals advertise at different phases of their intervals. Gateways at positions hear the same
+    /// advertisements: their times depend on the peripheral alone.
+    private func delay(of peripheral: Int, _ interval: Duration) -> Duration {
+        let phase = interval * (Double((peripheral * 37 + 20) % 100) / 100)
+        guard world.air.field.hasPositions else { return phase }
+        let count = ((world.clock.now - phase) / interval).rounded(.down) + 1
+        return phase + interval * Int(count) - world.clock.now
     }
 
     private func schedule(_ key: DeviceKey, after delay: Duration) {
-        let (scanEpoch, airEpoch) = (scanEpochs[key.adapter], airEpochs[key.peripheral])
+        let (scanEpoch, airEpoch) = (scanEpochs[key.adapter, default: 0], world.air.peripherals[key.peripheral].airEpoch)
         world.clock.schedule(.advertise(key, scanEpoch: scanEpoch, airEpoch: airEpoch), after: delay)
     }
 
     /// Receives one advertisement and schedules the next.
     func advertise(_ key: DeviceKey, _ scanEpoch: Int, _ airEpoch: Int) {
         let adapter = world.adapters[key.adapter]
-        let peripheral = world.peripherals[key.peripheral]
-        guard adapter.isDiscovering, scanEpochs[key.adapter] == scanEpoch, airEpochs[key.peripheral] == airEpoch,
+        let peripheral = world.air.peripherals[key.peripheral]
+        guard adapter.isDiscovering, scanEpochs[key.adapter] == scanEpoch, peripheral.airEpoch == airEpoch,
             peripheral.isAdvertising
         else { return }
         let advertising = peripheral.spec.advertising
         schedule(key, after: advertising.interval)
-        guard adapter.discovery.admit(peripheral.spec), !adapter.isHung else { return }
-        guard world.devices[key] != nil else { return discover(key) }
-        let wantsDuplicates = adapter.discovery.wantDuplicates
         let now = world.clock.now
-        let properties =
-            world.devices[key]?.recordAdvertisement(advertising, at: now, wantsDuplicates: wantsDuplicates) ?? []
-        world.signal(key, properties)
+        let strength = world.air.field.strength(key, at: now)
+        guard world.air.field.isHeard(strength), !adapter.isHung,
+            adapter.discovery.admit(peripheral.spec, rssi: strength ?? advertising.rssi)
+        else { return }
+        guard world.devices[key] != nil else { return discover(key, rssi: strength ?? advertising.rssi) }
+        let wantsDuplicates = adapter.discovery.wantDuplicates
+        let properties = world.devices[key]?
+            .recordAdvertisement(advertising, rssi: strength, at: now, wantsDuplicates: wantsDuplicates)
+        world.signal(key, properties ?? [])
     }
 
-    private func discover(_ key: DeviceKey) {
+    private func discover(_ key: DeviceKey, rssi: Int16) {
         registry.make(key)
-        world.devices[key]?.rssi = world.peripherals[key.peripheral].spec.advertising.rssi
+        world.devices[key]?.rssi = rssi
         registry.export(key)
     }
 }

@@ -44,10 +44,10 @@ struct SimulatedDiscoveryFilter: Hashable, Sendable {
         }
     }
 
-    /// True if the filter admits a peripheral by its advertising data.
-    func admits(_ peripheral: PeripheralSpec) -> Bool {
+    /// True if the filter admits a peripheral by its advertising data and the strength of its signal.
+    func admits(_ peripheral: PeripheralSpec, rssi: Int16) -> Bool {
         let advertising = peripheral.advertising
-        guard !isClassicOnly, advertising.rssi >= minimumRSSI ?? .min else { return false }
+        guard !isClassicOnly, rssi >= minimumRSSI ?? .min else { return false }
         guard services.isEmpty || !services.isDisjoint(with: advertising.services) else { return false }
         guard let pattern else { return true }
         return peripheral.address.description.hasPrefix(pattern) || (advertising.name ?? "").hasPrefix(pattern)
@@ -86,8 +86,8 @@ struct DiscoverySessions: Sendable {
     /// True if some client's scan admits `peripheral`.
     ///
     /// Advertisements without Flags are visible only to clients with a filter.
-    func admit(_ peripheral: PeripheralSpec) -> Bool {
-        clients.contains { filters[$0]?.admits(peripheral) ?? peripheral.advertising.hasFlags }
+    func admit(_ peripheral: PeripheralSpec, rssi: Int16) -> Bool {
+        clients.contains { filters[$0]?.admits(peripheral, rssi: rssi) ?? peripheral.advertising.hasFlags }
     }
 
     /// True if some client wants a signal for every advertisement.

@@ -59,7 +59,7 @@ final class GATTClient {
         guard value.count <= Self.maximumValueLength else { return effects.fail(call, .invalidLength) }
         let options = call.arguments.count > 1 ? call.arguments[1] : nil
         guard let offset = Self.offset(options) else { return effects.fail(call, .invalidArguments) }
-        let properties = world.peripherals[key.peripheral].characteristics[index].spec.properties
+        let properties = world.air.peripherals[key.peripheral].characteristics[index].spec.properties
         let type = options?["type"]?.string ?? (properties.contains(.write) ? "request" : "command")
         if type == "command", options?["type"] != nil || properties.contains(.writeWithoutResponse) {
             effects.reply(call)
@@ -79,7 +79,7 @@ final class GATTClient {
 
     /// Sends a write command, which the peripheral never answers and ignores if it needs encryption.
     private func writeCommand(_ value: [UInt8], offset: Int, _ key: DeviceKey, _ index: Int) {
-        let characteristic = world.peripherals[key.peripheral].characteristics[index]
+        let characteristic = world.air.peripherals[key.peripheral].characteristics[index]
         guard !characteristic.spec.isEncrypted || world.devices[key]?.isEncrypted == true else { return }
         write(value, offset: offset, key, index)
     }
@@ -109,7 +109,7 @@ extension GATTClient {
         let id = world.clock.makeID()
         requests.insert(GATTRequest(key: key, call: call, kind: kind), id)
         if world.isReachable(key) {
-            world.clock.schedule(.finish(id), after: world.peripherals[key.peripheral].attLatency)
+            world.clock.schedule(.finish(id), after: world.air.peripherals[key.peripheral].attLatency)
         } else {
             world.clock.schedule(.timeOut(id), after: world.timing.attTimeout)
         }
@@ -164,13 +164,13 @@ extension GATTClient {
     }
 
     private func needsEncryption(_ request: GATTRequest) -> Bool {
-        let characteristic = world.peripherals[request.key.peripheral].characteristics[request.kind.characteristic]
+        let characteristic = world.air.peripherals[request.key.peripheral].characteristics[request.kind.characteristic]
         return characteristic.spec.isEncrypted && world.devices[request.key]?.isEncrypted == false
     }
 
     /// Answers a read, which also signals `Value`.
     private func finishRead(_ call: MethodCall, _ key: DeviceKey, _ index: Int, _ offset: Int) {
-        switch world.peripherals[key.peripheral].read(index, offset: offset) {
+        switch world.air.peripherals[key.peripheral].read(index, offset: offset) {
         case .success(let value):
             world.devices[key]?.gatt?.characteristics[index]?.value = value
             world.effects.changed(call.path, InterfaceName.characteristic, [Property("Value", .bytes(value))])
@@ -186,7 +186,7 @@ extension GATTClient {
         _ place: Int,
         _ offset: Int
     ) {
-        let stored = world.peripherals[key.peripheral].characteristics[index].descriptorValue(place)
+        let stored = world.air.peripherals[key.peripheral].characteristics[index].descriptorValue(place)
         guard offset <= stored.count else { return world.effects.fail(call, .att(0x07)) }
         let value = Array(stored.dropFirst(offset))
         world.devices[key]?.gatt?.characteristics[index]?.descriptors[place].value = value
@@ -205,10 +205,10 @@ extension GATTClient {
     /// Writes a value to the peripheral, which may notify it to all subscribers.
     @discardableResult
     private func write(_ value: [UInt8], offset: Int, _ key: DeviceKey, _ index: Int) -> ATTError? {
-        let spec = world.peripherals[key.peripheral].spec
-        let uuid = world.peripherals[key.peripheral].characteristics[index].spec.uuid
+        let spec = world.air.peripherals[key.peripheral].spec
+        let uuid = world.air.peripherals[key.peripheral].characteristics[index].spec.uuid
         do throws(ATTError) {
-            let echo = try world.peripherals[key.peripheral].write(index, value, offset: offset)
+            let echo = try world.air.peripherals[key.peripheral].write(index, value, offset: offset)
             world.effects.record(.write(spec.address, uuid, value, error: nil))
             if let echo { notifications.send(key.peripheral, index, echo) }
             return nil

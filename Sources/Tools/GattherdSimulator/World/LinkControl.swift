@@ -57,9 +57,9 @@ final class LinkControl {
     /// A link that outlived its bluetoothd is resolved again.
     private func useLink(_ call: MethodCall, _ device: SimulatedDevice) {
         world.effects.reply(call)
-        let peripheral = world.peripherals[device.key.peripheral]
+        let peripheral = world.air.peripherals[device.key.peripheral]
         guard !device.isResolved, peripheral.survivesCrash || peripheral.link == device.key else { return }
-        world.peripherals[device.key.peripheral].link = device.key
+        world.air.peripherals[device.key.peripheral].link = device.key
         let timer = SimulationTimer.resolve(device.key, linkEpoch: device.linkEpoch)
         world.clock.schedule(timer, after: peripheral.resolveLatency(isKnown: true))
     }
@@ -70,7 +70,7 @@ final class LinkControl {
             registry.scheduleRemoval(key, after: Self.rejectedRemovalDelay)
             return attempts.end(key, .connectAborted)
         }
-        if let fault = world.peripherals[key.peripheral].nextConnectFault() { return fail(key, fault) }
+        if let fault = world.air.peripherals[key.peripheral].nextConnectFault() { return fail(key, fault) }
         establish(key, attempt)
     }
 
@@ -80,7 +80,7 @@ final class LinkControl {
 
     /// Fails an attempt: the peripheral ends the link right after it was made, and `Connected` is true briefly.
     private func fail(_ key: DeviceKey, _ fault: FaultList.Fault) {
-        let address = world.peripherals[key.peripheral].spec.address
+        let address = world.air.peripherals[key.peripheral].spec.address
         world.effects.record(.connected(address, adapter: world.adapters[key.adapter].spec.name))
         world.signal(key, [Property("Connected", .boolean(true))])
         world.effects.record(.disconnected(address, .remote))
@@ -93,13 +93,13 @@ final class LinkControl {
 
     private func establish(_ key: DeviceKey, _ attempt: SimulatedDevice.Attempt) {
         guard var device = world.devices[key] else { return }
-        let hasKeys = world.peripherals[key.peripheral].bonds.contains(key.adapter)
+        let hasKeys = world.air.peripherals[key.peripheral].bonds.contains(key.adapter)
         device.linkUp(epoch: world.clock.makeID(), peripheralHasKeys: hasKeys)
         world.devices[key] = device
-        world.peripherals[key.peripheral].link = key
-        let spec = world.peripherals[key.peripheral].spec
+        world.air.peripherals[key.peripheral].link = key
+        let spec = world.air.peripherals[key.peripheral].spec
         world.effects.record(.connected(spec.address, adapter: world.adapters[key.adapter].spec.name))
-        let isSignalDropped = world.peripherals[key.peripheral].faults.removeNext("ConnectedSignal") != nil
+        let isSignalDropped = world.air.peripherals[key.peripheral].faults.removeNext("ConnectedSignal") != nil
         if spec.signalsConnected, !isSignalDropped { world.signal(key, [Property("Connected", .boolean(true))]) }
         if device.isBonded, !hasKeys { dropUnbonded(key, attempt) }
         if let call = attempt.call { world.effects.reply(call) }
@@ -162,8 +162,8 @@ extension LinkControl {
         guard !world.adapters[key.adapter].isHung || reason.isNoticedByHungHost else {
             return unreported.append((key, reason))
         }
-        if world.peripherals[key.peripheral].link == key {
-            let isRecorded = world.peripherals[key.peripheral].abandonedBy == nil
+        if world.air.peripherals[key.peripheral].link == key {
+            let isRecorded = world.air.peripherals[key.peripheral].abandonedBy == nil
             endRadioLink(key.peripheral, isRecorded ? reason : nil)
         }
         signalEnd(key, isOneSignal: reason != .local)
@@ -174,15 +174,15 @@ extension LinkControl {
         for call in device.closing?.replies ?? [] { world.effects.reply(call) }
         if device.closing?.removesDevice == true { registry.remove(key) }
         registry.armExpiry(key)
-        attempts.startAdvertising(key.peripheral)
+        world.air.startAdvertising(key.peripheral)
     }
 
     /// Ends a link at the peripheral, and loses what the host has not delivered.
     private func endRadioLink(_ index: Int, _ reason: TruthEvent.DisconnectReason?) {
         notifications.loseBuffered(index)
-        world.peripherals[index].endLink()
+        world.air.peripherals[index].endLink()
         notifications.stop(index)
-        if let reason { world.effects.record(.disconnected(world.peripherals[index].spec.address, reason)) }
+        if let reason { world.effects.record(.disconnected(world.air.peripherals[index].spec.address, reason)) }
     }
 
     /// Signals the end of a link: in one signal, but in two after a `Disconnect`.
@@ -202,31 +202,28 @@ extension LinkControl {
             device.attempt == nil, device.pairing == nil, device.closing == nil
         else { return }
         gatt.dropAll(of: key)
-        if device.isConnected {
-            endRadioLink(key.peripheral, .local)
-            sockets.endAll(key)
-        }
+        let hasLink = world.air.peripherals[key.peripheral].link == key
+        if hasLink { endRadioLink(key.peripheral, .local) }
+        if device.isConnected { sockets.endAll(key) }
         registry.remove(key)
-        if device.isConnected { attempts.startAdvertising(key.peripheral) }
+        if hasLink { world.air.startAdvertising(key.peripheral) }
     }
 
     /// Ends a link from the peripheral's side.
     ///
     /// A host with a hung controller does not notice it.
     func drop(_ index: Int) {
-        guard let key = world.peripherals[index].link else { return }
+        guard let key = world.air.peripherals[index].link else { return }
         guard world.adapters[key.adapter].isHung else { return end(key, .remote) }
         endRadioLink(index, .remote)
-        attempts.startAdvertising(index)
+        world.air.startAdvertising(index)
     }
 
     /// Ends a link whose peripheral is still out of range.
     func loseContact(_ key: DeviceKey) {
-        guard !world.peripherals[key.peripheral].isPresent, world.peripherals[key.peripheral].link == key else {
-            return
-        }
+        guard !world.isInContact(key), world.air.peripherals[key.peripheral].link == key else { return }
         guard world.adapters[key.adapter].isHung else { return end(key, .timeout) }
-        world.peripherals[key.peripheral].endLink()
+        world.air.peripherals[key.peripheral].endLink()
         notifications.stop(key.peripheral)
     }
 

@@ -18,8 +18,8 @@ final class NotificationSender {
 
     init(_ world: World) {
         self.world = world
-        rateEpochs = world.peripherals.map { _ in 0 }
-        buffers = world.peripherals.map { _ in HostBuffer() }
+        rateEpochs = world.air.peripherals.map { _ in 0 }
+        buffers = world.air.peripherals.map { _ in HostBuffer() }
     }
 
     /// True if the host has notifications that it has not delivered yet.
@@ -28,7 +28,7 @@ final class NotificationSender {
     /// Starts a peripheral's notifications, each characteristic at its rate.
     func start(_ index: Int) {
         rateEpochs[index] += 1
-        for (place, characteristic) in world.peripherals[index].characteristics.enumerated()
+        for (place, characteristic) in world.air.peripherals[index].characteristics.enumerated()
         where characteristic.rate > 0 {
             // Characteristics notify at different phases of their intervals.
             let phase = Double((index * 61 + place * 23 + 10) % 100) / 100
@@ -47,7 +47,7 @@ final class NotificationSender {
 
     /// Sends one notification, which is late by `lag`, and schedules the next.
     func produce(_ index: Int, _ place: Int, epoch: Int, lag: Duration) {
-        let peripheral = world.peripherals[index]
+        let peripheral = world.air.peripherals[index]
         let characteristic = peripheral.characteristics[place]
         let rate = characteristic.rate
         guard rateEpochs[index] == epoch, peripheral.link != nil, rate > 0 else { return }
@@ -57,26 +57,26 @@ final class NotificationSender {
         let interval = pause ?? .seconds(1 / rate)
         schedule(index, place, after: lag < Self.maximumLag ? interval : max(interval, lag))
         guard peripheral.silence == .off else { return }
-        send(index, place, world.peripherals[index].produce(place))
+        send(index, place, world.air.peripherals[index].produce(place))
     }
 
     /// Sends many notifications at once, of each characteristic with generated values.
     func burst(_ index: Int, _ count: Int) {
-        let places = world.peripherals[index].characteristics.indices.filter {
-            world.peripherals[index].characteristics[$0].spec.source != .stored
+        let places = world.air.peripherals[index].characteristics.indices.filter {
+            world.air.peripherals[index].characteristics[$0].spec.source != .stored
         }
         for _ in 0..<count {
-            for place in places { send(index, place, world.peripherals[index].produce(place)) }
+            for place in places { send(index, place, world.air.peripherals[index].produce(place)) }
         }
     }
 
     /// Sends one notification and records whether a subscriber receives it.
     func send(_ index: Int, _ place: Int, _ payload: [UInt8]) {
-        let characteristic = world.peripherals[index].characteristics[place]
-        guard let key = world.peripherals[index].link, world.peripherals[index].isPresent else { return }
-        world.peripherals[index].characteristics[place].sent += 1
+        let characteristic = world.air.peripherals[index].characteristics[place]
+        guard let key = world.air.peripherals[index].link, world.isInContact(key) else { return }
+        world.air.peripherals[index].characteristics[place].sent += 1
         let record = NotificationRecord(
-            address: world.peripherals[index].spec.address,
+            address: world.air.peripherals[index].spec.address,
             characteristic: characteristic.spec.uuid,
             number: characteristic.sent,
             payload: payload,
@@ -85,7 +85,7 @@ final class NotificationSender {
         updateBattery(key, characteristic.spec.uuid, payload)
         if !record.isDelivered {
             world.effects.record(.notification(record))
-        } else if world.peripherals[index].spec.lostTail > 0 {
+        } else if world.air.peripherals[index].spec.lostTail > 0 {
             buffer(HostBuffer.Entry(id: world.clock.makeID(), characteristic: place, record: record), key)
         } else {
             deliver(record, key, place)
@@ -119,7 +119,7 @@ extension NotificationSender {
     ///
     /// The oldest entries beyond the scenario's limit are delivered at once.
     private func buffer(_ entry: HostBuffer.Entry, _ key: DeviceKey) {
-        let limit = world.peripherals[key.peripheral].spec.lostTail
+        let limit = world.air.peripherals[key.peripheral].spec.lostTail
         let surplus = buffers[key.peripheral].append(entry, limit: limit)
         for entry in surplus { deliver(entry.record, key, entry.characteristic) }
         world.clock.schedule(.deliver(key, through: entry.id), after: HostBuffer.delay)

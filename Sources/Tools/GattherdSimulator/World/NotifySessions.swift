@@ -13,7 +13,7 @@ final class NotifySessions {
     /// Returns true if the peripheral has to be asked first. Otherwise the call is answered.
     func start(_ call: MethodCall, _ key: DeviceKey, _ index: Int) -> Bool {
         guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return false }
-        let spec = world.peripherals[key.peripheral].characteristics[index].spec
+        let spec = world.air.peripherals[key.peripheral].characteristics[index].spec
         if !spec.properties.canSubscribe {
             world.effects.fail(call, .notSupported)
         } else if object.isNotifyAcquired {
@@ -82,10 +82,10 @@ final class NotifySessions {
 extension World {
     /// Writes the Client Characteristic Configuration of a linked peripheral.
     func setSubscribed(_ isSubscribed: Bool, _ key: DeviceKey, _ index: Int) {
-        let characteristic = peripherals[key.peripheral].characteristics[index]
-        guard characteristic.isSubscribed != isSubscribed, peripherals[key.peripheral].link == key else { return }
-        peripherals[key.peripheral].characteristics[index].isSubscribed = isSubscribed
-        let address = peripherals[key.peripheral].spec.address
+        let characteristic = air.peripherals[key.peripheral].characteristics[index]
+        guard characteristic.isSubscribed != isSubscribed, air.peripherals[key.peripheral].link == key else { return }
+        air.peripherals[key.peripheral].characteristics[index].isSubscribed = isSubscribed
+        let address = air.peripherals[key.peripheral].spec.address
         effects.record(.subscribed(address, characteristic.spec.uuid, isSubscribed))
     }
 }

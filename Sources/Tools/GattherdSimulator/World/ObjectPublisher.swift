@@ -123,13 +123,13 @@ extension ObjectPublisher {
     }
 
     private func properties(ofDevice key: DeviceKey) -> [Property] {
-        let (peripheral, adapter) = (world.peripherals[key.peripheral].spec, world.adapters[key.adapter].path)
+        let (peripheral, adapter) = (world.air.peripherals[key.peripheral].spec, world.adapters[key.adapter].path)
         return world.devices[key]?.properties(of: peripheral, adapterPath: adapter, at: world.clock.now) ?? []
     }
 
     private func properties(ofService index: Int, _ key: DeviceKey) -> [Property] {
         [
-            Property("UUID", .string(world.peripherals[key.peripheral].spec.services[index].uuid.canonical)),
+            Property("UUID", .string(world.air.peripherals[key.peripheral].spec.services[index].uuid.canonical)),
             Property("Device", .objectPath(world.path(of: key))),
             Property("Primary", .boolean(true)),
             Property("Includes", .array(element: "o", [])),
@@ -138,14 +138,14 @@ extension ObjectPublisher {
 
     private func properties(ofCharacteristic index: Int, _ key: DeviceKey) -> [Property] {
         guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return [] }
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         let mtu = device.isConnected ? [Property("MTU", .uint16(peripheral.spec.mtu))] : []
         return object.properties(peripheral.characteristics[index].spec) + mtu
     }
 
     private func properties(ofDescriptor index: Int, _ characteristic: Int, _ key: DeviceKey) -> [Property] {
         guard let object = world.devices[key]?.gatt?.characteristics[characteristic] else { return [] }
-        let spec = world.peripherals[key.peripheral].characteristics[characteristic].spec.allDescriptors[index]
+        let spec = world.air.peripherals[key.peripheral].characteristics[characteristic].spec.allDescriptors[index]
         return [
             Property("UUID", .string(spec.uuid.canonical)),
             Property("Characteristic", .objectPath(object.path)),

@@ -85,7 +85,7 @@ final class PairingControl {
     func negotiate(_ key: DeviceKey) {
         guard let pairing = world.devices[key]?.pairing else { return }
         guard let agent = agents.agent(for: pairing.client) else { return refuse(key) }
-        let capability = world.peripherals[key.peripheral].spec.pairing
+        let capability = world.air.peripherals[key.peripheral].spec.pairing
         let method = capability.method(with: agent.capability)
         if capability == .refused || (method == .justWorks && capability.needsAuthentication) {
             world.clock.schedule(.failPairing(key, pairing: pairing.id), after: latency(key))
@@ -97,7 +97,7 @@ final class PairingControl {
     }
 
     private func latency(_ key: DeviceKey) -> Duration {
-        world.peripherals[key.peripheral].attLatency * Self.rounds
+        world.air.peripherals[key.peripheral].attLatency * Self.rounds
     }
 
     private func exchangeKeys(_ key: DeviceKey) {
@@ -112,7 +112,7 @@ final class PairingControl {
         guard let pairing = world.devices[key]?.pairing, pairing.id == id else { return [] }
         let makesBond = world.adapters[key.adapter].isPairable
         let properties = world.devices[key]?.finishPairing(makesBond: makesBond) ?? []
-        if makesBond { world.peripherals[key.peripheral].bonds.insert(key.adapter) }
+        if makesBond { world.air.peripherals[key.peripheral].bonds.insert(key.adapter) }
         world.signal(key, properties)
         if let call = pairing.call { world.effects.reply(call) }
         return requests.held(by: key)
@@ -166,7 +166,7 @@ extension PairingControl {
     private func ask(_ agent: RegisteredAgent, _ method: SimulatedPairingMethod, _ key: DeviceKey) {
         guard let pairing = world.devices[key]?.pairing else { return }
         let device = DBusValue.objectPath(world.path(of: key))
-        let passkey = DBusValue.uint32(world.peripherals[key.peripheral].spec.passkey)
+        let passkey = DBusValue.uint32(world.air.peripherals[key.peripheral].spec.passkey)
         let (member, arguments): (String, [DBusValue]) =
             switch method {
             case .justWorks: ("RequestAuthorization", [device])
@@ -187,7 +187,7 @@ extension PairingControl {
         guard let (key, pairing, request) = pending(id) else { return }
         world.devices[key]?.pairing?.request = nil
         guard answer.isYes else { return refuse(key, expiring: true) }
-        let passkey = world.peripherals[key.peripheral].spec.passkey
+        let passkey = world.air.peripherals[key.peripheral].spec.passkey
         guard request.member != "RequestPasskey" || answer.passkey == passkey else {
             return world.clock.schedule(.failPairing(key, pairing: pairing.id), after: latency(key))
         }

@@ -31,7 +31,7 @@ final class ServiceDiscovery {
 
     /// Schedules the end of discovery on a new link.
     func start(_ key: DeviceKey, linkEpoch: UInt64) {
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         let isKnown = cache[key] == peripheral.layoutVersion
         let isSilent = peripheral.silence == .all
         let latency = isSilent ? world.timing.attTimeout : peripheral.resolveLatency(isKnown: isKnown)
@@ -64,7 +64,7 @@ final class ServiceDiscovery {
     /// bluetoothd signals removed objects at once and new objects when it is idle, which is mostly earlier. The
     /// simulator alternates the two orders.
     private func discover(_ key: DeviceKey) {
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         guard let device = world.devices[key], device.gatt?.version != peripheral.layoutVersion else { return }
         var gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
         sockets.endAll(key, except: gatt.paths)
@@ -89,11 +89,11 @@ final class ServiceDiscovery {
 
     /// The services that were advertised or discovered.
     private func uuids(of device: SimulatedDevice) -> DBusValue {
-        device.uuids(of: world.peripherals[device.key.peripheral].spec)
+        device.uuids(of: world.air.peripherals[device.key.peripheral].spec)
     }
 
     private func showBattery(_ key: DeviceKey) {
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         let level = peripheral.characteristics.first { $0.spec.uuid == .batteryLevel }?.value.first
         guard let device = world.devices[key], let level else { return }
         world.devices[key]?.battery = level

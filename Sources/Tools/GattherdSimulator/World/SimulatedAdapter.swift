@@ -3,6 +3,10 @@ import GattherdDBus
 /// A local controller and its state in bluetoothd.
 struct SimulatedAdapter: Sendable {
     let spec: AdapterSpec
+    /// The name in messages: with that of its gateway, if there are several.
+    let label: String
+    /// The names by which peripherals list the adapter.
+    let names: Set<String>
     let path: String
     /// False while the adapter is unplugged.
     var isPresent: Bool
@@ -17,8 +21,13 @@ struct SimulatedAdapter: Sendable {
 
     private static let defaultAlias = "gattherd-sim"
 
-    init(_ spec: AdapterSpec) {
+    /// - Parameters:
+    ///   - spec: The adapter.
+    ///   - gateway: The name of its gateway; `nil` if there is only one.
+    init(_ spec: AdapterSpec, of gateway: String?) {
         self.spec = spec
+        label = gateway.map { $0 + "/" + spec.name } ?? spec.name
+        names = gateway.map { [$0, $0 + "/" + spec.name] } ?? [spec.name]
         path = "/org/bluez/" + spec.name
         isPresent = spec.isPresent
         isPowered = spec.isPowered

@@ -72,16 +72,17 @@ struct SimulatedDevice: Sendable {
 
     /// Records an advertisement.
     ///
-    /// Returns the properties to signal: changed data, and changed signal strength.
+    /// Without an `rssi` the advertised one varies by one every eight advertisements. Returns the properties to
+    /// signal: changed data, and changed signal strength.
     mutating func recordAdvertisement(
         _ advertising: AdvertisingSpec,
+        rssi received: Int16?,
         at now: Duration,
         wantsDuplicates: Bool
     ) -> [Property] {
         lastSeen = now
         advertisementCount += 1
-        // The signal strength varies by one every eight advertisements.
-        let strength = advertising.rssi + [0, 1, 0, -1][advertisementCount / 8 % 4]
+        let strength = received ?? advertising.rssi + [0, 1, 0, -1][advertisementCount / 8 % 4]
         let data = advertising.data(at: now)
         let changedRSSI = rssi == strength ? [] : [Property("RSSI", .int16(strength))]
         let changedData = signalledData != data || wantsDuplicates ? data : []

@@ -33,6 +33,10 @@ struct SimulatedPeripheral: Sendable {
     var link: DeviceKey?
     /// The ordered minimum latency of each response.
     var slowness = Duration.zero
+    /// The number of times that the peripheral has started or stopped to advertise.
+    ///
+    /// Timers of earlier epochs are ignored.
+    var airEpoch = 0
     /// False while advertising is switched off by order.
     var isAdvertisingEnabled = true
     /// The adapter of a link that the kernel has kept after a crash of bluetoothd.
@@ -65,9 +69,6 @@ struct SimulatedPeripheral: Sendable {
     func resolveLatency(isKnown: Bool) -> Duration {
         isKnown ? spec.resolveLatency / 2 + slowness * 8 : spec.resolveLatency + slowness * 15
     }
-
-    /// True if the peripheral answers requests.
-    var answers: Bool { isPresent && silence != .all }
 
     /// Moves all handles and hides some services.
     mutating func changeServices(hiding hidden: Set<BluetoothUUID>) {

@@ -9,6 +9,8 @@ enum SimulationTimer: Hashable, Sendable {
     case resolve(DeviceKey, linkEpoch: UInt64)
     case linkDown(DeviceKey, linkEpoch: UInt64, TruthEvent.DisconnectReason)
     case loseContact(DeviceKey, linkEpoch: UInt64)
+    /// Checks which adapters a moving peripheral reaches.
+    case checkRange(peripheral: Int)
     case rediscover(DeviceKey, linkEpoch: UInt64)
     case finish(UInt64)
     case timeOut(UInt64)
@@ -28,30 +30,32 @@ enum SimulationTimer: Hashable, Sendable {
     case serve
 }
 
-/// The time of the simulation, its timers and its numbers.
+/// The time of the simulation, its timers and its numbers, shared by all gateways.
 ///
 /// Time advances only by events. It is relative to the start.
-final class SimulationClock {
+final class SimulationTime {
+    /// A timer and the number of its gateway.
+    struct Entry: Hashable, Sendable {
+        let gateway: Int
+        let timer: SimulationTimer
+    }
+
     private(set) var now = Duration.zero
-    private var timers = TimerHeap<SimulationTimer>()
+    private var timers = TimerHeap<Entry>()
     private var lastID: UInt64 = 0
 
     /// The time of the first timer.
     var nextDeadline: Duration? { timers.next }
 
-    func schedule(_ timer: SimulationTimer, after delay: Duration) {
-        timers.insert(timer, at: now + delay)
-    }
-
-    func schedule(_ timer: SimulationTimer, at due: Duration) {
-        timers.insert(timer, at: due)
+    func insert(_ entry: Entry, at due: Duration) {
+        timers.insert(entry, at: due)
     }
 
     /// Removes and returns the next timer that is due at `end`, and advances to its time.
-    func advanceToTimer(until end: Duration) -> (timer: SimulationTimer, due: Duration)? {
-        guard let (timer, due) = timers.removeDue(end) else { return nil }
+    func advanceToTimer(until end: Duration) -> (entry: Entry, due: Duration)? {
+        guard let (entry, due) = timers.removeDue(end) else { return nil }
         now = max(now, due)
-        return (timer, due)
+        return (entry, due)
     }
 
     func advance(to end: Duration) {
@@ -63,4 +67,28 @@ final class SimulationClock {
         lastID += 1
         return lastID
     }
+}
+
+/// The shared time, as one gateway uses it: its timers are the gateway's.
+struct SimulationClock {
+    private let time: SimulationTime
+    private let gateway: Int
+
+    init(_ time: SimulationTime, gateway: Int) {
+        self.time = time
+        self.gateway = gateway
+    }
+
+    var now: Duration { time.now }
+
+    func schedule(_ timer: SimulationTimer, after delay: Duration) {
+        schedule(timer, at: time.now + delay)
+    }
+
+    func schedule(_ timer: SimulationTimer, at due: Duration) {
+        time.insert(SimulationTime.Entry(gateway: gateway, timer: timer), at: due)
+    }
+
+    /// Returns a new number.
+    func makeID() -> UInt64 { time.makeID() }
 }

@@ -15,7 +15,7 @@ final class SocketAcquisitions {
     /// Returns false if the call was refused. Otherwise the peripheral has to be asked.
     func reserveNotify(_ call: MethodCall, _ key: DeviceKey, _ index: Int) -> Bool {
         guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return false }
-        let properties = world.peripherals[key.peripheral].characteristics[index].spec.properties
+        let properties = world.air.peripherals[key.peripheral].characteristics[index].spec.properties
         let refusal: DBusError? =
             if !device.isConnected {
                 .notConnected
@@ -40,7 +40,7 @@ final class SocketAcquisitions {
         world.devices[key]?.gatt?.characteristics[index]?.notifySocket = acquisition
         world.setSubscribed(true, key, index)
         signal(call.path, "NotifyAcquired", true)
-        let mtu = world.peripherals[key.peripheral].spec.mtu
+        let mtu = world.air.peripherals[key.peripheral].spec.mtu
         world.effects.append(.openSocket(acquisition.socket, call.token, mtu: mtu, isRead: false))
     }
 
@@ -52,7 +52,7 @@ final class SocketAcquisitions {
 
     func acquireWrite(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
         guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return }
-        let peripheral = world.peripherals[key.peripheral]
+        let peripheral = world.air.peripherals[key.peripheral]
         guard device.isConnected else { return world.effects.fail(call, .notConnected) }
         guard object.writeSocket == nil else { return world.effects.fail(call, .writeAcquired) }
         guard peripheral.characteristics[index].spec.properties.contains(.writeWithoutResponse) else {

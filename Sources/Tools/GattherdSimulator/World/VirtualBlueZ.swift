@@ -1,7 +1,6 @@
-/// A simulated bluetoothd with its adapters and the peripherals in range: a state machine without I/O.
+/// A simulated bluetoothd with its adapters: the part of ``VirtualSite`` that is one gateway's.
 ///
-/// Takes events with their time and returns effects. Never reads a clock. Behaves like BlueZ 5.66 as observed. Times
-/// are relative to the start. Confined to one thread.
+/// Behaves like BlueZ 5.66 as observed. The effects of events and timers are in ``World/effects``.
 final class VirtualBlueZ {
     enum Event: Hashable, Sendable {
         case call(MethodCall)
@@ -24,8 +23,8 @@ final class VirtualBlueZ {
     private let calls: CallRouter
     private let commands: CommandPerformer
 
-    init(_ scenario: Scenario) {
-        world = World(scenario)
+    init(_ scenario: Scenario, in air: Air, gateway: Int) {
+        world = World(scenario, in: air, gateway: gateway)
         components = BlueZComponents(world)
         calls = CallRouter(world, components)
         commands = CommandPerformer(world, components)
@@ -33,12 +32,8 @@ final class VirtualBlueZ {
         _ = world.effects.dequeueAll()
     }
 
-    /// The time of the next call of ``advance(to:)``.
-    var nextDeadline: Duration? { world.clock.nextDeadline }
-
-    /// Applies one event and returns its effects in order.
-    func handle(_ event: Event, at now: Duration) -> [Effect] {
-        runTimers(until: now)
+    /// Applies one event.
+    func apply(_ event: Event) {
         switch event {
         case .call(let call): calls.answer(call)
         case .clientLeft(let client): removeClient(client)
@@ -47,13 +42,6 @@ final class VirtualBlueZ {
         case .agentAnswered(let request, let answer): components.pairing.receive(answer, to: request)
         case .control(let command): commands.perform(command)
         }
-        return world.effects.dequeueAll()
-    }
-
-    /// Runs the timers that are due and returns their effects.
-    func advance(to now: Duration) -> [Effect] {
-        runTimers(until: now)
-        return world.effects.dequeueAll()
     }
 
     /// Removes the state of a client that left the bus.
@@ -75,12 +63,8 @@ final class VirtualBlueZ {
 // MARK: - Timers
 
 extension VirtualBlueZ {
-    private func runTimers(until end: Duration) {
-        while let (timer, due) = world.clock.advanceToTimer(until: end) { run(timer, lag: end - due) }
-        world.clock.advance(to: end)
-    }
-
-    private func run(_ timer: SimulationTimer, lag: Duration) {
+    /// Performs a timed action, which is late by `lag`.
+    func run(_ timer: SimulationTimer, lag: Duration) {
         switch timer {
         case .advertise(let key, let scanEpoch, let airEpoch): components.discovery.advertise(key, scanEpoch, airEpoch)
         case .expire(let key): components.registry.expire(key)
@@ -90,6 +74,7 @@ extension VirtualBlueZ {
         case .linkDown(let key, let epoch, let reason):
             if world.isCurrent(key, epoch) { components.links.end(key, reason) }
         case .loseContact(let key, let epoch): if world.isCurrent(key, epoch) { components.links.loseContact(key) }
+        case .checkRange(let index): components.range.check(index)
         case .rediscover(let key, let epoch): if world.isCurrent(key, epoch) { components.services.rediscover(key) }
         case .finish(let id): components.gatt.finish(id)
         case .timeOut(let id): components.gatt.timeOut(id)
@@ -134,6 +119,7 @@ struct BlueZComponents {
     let gatt: GATTClient
     let services: ServiceDiscovery
     let attempts: ConnectionAttempts
+    let range: RangeControl
     let links: LinkControl
     let adapters: AdapterControl
     let daemon: DaemonControl
@@ -150,8 +136,9 @@ struct BlueZComponents {
         gatt = GATTClient(world, requests, sessions, sockets, notifications, pairing)
         services = ServiceDiscovery(world, objects, sessions, sockets, notifications, pairing)
         attempts = ConnectionAttempts(world, registry, discovery, pairing)
+        range = RangeControl(world, notifications, attempts)
         links = LinkControl(world, registry, notifications, sockets, pairing, gatt, services, attempts)
         adapters = AdapterControl(world, objects, registry, discovery, attempts, links)
-        daemon = DaemonControl(world, objects, agents, attempts, links, adapters)
+        daemon = DaemonControl(world, objects, agents, links, adapters)
     }
 }

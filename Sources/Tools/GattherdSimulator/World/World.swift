@@ -1,21 +1,28 @@
 import GattherdDBus
 import GattherdGATT
 
-/// The adapters, the peripherals in range and bluetoothd's devices, with the time and the effects of the current event.
+/// The adapters and devices of one bluetoothd and the air around it, with the time and the effects of the current event.
 ///
 /// The components of ``VirtualBlueZ`` share it. Each keeps the state that only it needs to itself.
 final class World {
     let timing: Timing
-    let clock = SimulationClock()
+    let air: Air
+    let clock: SimulationClock
     let effects = EffectQueue()
-    var adapters: [SimulatedAdapter]
-    var peripherals: [SimulatedPeripheral]
+    /// The gateway's adapters.
+    ///
+    /// Their indices are unique among all gateways.
+    var adapters: ArraySlice<SimulatedAdapter>
     var devices: [DeviceKey: SimulatedDevice] = [:]
 
-    init(_ scenario: Scenario) {
+    init(_ scenario: Scenario, in air: Air, gateway number: Int) {
         timing = scenario.timing
-        adapters = scenario.adapters.map(SimulatedAdapter.init)
-        peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
+        self.air = air
+        clock = SimulationClock(air.time, gateway: number)
+        let gateways = scenario.allGateways
+        let first = gateways[..<number].reduce(0) { $0 + $1.adapters.count }
+        let all = gateways.flatMap { gateway in gateway.adapters.map { SimulatedAdapter($0, of: gateway.name) } }
+        adapters = all[first..<first + gateways[number].adapters.count]
     }
 
     /// The devices of an adapter, in the order of the scenario.
@@ -25,19 +32,30 @@ final class World {
 
     /// The path of a device's object, whether it exists or not.
     func path(of key: DeviceKey) -> String {
-        let address = peripherals[key.peripheral].spec.address.description
+        let address = air.peripherals[key.peripheral].spec.address.description
         return adapters[key.adapter].path + "/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
+    }
+
+    /// True if the scenario admits the pair.
+    func isAdmitted(_ key: DeviceKey) -> Bool {
+        let admitted = air.peripherals[key.peripheral].spec.adapters
+        return admitted.isEmpty || !adapters[key.adapter].names.isDisjoint(with: admitted)
     }
 
     /// True if the peripheral is in range of the adapter.
     func isInRange(_ key: DeviceKey) -> Bool {
-        let admitted = peripherals[key.peripheral].spec.adapters
-        return admitted.isEmpty || admitted.contains(adapters[key.adapter].spec.name)
+        isAdmitted(key) && air.field.reaches(key, at: clock.now)
+    }
+
+    /// True if a link has radio contact.
+    func isInContact(_ key: DeviceKey) -> Bool {
+        air.peripherals[key.peripheral].isPresent && air.field.reaches(key, at: clock.now)
     }
 
     /// True while the peripheral receives requests over the link and answers them.
     func isReachable(_ key: DeviceKey) -> Bool {
-        peripherals[key.peripheral].answers && peripherals[key.peripheral].link == key && !adapters[key.adapter].isHung
+        let peripheral = air.peripherals[key.peripheral]
+        return peripheral.silence != .all && peripheral.link == key && isInContact(key) && !adapters[key.adapter].isHung
     }
 
     /// True if a device still has the link of this epoch.
@@ -53,27 +71,5 @@ final class World {
     /// Signals changed properties of an adapter.
     func signal(adapter index: Int, _ properties: [Property]) {
         effects.changed(adapters[index].path, InterfaceName.adapter, properties)
-    }
-}
-
-extension World {
-    /// The reply to `Status`: a dictionary for each peripheral.
-    var status: DBusValue {
-        .array(element: "a{sv}", peripherals.map { .properties(status(of: $0)) })
-    }
-
-    private func status(of peripheral: SimulatedPeripheral) -> [Property] {
-        let device = peripheral.link.flatMap { devices[$0] }
-        return [
-            Property("name", .string(peripheral.spec.name)),
-            Property("address", .string(peripheral.spec.address.description)),
-            Property("present", .boolean(peripheral.isPresent)),
-            Property("adapter", .string(peripheral.link.map { adapters[$0.adapter].spec.name } ?? "")),
-            Property("connected", .boolean(device != nil)),
-            Property("resolved", .boolean(device?.isResolved ?? false)),
-            Property("silence", .string(peripheral.silence.rawValue)),
-            Property("subscriptions", .uint32(UInt32(peripheral.characteristics.count { $0.isSubscribed }))),
-            Property("notifications", .uint64(peripheral.characteristics.reduce(0) { $0 + $1.sent })),
-        ]
     }
 }
