@@ -76,6 +76,12 @@ struct Bench {
         return lines(site.advance(to: now))
     }
 
+    /// Advances the clock and returns the effects as they are.
+    mutating func waitForOutputs(_ duration: Duration) -> [VirtualSite.Output] {
+        now += duration
+        return site.advance(to: now)
+    }
+
     @discardableResult
     mutating func order(_ order: SimulatorOrder) throws -> [String] {
         handle(.control(try OrderResolver(bluetoothd.world).command(for: order)))

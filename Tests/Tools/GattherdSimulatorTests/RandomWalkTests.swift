@@ -22,10 +22,36 @@ import Testing
           - {name: beacon, address: 'C0:FF:EE:00:00:04', kind: custom, advertise: {connectable: false, flags: false}}
         """
 
+    private static let site = """
+        air: {seed: 3, noise: 6, bodies: {attenuation: 15, share: 0.3, stay: 2s}}
+        gateways:
+          - {name: west, at: [0, 0], adapters: [{slots: 1}, {}]}
+          - {name: east, at: [30, 0]}
+        peripherals:
+          - name: p
+            address: C0:FF:EE:00:00:01
+            kind: heart-rate
+            battery: 3
+            count: 2
+            rate: 5
+            path: {0s: [0, 1], 20s: [30, 1], 40s: [60, 1], 80s: [0, 1]}
+          - {name: lock, address: 'C0:FF:EE:00:00:03', kind: heart-rate, at: [15, 0], lost_tail: 2}
+          - {name: beacon, address: 'C0:FF:EE:00:00:04', kind: beacon, at: [10, 0]}
+        """
+
     @Test(arguments: 0..<40)
     func `random events keep both sides consistent and end each call and socket once`(seed: UInt64) throws {
         var walk = Walk(try Bench(Self.yaml), SplitMix64(seed: seed))
         for _ in 0..<600 {
+            let lines = walk.step()
+            try walk.check(lines)
+        }
+    }
+
+    @Test(arguments: 0..<8)
+    func `random events at gateways with a walking peripheral keep all sides consistent`(seed: UInt64) throws {
+        var walk = Walk(try Bench(Self.site), SplitMix64(seed: seed))
+        for _ in 0..<300 {
             let lines = walk.step()
             try walk.check(lines)
         }
@@ -52,6 +78,7 @@ private struct Walk {
     }
 
     mutating func step() -> [String] {
+        if bench.site.gateways.count > 1 { bench.gateway = pick(Array(bench.site.gateways.indices)) }
         let client = pick([":1.1", ":1.2"])
         switch Int.random(in: 0..<40, using: &random) {
         case 0...7: return bench.wait(pick([.milliseconds(5), .milliseconds(50), .milliseconds(400), .seconds(1)]))
@@ -121,20 +148,32 @@ private struct Walk {
 
     /// Checks the invariants after a step with the effects `lines`.
     mutating func check(_ lines: [String]) throws {
-        for line in lines { try check(line.split(separator: " ")) }
-        let (world, components) = (bench.bluetoothd.world, bench.bluetoothd.components)
-        let connected = world.devices.values.filter(\.isConnected).map(\.key)
-        for (index, adapter) in zip(world.adapters.indices, world.adapters) {
-            if adapter.isHung { staleHosts.insert(index) }
-            if !connected.contains(where: { $0.adapter == index }) { staleHosts.remove(index) }
+        for line in lines {
+            let words = line.split(separator: " ")
+            try check(words.first?.hasSuffix(":") == true ? Array(words.dropFirst()) : words)
         }
-        for (index, peripheral) in world.air.peripherals.enumerated() {
+        let connected = bench.site.gateways.flatMap { gateway in
+            gateway.world.devices.values.filter(\.isConnected).map(\.key)
+        }
+        for gateway in bench.site.gateways { try check(gateway, connected) }
+        for (index, peripheral) in bench.bluetoothd.world.air.peripherals.enumerated() {
             let believed = connected.filter { $0.peripheral == index }
             try #require(peripheral.link.map(believed.contains) ?? true)
             // After a crash the kernel's links are shown for a while, but nothing is transferred over them.
             let held = believed.filter { $0.adapter != peripheral.abandonedBy && !staleHosts.contains($0.adapter) }
             try #require(held.allSatisfy { $0 == peripheral.link })
-            try #require(peripheral.link != nil || !components.notifications.isBuffering(index))
+        }
+    }
+
+    private mutating func check(_ gateway: VirtualBlueZ, _ connected: [DeviceKey]) throws {
+        let (world, components) = (gateway.world, gateway.components)
+        for (index, adapter) in zip(world.adapters.indices, world.adapters) {
+            if adapter.isHung { staleHosts.insert(index) }
+            if !connected.contains(where: { $0.adapter == index }) { staleHosts.remove(index) }
+        }
+        for (index, peripheral) in world.air.peripherals.enumerated() {
+            let hasLink = peripheral.link.map { world.adapters.indices.contains($0.adapter) } ?? false
+            try #require(hasLink || !components.notifications.isBuffering(index))
         }
         try #require(world.devices.values.allSatisfy { components.objects[$0.path] == .device($0.key) })
         try #require(components.requests.all.allSatisfy { world.devices[$0.key]?.isConnected == true })

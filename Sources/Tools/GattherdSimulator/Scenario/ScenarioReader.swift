@@ -69,7 +69,8 @@ private struct ScenarioReader {
             scenario.adapters = fields.list("adapters").map { reader.adapters($0) } ?? scenario.adapters
         }
         if let node = fields.node("air") {
-            if !isSite { problems.add("'air' needs 'gateways' with positions; add them, or remove it", at: node.position) }
+            let remedy = "'air' needs 'gateways' with positions; add them, or remove it"
+            if !isSite { problems.add(remedy, at: node.position) }
             scenario.air = AirReader(problems).air(node)
         }
     }

@@ -108,7 +108,8 @@ extension DiscoveryControl {
     }
 
     private func schedule(_ key: DeviceKey, after delay: Duration) {
-        let (scanEpoch, airEpoch) = (scanEpochs[key.adapter, default: 0], world.air.peripherals[key.peripheral].airEpoch)
+        let scanEpoch = scanEpochs[key.adapter, default: 0]
+        let airEpoch = world.air.peripherals[key.peripheral].airEpoch
         world.clock.schedule(.advertise(key, scanEpoch: scanEpoch, airEpoch: airEpoch), after: delay)
     }
 
@@ -123,7 +124,7 @@ extension DiscoveryControl {
         schedule(key, after: advertising.interval)
         let now = world.clock.now
         let strength = world.air.field.strength(key, at: now)
-        guard world.air.field.isHeard(strength), !adapter.isHung,
+        guard world.air.field.hears(key, at: now), !adapter.isHung,
             adapter.discovery.admit(peripheral.spec, rssi: strength ?? advertising.rssi)
         else { return }
         guard world.devices[key] != nil else { return discover(key, rssi: strength ?? advertising.rssi) }

@@ -50,16 +50,19 @@ struct RadioField: Sendable {
         !hasPositions || mean(key, at: time) >= Double(air.sensitivity)
     }
 
-    /// The strength of one advertisement in dBm, whether the adapter can hear it or not; `nil` without positions.
-    func strength(_ key: DeviceKey, at time: Duration) -> Int16? {
-        guard hasPositions else { return nil }
-        let noise = air.noise * hash(key.peripheral, key.adapter, microseconds(time)).gaussian
-        return Int16((mean(key, at: time) + noise).rounded().clamped(to: -127...20))
+    /// True if the adapter hears an advertisement at this time.
+    func hears(_ key: DeviceKey, at time: Duration) -> Bool {
+        !hasPositions || level(key, at: time) >= Double(air.sensitivity)
     }
 
-    /// True if an adapter hears an advertisement of this strength.
-    func isHeard(_ strength: Int16?) -> Bool {
-        strength.map { $0 >= air.sensitivity } ?? true
+    /// The strength of an advertisement in dBm; `nil` without positions.
+    func strength(_ key: DeviceKey, at time: Duration) -> Int16? {
+        hasPositions ? Int16(level(key, at: time).rounded().clamped(to: -127...20)) : nil
+    }
+
+    /// The strength of an advertisement with its noise, in dBm.
+    private func level(_ key: DeviceKey, at time: Duration) -> Double {
+        mean(key, at: time) + air.noise * hash(key.peripheral, key.adapter, microseconds(time)).gaussian
     }
 
     /// The strength without noise, in dBm.

@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-/// The adapters and devices of one bluetoothd and the air around it, with the time and the effects of the current event.
+/// The adapters and devices of one bluetoothd and the air around it, with the effects of the current event.
 ///
 /// The components of ``VirtualBlueZ`` share it. Each keeps the state that only it needs to itself.
 final class World {
