@@ -22,7 +22,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -75,6 +75,9 @@ build: setup ## the daemon, the simulator and the native profiles, optimised
 
 run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
 	@exec $(RELEASE)/gattherd simulate
+
+run-fleet: build ## three gateways around a walking strap, a broker and three dashboards, until Ctrl-C
+	@exec $(RELEASE)/gattherd simulate config/scenarios/fleet.yaml
 
 install: build ## the programs and profiles to PREFIX (default: /usr/local); they need the toolchain's run-time libraries
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/gattherd $(RELEASE)/gattherd-sim

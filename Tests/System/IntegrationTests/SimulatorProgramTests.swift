@@ -50,6 +50,29 @@ import Testing
         #expect(try await run.order("status") == EX_UNAVAILABLE)
     }
 
+    @Test func `a scenario of several gateways has a bus for each, and a line with its name`() async throws {
+        let folder = try TemporaryFolder()
+        let scenario = try folder.write(
+            "gateways: [{name: west, at: [0, 0]}, {name: east, at: [9, 0]}]\n"
+                + "peripherals: [{name: strap, kind: heart-rate, address: C0:FF:EE:00:00:01, at: [1, 1]}]\n",
+            to: "site.yaml"
+        )
+        let program = Programs.path("gattherd-sim")
+        let output = try OutputFile(folder.file("sim.out"))
+        let child = try ChildProcess(program, ["run", scenario], output: .descriptor(output.descriptor))
+        try await eventually { output.lines.count >= 2 || child.exitStatus != nil }
+        let words = output.lines.map { $0.split(separator: " ").map(String.init) }
+        #expect(words.map(\.first) == ["west", "east"])
+        for bus in words.compactMap(\.last) {
+            #expect(bus.hasPrefix("unix:path=/"))
+            #expect(try await Programs.run(program, ["ctl", "--bus", bus, "status"]).1.hasPrefix("strap"))
+        }
+        #expect(Set(words.map(\.last)).count == 2)
+        child.signal(SIGTERM)
+        #expect(await child.wait() == .exited(0))
+        #expect(try await Programs.run(program, ["run", "--bus", words[0][1], scenario]).0 == EX_USAGE)
+    }
+
     @Test func `the bus of a killed simulator ends`() async throws {
         let run = try await Run(try TemporaryFolder())
         #expect(try await run.order("status") == 0)

@@ -86,16 +86,40 @@ import Testing
         #expect([5, 10, 100].map { way.position(at: .seconds($0)) } == [middle, end, end])
     }
 
+    @Test func `a gateway's peripherals are those that come into its reach`() throws {
+        // -60 dBm at 1 m and an exponent of 2 reach 31.6 m.
+        let scenario = try Scenario(
+            """
+            air: {exponent: 2, sensitivity: -90}
+            gateways: [{name: west, at: [0, 0]}, {name: east, at: [60, 0]}]
+            peripherals:
+              - {name: near, address: 'C0:FF:EE:00:00:01', kind: battery, at: [31, 0]}
+              - {name: far, address: 'C0:FF:EE:00:00:02', kind: battery, at: [32, 40]}
+              - {name: passing, address: 'C0:FF:EE:00:00:03', kind: battery, path: {0s: [30, 90], 9s: [30, -90]}}
+              - {name: bound, address: 'C0:FF:EE:00:00:04', kind: battery, at: [30, 0], adapters: [east/hci0]}
+            """,
+            file: "s.yaml"
+        )
+        let names = scenario.gateways.map { scenario.peripherals(inReachOf: $0).map(\.name) }
+        #expect(names == [["near", "passing"], ["near", "passing", "bound"]])
+    }
+
     static let mistakes: [(yaml: String, error: String)] = [
         ("gateways: [{at: [0, 0]}]", "1:12: error: a gateway needs 'name'"),
-        ("gateways: [{name: a}]", "1:12: error: a gateway needs its position in metres; write for example at: [12, 3.5]"),
+        (
+            "gateways: [{name: a}]",
+            "1:12: error: a gateway needs its position in metres; write for example at: [12, 3.5]"
+        ),
         (
             "gateways: [{name: a, at: [1]}]",
             "1:26: error: a position has two coordinates in metres; write for example [12, 3.5]"
         ),
         ("gateways: [{name: a, at: [1, x]}]", "1:30: error: 'x' is not a number of metres from -10000 to 10000"),
         ("gateways: [{name: a, at: [1, 2]}, {name: a, at: [1, 2]}]", "1:35: error: there is another gateway 'a'"),
-        ("gateways: [{name: a, at: [1, 2], adapters: [{}, {name: hci0}]}]", "1:49: error: there is another adapter 'hci0'"),
+        (
+            "gateways: [{name: a, at: [1, 2], adapters: [{}, {name: hci0}]}]",
+            "1:49: error: there is another adapter 'hci0'"
+        ),
         ("gateways: [{name: a b, at: [1, 2]}]", "1:19: error: 'a b' is not \(ScenarioValue.nameWords)"),
         (
             "gateways: [{name: a, at: [1, 2]}]\nadapters: [{}]",

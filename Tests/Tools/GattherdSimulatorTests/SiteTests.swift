@@ -171,7 +171,9 @@ import Testing
     }
 
     @Test func `Connect to a peripheral out of reach times out, and one that comes back is connected`() throws {
-        var bench = try Self.site("path: {0s: [1, 0], 1s: [1, 0], 2s: [200, 0], 30s: [200, 0], 31s: [1, 0], 32s: [200, 0]}")
+        var bench = try Self.site(
+            "path: {0s: [1, 0], 1s: [1, 0], 2s: [200, 0], 30s: [200, 0], 31s: [1, 0], 32s: [200, 0]}"
+        )
         bench.scan()
         bench.wait(.seconds(3))
         bench.call(Bench.device, "Connect")

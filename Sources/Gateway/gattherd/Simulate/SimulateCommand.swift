@@ -12,6 +12,10 @@ extension CommandSpec {
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
             configuration that names all peripherals. Ctrl-C ends everything.
 
+            A scenario of several gateways, such as 'fleet', has a bus, a daemon, a dashboard and a folder inside DIR for each of
+            them. Their configurations name the peripherals that come into their reach. Each device is reported when it
+            becomes ready at a gateway.
+
             With --keep, the files of an earlier simulation in DIR are replaced, except for its history, which continues. The
             command refuses to start if DIR has a gattherd.yaml, mosquitto.conf, http-token or history.db of another origin, or
             while another simulation uses DIR.

@@ -26,22 +26,28 @@ struct Simulation: Sendable {
     ///
     /// - Throws: ``CommandFailure`` if a part cannot be started.
     func run() async throws(CommandFailure) -> SimulationPart {
+        let gateways = try SimulatedGateway.all(of: scenario.scenario, in: folder)
         let count = scenario.scenario.peripherals.count
         Self.say("simulating \(count) \(count == 1 ? "peripheral" : "peripherals") of \(scenario.path)")
         let simulator = try startSimulator()
-        guard let bus = await answer(of: simulator, { simulator.firstLine }) else { return simulator }
+        let announcement = await answer(of: simulator) { simulator.firstLines(gateways.count) }
+        guard let lines = announcement else { return simulator }
         let port = try LoopbackPort.free()
         let broker = try startBroker(port)
         guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
-        let files = SimulationFiles(folder: folder, bus: bus, port: port, httpPort: try LoopbackPort.free())
-        // The configuration is written first: it names the token even if the program is killed before the token is
-        // written.
-        let configuration = files.configuration(scenario.scenario.peripherals)
-        try folder.write(configuration, to: SimulationFiles.configurationName)
-        try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
-        let daemon = try start("the daemon", OwnProgram.path, ["run", "--config", files.configurationPath], "gattherd")
-        Self.say(files.directions)
-        return await firstToEnd(of: [simulator, broker, daemon], whileReportingReadinessOf: files, daemon)
+        let httpPorts = try LoopbackPort.free(gateways.count)
+        var started: [(files: SimulationFiles, daemon: SimulationPart)] = []
+        for ((gateway, line), httpPort) in zip(zip(gateways, lines), httpPorts) {
+            let files = gateway.files(simulatorLine: line, port: port, httpPort: httpPort)
+            started.append((files, try startDaemon(gateway, files)))
+        }
+        Self.say(directions(started.map(\.files)))
+        return await firstToEnd(of: [simulator, broker] + started.map(\.daemon), whileReporting: started)
+    }
+
+    private func directions(_ files: [SimulationFiles]) -> String {
+        let isSite = !scenario.scenario.gateways.isEmpty
+        return isSite ? SimulationFiles.directions(files, in: folder) : files.map(\.directions).joined()
     }
 
     /// Ends all parts, the last one first.
@@ -50,8 +56,23 @@ struct Simulation: Sendable {
     }
 
     private func startSimulator() throws(CommandFailure) -> SimulationPart {
-        let program = OwnProgram.sibling("gattherd-sim")
-        return try start("the simulator", program, ["run", "--bus", "private", scenario.path], "gattherd-sim")
+        let (program, log) = (OwnProgram.sibling("gattherd-sim"), folder.file("gattherd-sim.log"))
+        return try start("the simulator", program, ["run", "--bus", "private", scenario.path], log: log)
+    }
+
+    /// Starts the daemon of a gateway.
+    ///
+    /// The configuration is written first: it names the token even if the program is killed before the token is
+    /// written.
+    private func startDaemon(
+        _ gateway: SimulatedGateway,
+        _ files: SimulationFiles
+    ) throws(CommandFailure) -> SimulationPart {
+        let configuration = files.configuration(gateway.peripherals)
+        try files.folder.write(configuration, to: SimulationFiles.configurationName)
+        try files.folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
+        let (program, arguments) = (OwnProgram.path, ["run", "--config", files.configurationPath])
+        return try start(gateway.title, program, arguments, log: files.folder.file("gattherd.log"))
     }
 
     /// Debian installs the broker in a folder that is seldom in PATH.
@@ -60,17 +81,17 @@ struct Simulation: Sendable {
         try folder.write(SimulationFiles.brokerConfiguration(port), to: name)
         let standard = "/usr/sbin/mosquitto"
         let program = unsafe access(standard, X_OK) == 0 ? standard : "mosquitto"
-        return try start("the broker", program, ["-c", folder.file(name)], "mosquitto")
+        return try start("the broker", program, ["-c", folder.file(name)], log: folder.file("mosquitto.log"))
     }
 
     private func start(
         _ title: String,
         _ program: String,
         _ arguments: [String],
-        _ log: String
+        log: String
     ) throws(CommandFailure) -> SimulationPart {
         guard !Task.isCancelled else { throw CommandFailure(.general, nil) }
-        let part = try SimulationPart(title, program, arguments, log: folder.file(log + ".log"))
+        let part = try SimulationPart(title, program, arguments, log: log)
         parts.withLock { $0.append(part) }
         return part
     }
@@ -89,8 +110,7 @@ struct Simulation: Sendable {
 
     private func firstToEnd(
         of parts: [SimulationPart],
-        whileReportingReadinessOf files: SimulationFiles,
-        _ daemon: SimulationPart
+        whileReporting gateways: [(files: SimulationFiles, daemon: SimulationPart)]
     ) async -> SimulationPart {
         await withTaskGroup(of: SimulationPart?.self) { group in
             for part in parts {
@@ -100,13 +120,37 @@ struct Simulation: Sendable {
                 }
             }
             group.addTask {
-                let count = await answer(of: daemon) { readyCount(files) }
-                if let count { Self.say("\(count) of \(count) devices are ready") }
+                await report(gateways)
                 return nil
             }
             defer { group.cancelAll() }
             for await case let part? in group { return part }
-            return daemon
+            return parts[0]
+        }
+    }
+
+    /// Reports readiness: once all devices of the only gateway, or each device at each of several gateways.
+    private func report(_ gateways: [(files: SimulationFiles, daemon: SimulationPart)]) async {
+        guard scenario.scenario.gateways.isEmpty, let (files, daemon) = gateways.first else {
+            return await reportLinks(gateways.map(\.files))
+        }
+        let count = await answer(of: daemon) { readyCount(files) }
+        if let count { Self.say("\(count) of \(count) devices are ready") }
+    }
+
+    /// The pause between two reports of the devices that are ready at several gateways.
+    private static let reportPause = Duration.milliseconds(500)
+
+    /// Reports each device that becomes ready at a gateway.
+    private func reportLinks(_ gateways: [SimulationFiles]) async {
+        var known: Set<String> = []
+        while !Task.isCancelled {
+            let lines = gateways.flatMap { files in
+                readyDevices(files).map { "\($0) is ready at \(files.gateway)" }
+            }
+            for line in lines where !known.contains(line) { Self.say(line) }
+            known = Set(lines)
+            try? await Task.sleep(for: Self.reportPause)
         }
     }
 
@@ -115,5 +159,10 @@ struct Simulation: Sendable {
         guard case .status(let status)? = try? ControlClient.ask(.status, at: files.socketPath) else { return nil }
         let isReady = !status.devices.isEmpty && status.devices.allSatisfy { $0.state == LinkState.ready.rawValue }
         return isReady ? status.devices.count : nil
+    }
+
+    private func readyDevices(_ files: SimulationFiles) -> [String] {
+        guard case .status(let status)? = try? ControlClient.ask(.status, at: files.socketPath) else { return [] }
+        return status.devices.filter { $0.state == LinkState.ready.rawValue }.map(\.device)
     }
 }

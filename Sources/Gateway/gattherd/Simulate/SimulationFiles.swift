@@ -4,9 +4,11 @@ import GattherdModel
 import GattherdProfiles
 import GattherdSimulator
 
-/// The files of a simulation, and the hints for the user.
+/// The files of one gateway of a simulation, and the hints for the user.
 struct SimulationFiles: Sendable {
     let folder: SimulationFolder
+    /// The name of the gateway.
+    let gateway: String
     /// The address of the simulator's bus.
     let bus: String
     /// The port of the broker.
@@ -49,13 +51,12 @@ struct SimulationFiles: Sendable {
         }
         return """
             \(Self.mark)
-            gateway: simulated
+            gateway: \(gateway)
             bluetooth:
               bus: '\(bus)'
             history:
               path: \(Self.databaseName)
-            mqtt:
-              url: mqtt://127.0.0.1:\(port)
+            \(outputs)
             http:
               listen: 127.0.0.1:\(httpPort)
               token_file: \(Self.tokenName)
@@ -66,13 +67,45 @@ struct SimulationFiles: Sendable {
             """
     }
 
-    /// The commands that show the running simulation.
+    /// The sections of the configuration that name the outputs.
+    private var outputs: String {
+        """
+        mqtt:
+          url: mqtt://127.0.0.1:\(port)
+        """
+    }
+
+    private var dashboard: String { "http://127.0.0.1:\(httpPort)/" }
+
+    /// The commands that show the running simulation of one gateway.
     var directions: String {
-        let simulator = "\(OwnProgram.words)-sim"
+        """
+
+        Open the dashboard in a browser; its buttons need the token in \(folder.file(Self.tokenName)):
+          \(dashboard)
+        \(commands)
+        """
+    }
+
+    /// The commands that show the running simulation of several gateways.
+    static func directions(_ gateways: [SimulationFiles], in folder: SimulationFolder) -> String {
+        let width = gateways.map(\.gateway.count).max() ?? 0
+        let dashboards = gateways.map { files in
+            let name = files.gateway + String(repeating: " ", count: width - files.gateway.count)
+            return "  \(name)  \(files.dashboard)"
+        }
         return """
 
-            Open the dashboard in a browser; its buttons need the token in \(folder.file(Self.tokenName)):
-              http://127.0.0.1:\(httpPort)/
+            Open the dashboards in a browser; their buttons need the token in \(folder.file("GATEWAY/" + tokenName)):
+            \(dashboards.joined(separator: "\n"))
+            The files of each gateway are in \(folder.path); these commands are for \(gateways.first?.gateway ?? "").
+            \(gateways.first?.commands ?? "")
+            """
+    }
+
+    private var commands: String {
+        let simulator = "\(OwnProgram.words)-sim"
+        return """
             Commands for another terminal:
               mosquitto_sub -h 127.0.0.1 -p \(port) -t 'gattherd/#' -v
               sqlite3 \(databasePath) 'SELECT * FROM history ORDER BY ts DESC LIMIT 10'

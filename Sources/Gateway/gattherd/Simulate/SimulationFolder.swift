@@ -37,6 +37,28 @@ struct SimulationFolder {
             let reason = isTaken ? "another simulation runs there" : unsafe String(cString: strerror(code))
             throw CommandFailure(.cannotCreate, "gattherd simulate: \(path): \(reason); choose another --keep")
         }
+        try refuseStrangers()
+    }
+
+    /// The folder of one gateway.
+    private init(inside path: String) {
+        self.path = path
+        isKept = true
+    }
+
+    /// Makes a folder inside, which is removed with this one.
+    ///
+    /// - Throws: ``CommandFailure`` if it cannot be made, or has files that no simulation has written.
+    func subfolder(_ name: String) throws(CommandFailure) -> SimulationFolder {
+        let folder = SimulationFolder(inside: file(name))
+        guard unsafe mkdir(folder.path, 0o755) == 0 || errno == EEXIST else {
+            throw CommandFailure(.cannotCreate, "gattherd simulate: cannot make the folder \(folder.path)")
+        }
+        try folder.refuseStrangers()
+        return folder
+    }
+
+    private func refuseStrangers() throws(CommandFailure) {
         guard let stranger else { return }
         throw CommandFailure(
             .cannotCreate,
@@ -82,6 +104,19 @@ enum LoopbackPort {
     static func free() throws(CommandFailure) -> UInt16 {
         let socket = makeSocket()
         defer { close(socket) }
+        return try bindToFree(socket)
+    }
+
+    /// Returns different ports without listeners.
+    ///
+    /// - Throws: ``CommandFailure`` if there are too few.
+    static func free(_ count: Int) throws(CommandFailure) -> [UInt16] {
+        let sockets = (0..<count).map { _ in makeSocket() }
+        defer { for socket in sockets { close(socket) } }
+        return try sockets.map(bindToFree)
+    }
+
+    private static func bindToFree(_ socket: Int32) throws(CommandFailure) -> UInt16 {
         var address = address(0)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = unsafe with(&address) { unsafe bind(socket, $0, length) } == 0

@@ -48,10 +48,10 @@ struct SimulationPart: Sendable {
         }
     }
 
-    /// The first line of its output; `nil` until it is complete.
-    var firstLine: String? {
-        let text = text
-        return text.contains("\n") ? text.split(separator: "\n").first.map { String($0) } : nil
+    /// The first lines of its output; `nil` until they are complete.
+    func firstLines(_ count: Int) -> [Substring]? {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        return lines.count < count ? nil : Array(lines.prefix(count))
     }
 
     /// Returns the exit status and the last lines of output.

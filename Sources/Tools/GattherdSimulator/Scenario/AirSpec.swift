@@ -53,6 +53,14 @@ public struct ScenarioPosition: Hashable, Sendable {
         ((x - other.x) * (x - other.x) + (y - other.y) * (y - other.y)).squareRoot()
     }
 
+    /// The distance to the closest point of a straight way.
+    func distance(toWayFrom start: ScenarioPosition, to end: ScenarioPosition) -> Double {
+        let (dx, dy) = (end.x - start.x, end.y - start.y)
+        let square = dx * dx + dy * dy
+        let share = square > 0 ? ((x - start.x) * dx + (y - start.y) * dy) / square : 0
+        return distance(to: start.moved(towards: end, by: min(max(share, 0), 1)))
+    }
+
     /// The position after a share of the way to another.
     func moved(towards other: ScenarioPosition, by share: Double) -> ScenarioPosition {
         ScenarioPosition(x: x + (other.x - x) * share, y: y + (other.y - y) * share)

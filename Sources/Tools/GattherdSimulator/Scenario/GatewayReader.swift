@@ -18,7 +18,7 @@ struct GatewayReader {
         }
         let gateways = nodes.enumerated().map { gateway($1, number: $0) }
         for (index, node) in nodes.enumerated()
-        where gateways[..<index].contains(where: { $0.name == gateways[index].name }) {
+        where gateways[..<index].contains(where: { $0.name.lowercased() == gateways[index].name.lowercased() }) {
             problems.add("there is another gateway '\(gateways[index].name)'", at: node.position)
         }
         return gateways

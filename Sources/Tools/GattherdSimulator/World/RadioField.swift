@@ -18,9 +18,6 @@ struct RadioField: Sendable {
         let path: WalkingPath
     }
 
-    /// The distance from which on a closer peripheral is not stronger, in metres.
-    private static let minimumDistance = 0.1
-
     private let air: AirSpec
     /// By number of the adapter; empty without positions.
     private let receivers: [Receiver]
@@ -69,8 +66,7 @@ struct RadioField: Sendable {
     private func mean(_ key: DeviceKey, at time: Duration) -> Double {
         let (receiver, sender) = (receivers[key.adapter], senders[key.peripheral])
         let distance = sender.path.position(at: time).distance(to: receiver.position)
-        let loss = 10 * air.exponent * log10(max(distance, Self.minimumDistance))
-        return sender.strength - loss - attenuation(key.peripheral, receiver.gateway, at: time)
+        return sender.strength - air.loss(distance) - attenuation(key.peripheral, receiver.gateway, at: time)
     }
 
     /// The attenuation by a body between the two, in dB.
@@ -87,6 +83,29 @@ struct RadioField: Sendable {
 
     private func microseconds(_ time: Duration) -> UInt64 {
         UInt64(bitPattern: Int64(time / .microseconds(1)))
+    }
+}
+
+extension AirSpec {
+    /// The distance from which on a closer peripheral is not stronger, in metres.
+    private static let minimumDistance = 0.1
+
+    /// The path loss in dB, compared with a distance of 1 m.
+    fileprivate func loss(_ distance: Double) -> Double {
+        10 * exponent * log10(max(distance, Self.minimumDistance))
+    }
+}
+
+extension Scenario {
+    /// The peripherals that come into reach of a gateway on their paths; bodies do not count.
+    package func peripherals(inReachOf gateway: GatewaySpec) -> [PeripheralSpec] {
+        peripherals.filter { peripheral in
+            let names = gateway.adapters.map { SimulatedAdapter($0, of: gateway.name).names }
+            let isAdmitted = peripheral.adapters.isEmpty || names.contains { !$0.isDisjoint(with: peripheral.adapters) }
+            let distance = WalkingPath(peripheral.path).minimumDistance(to: gateway.position)
+            let strength = Double(peripheral.advertising.rssi) - air.loss(distance)
+            return isAdmitted && strength >= Double(air.sensitivity)
+        }
     }
 }
 
@@ -110,6 +129,13 @@ struct WalkingPath: Hashable, Sendable {
         let (start, end) = (waypoints[next - 1], waypoints[next])
         let share = (time - start.time) / (end.time - start.time)
         return start.position.moved(towards: end.position, by: share)
+    }
+
+    /// The distance to the closest point of the path.
+    func minimumDistance(to point: ScenarioPosition) -> Double {
+        let starts = waypoints.map(\.position)
+        let distances = zip(starts, starts.dropFirst()).map { point.distance(toWayFrom: $0, to: $1) }
+        return distances.min() ?? starts.first?.distance(to: point) ?? .infinity
     }
 
     private func timeOfRound(_ time: Duration, from first: Waypoint, through last: Waypoint) -> Duration {
