@@ -36,13 +36,24 @@ import Testing
         #expect(tag.manufacturerData[0x0499]?.count == 6)
     }
 
+    @Test func `the fleet has three gateways, and a walker that comes into the reach of each`() throws {
+        let path = Checkout.root.appending(path: "config/scenarios/fleet.yaml").path
+        let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
+        #expect(scenario.gateways.map(\.name) == ["west", "middle", "east"])
+        #expect(
+            scenario.gateways.map { scenario.peripherals(inReachOf: $0).map(\.name) } == [
+                ["walker", "strap-west", "tag"], ["walker", "tag", "tag-east"], ["walker", "strap-east", "tag-east"],
+            ]
+        )
+    }
+
     @Test func `the scenarios in the README are valid`() throws {
         let path = Checkout.root.appending(path: "Sources/Tools/GattherdSimulator/README.md").path
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let blocks = text.components(separatedBy: "```yaml\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        #expect(blocks.count == 2)
+        #expect(blocks.count == 3)
         for block in blocks { #expect(try !Scenario(block, file: path).peripherals.isEmpty) }
     }
 
