@@ -64,7 +64,7 @@ import Testing
     }
 
     private func checkDashboards(_ text: String) throws {
-        let lines = text.matches(of: /\n  (west|east)  http:\/\/127\.0\.0\.1:([0-9]+)\/\n?/)
+        let lines = text.matches(of: /\n  (west|east)  http:\/\/127\.0\.0\.1:([0-9]+)\//)
         #expect(Set(lines.map { $0.1 }) == ["west", "east"])
         for line in lines {
             let client = try RawClient(try #require(UInt16(line.2)))
