@@ -96,7 +96,7 @@ import Glibc
         let sent = unsafe bytes.withUnsafeBytes { buffer in
             guard let start = unsafe buffer.baseAddress?.assumingMemoryBound(to: CChar.self) else { return Int32(0) }
             var offset = 0
-            var values: [UnsafePointer<CChar>?] = []
+            var values: [UnsafePointer<CChar>?] = unsafe []
             for parameter in parameters {
                 guard let size = parameter.bytes?.count else {
                     unsafe values.append(nil)

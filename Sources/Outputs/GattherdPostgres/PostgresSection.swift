@@ -1,7 +1,6 @@
 package import GattherdConfig
 package import GattherdModel
 package import GattherdOutputs
-import Glibc
 
 /// The section `postgres`.
 package struct PostgresConfiguration: Hashable, Sendable {
@@ -58,42 +57,22 @@ package enum PostgresOutput: OutputKind {
             for await seq in journal.heads() { return seq }
             return nil
         }
-        return BatchOutput(
-            name: section,
-            target: "\(settings.url.value)",
-            sink: sink,
-            journal: journal,
-            log: context.log,
-            record: context.record
-        )
+        return BatchOutput(context, target: "\(settings.url.value)", sink: sink)
     }
 
-    /// A file that cannot be read is an error; a secret that others can read, and an unchecked server, are warnings.
-    package static func findings(_ settings: PostgresConfiguration) -> [ConfigError] {
-        [settings.password, settings.authority].compactMap { $0.flatMap { unreadable($0) } }
-            + [settings.password].compactMap { $0.flatMap { exposed($0) } } + unverified(settings.url)
+    package static func files(_ settings: PostgresConfiguration) -> [NamedFile] {
+        let secret = settings.password.map { NamedFile($0, .secret("password")) }
+        return [secret].compactMap(\.self) + NamedFile.tls(ca: settings.authority, certificate: nil, key: nil)
     }
+
+    /// An unchecked server is a warning.
+    package static func findings(_ settings: PostgresConfiguration) -> [ConfigError] { unverified(settings.url) }
 
     private static func unverified(_ url: Located<PostgresURL>) -> [ConfigError] {
         guard !url.value.isVerified, let place = url.place else { return [] }
         let text =
             "the server is not verified, so another one could take the history; leave out sslmode, or write verify-full"
         return [ConfigError(.exposedSecret(text), at: place, severity: .warning)]
-    }
-
-    private static func unreadable(_ file: Located<String>) -> ConfigError? {
-        guard unsafe access(file.value, R_OK) != 0, let place = file.place else { return nil }
-        let reason = unsafe String(cString: strerror(errno))
-        return ConfigError(.file("'\(file.value)' cannot be read: \(reason)"), at: place)
-    }
-
-    private static func exposed(_ file: Located<String>) -> ConfigError? {
-        var status = stat()
-        guard unsafe stat(file.value, &status) == 0, status.st_mode & S_IROTH != 0, let place = file.place else {
-            return nil
-        }
-        let advice = "every user of this host can read '\(file.value)'; run: chmod o-rwx '\(file.value)'"
-        return ConfigError(.exposedSecret(advice), at: place, severity: .warning)
     }
 
     private static func url(_ section: SectionReader) -> Located<PostgresURL>? {
