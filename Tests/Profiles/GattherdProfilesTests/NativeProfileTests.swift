@@ -175,7 +175,7 @@ struct NativeProfileTests {
             (2, "the profile gave more than 4096 samples"),
             (4, "the profile gave a text that is none"),
             (5, "the profile gave a text that is none"),
-            (6, "the profile rejects it and gives a reason that is no text"),
+            (6, "the profile rejects it, and its reason is not text"),
             (8, "said so"),
             (200, "the profile rejects it without a reason"),
         ]
