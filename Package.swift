@@ -389,7 +389,7 @@ let moduleTests: [Target] = [
     tests(
         "Outputs/GattherdPostgresTests",
         [
-            "GattherdConfig", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdOutputs",
+            "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdOutputs",
             "GattherdPostgres", "GattherdSync", "TestKit",
         ]
     ),

@@ -172,11 +172,11 @@ enum FleetAppend {
                     sum = gattherd.total(old.sum, excluded.sum),
                     min = least(old.min, excluded.min), max = greatest(old.max, excluded.max);
                 INSERT INTO gattherd.head AS old (series, journal, seq, ts, value, element, whole, label)
-                SELECT DISTINCT ON (r.series)
+                SELECT DISTINCT ON ((known.ids)[r.series])
                     (known.ids)[r.series], mine.journal, r.seq, r.ts, r.value, r.element, r.whole, r.label
                 FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label) WITH ORDINALITY
                     AS r(ts, seq, value, series, element, whole, label, place)
-                WHERE r.seq > mine.cursor ORDER BY r.series, r.place DESC
+                WHERE r.seq > mine.cursor ORDER BY (known.ids)[r.series], r.place DESC
                 ON CONFLICT ON CONSTRAINT head_pkey DO UPDATE SET journal = excluded.journal, seq = excluded.seq,
                     ts = excluded.ts, value = excluded.value, element = excluded.element, whole = excluded.whole,
                     label = excluded.label;
