@@ -20,11 +20,13 @@ extension AdvertisementSource: CustomStringConvertible {
 
 /// An advertisement frame that a profile decodes, and the stream of its readings.
 public struct AdvertisementDescriptor: Hashable, Sendable {
-    public var source: AdvertisementSource
+    public var source: SourcePattern
+    /// Other parts of the device's advertisements, whose octets come first in the payload.
+    public var before: [AdvertisementPart] = []
     public var stream: String
     public var metrics: [MetricDescriptor]
-    /// The required local name; `nil` for any.
-    public var name: NamePattern?
+    /// The allowed local names; empty for any.
+    public var names: [NamePattern] = []
     /// The required first octets; `nil` for any.
     ///
     /// Other payloads are ignored, not rejected.
@@ -41,13 +43,34 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     public var isCounted = false
 
     public init(
-        source: AdvertisementSource,
+        source: SourcePattern,
         stream: String,
         metrics: [MetricDescriptor]
     ) {
         self.source = source
         self.stream = stream
         self.metrics = metrics
+    }
+}
+
+extension AdvertisementDescriptor {
+    /// Returns the octets that the last part of the frame has in an advertisement; `nil` if it is another one.
+    public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
+        guard let contents = self.source.contents(octets, from: source) else { return nil }
+        return beginning?.fits(contents) == false ? nil : contents
+    }
+
+    /// True unless the device has another name; a device without one may be any.
+    public func admits(name: String?) -> Bool {
+        guard let name, !names.isEmpty else { return true }
+        return names.contains { $0.fits(name) }
+    }
+
+    func admits(length count: Int) -> Bool { length?.contains(count) != false }
+
+    /// The words for all parts of the frame.
+    public var sourceDescription: String {
+        (before.map(\.source.description) + [source.description]).joined(separator: " + ")
     }
 }
 

@@ -123,7 +123,7 @@ public struct BytePattern: Hashable, Sendable {
     }
 
     /// True if `value` starts with the pattern.
-    public func fits(_ value: [UInt8]) -> Bool {
+    public func fits(_ value: some Collection<UInt8>) -> Bool {
         value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
     }
 }

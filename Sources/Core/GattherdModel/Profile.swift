@@ -132,19 +132,34 @@ extension Profile {
     /// The name, source and metrics of each stream; the indices are those that sessions use.
     public var streams: [(name: String, source: String, metrics: [MetricDescriptor])] {
         isForAdvertisements
-            ? advertisements.map { ($0.stream, $0.source.description, $0.metrics) }
+            ? advertisements.map { ($0.stream, $0.sourceDescription, $0.metrics) }
             : characteristics.map { ($0.stream, $0.uuid.description, $0.metrics) }
     }
 
-    /// Returns the index of the frame that matches an advertisement: the first with matching octets and length,
-    /// else the first with matching octets, which will reject them; `nil` if none matches.
-    public func frame(_ octets: [UInt8], from source: AdvertisementSource, name: String?) -> Int? {
-        let like = advertisements.indices.filter { index in
-            let frame = advertisements[index]
-            return frame.source == source && frame.beginning?.fits(octets) != false
-                && name.flatMap { frame.name?.fits($0) } != false
+    /// Returns the frame of one part that matches an advertisement, and its payload: the first with matching octets
+    /// and length, else the first with matching octets, which will reject them; `nil` if none matches.
+    public func frame(
+        _ octets: [UInt8],
+        from source: AdvertisementSource,
+        name: String?
+    ) -> (index: Int, payload: [UInt8])? {
+        let like = advertisements.enumerated().compactMap { index, frame -> (index: Int, payload: [UInt8])? in
+            guard frame.before.isEmpty, frame.admits(name: name) else { return nil }
+            return frame.contents(octets, from: source).map { (index, $0) }
         }
-        return like.first { advertisements[$0].length?.contains(octets.count) != false } ?? like.first
+        return like.first { advertisements[$0.index].admits(length: $0.payload.count) } ?? like.first
+    }
+
+    /// Returns the frame of the same source as another one that a payload fits.
+    public func frame(for payload: [UInt8], like index: Int) -> Int {
+        guard advertisements.indices.contains(index) else { return index }
+        let wanted = advertisements[index]
+        let like = advertisements.indices.filter { other in
+            let frame = advertisements[other]
+            return frame.source == wanted.source && frame.before == wanted.before
+                && frame.beginning?.fits(payload.dropFirst(frame.before.reduce(0) { $0 + $1.length })) != false
+        }
+        return like.first { advertisements[$0].admits(length: payload.count) } ?? like.first ?? index
     }
 }
 

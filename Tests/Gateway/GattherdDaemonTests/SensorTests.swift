@@ -17,12 +17,18 @@ private struct BeaconProfile: Profile {
     let origin = "test"
     private var isGuarded = false
 
-    init(isOpen: Bool = false, isGuarded: Bool = false, renewal: Duration = .seconds(3600)) {
+    init(
+        isOpen: Bool = false,
+        isGuarded: Bool = false,
+        renewal: Duration = .seconds(3600),
+        after before: [AdvertisementPart] = [],
+        source: SourcePattern = .serviceData(0xFCD2)
+    ) {
         self.isGuarded = isGuarded
         let metrics = ["value", "count", "other"].map { MetricDescriptor(name: $0) }
-        var frame = AdvertisementDescriptor(source: .serviceData(0xFCD2), stream: "beacon", metrics: metrics)
-        (frame.isOpen, frame.renewal) = (isOpen, renewal)
-        frame.beginning = BytePattern("01")
+        var frame = AdvertisementDescriptor(source: source, stream: "beacon", metrics: metrics)
+        (frame.isOpen, frame.renewal, frame.before) = (isOpen, renewal, before)
+        if before.isEmpty, source == .serviceData(0xFCD2) { frame.beginning = BytePattern("01") }
         advertisements = [frame]
     }
 
@@ -114,6 +120,11 @@ private final class BeaconSession: ProfileSession {
         central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: [frame]))
     }
 
+    private func advertise(_ frames: HeardAdvertisement.Frame...) {
+        let id = PeripheralID(adapter: adapter, address: address)
+        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: frames))
+    }
+
     private var counts: [SampleValue] { get async { await store.readings.map { $0.values[1] } } }
 
     @Test func `advertisements of a sensor are stored and the sensor is never connected`() async throws {
@@ -134,6 +145,29 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.devices.map(\.profiles) == [["beacon"]])
         #expect(supervisor.status.link(of: "tag")?.rssi == -70)
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
+    }
+
+    @Test func `a reading is joined from the newest of its parts once all were heard`() async throws {
+        let part = AdvertisementPart(source: .manufacturer(0x0969), length: 1)
+        try await run(supervisor(BeaconProfile(after: [part]))) {
+            advertise(.init(.serviceData(0xFCD2), [5]))
+            advertise(.init(.manufacturer(0x0969), [1, 1]), .init(.manufacturer(0x0968), [2]))
+            advertise(.init(.manufacturer(0x0969), [3]))
+            advertise(.init(.manufacturer(0x0969), [4]), .init(.serviceData(0xFCD2), [6]))
+            advertise(.init(.serviceData(0xFCD2), [7]))
+        }
+        let values = await store.readings.map(\.values)
+        #expect(values == [[3, 5], [4, 6], [4, 7]].map { $0.map { .integer($0) } })
+    }
+
+    @Test func `the identifier is a part of the data of any company`() async throws {
+        let supervisor = supervisor(BeaconProfile(source: .anyManufacturer))
+        try await run(supervisor) {
+            advertise(.init(.manufacturer(0x0201), []))
+            advertise(.init(.manufacturer(0x0301), [9]))
+        }
+        let values = await store.readings.map(\.values)
+        #expect(values == [[1, 2], [1, 3]].map { $0.map { .integer($0) } })
     }
 
     @Test func `repeated bytes are one reading across adapters until they are sent again`() async throws {

@@ -53,12 +53,12 @@ struct AdvertisementTests {
         index: Int?
     ) throws {
         let octets = [UInt8](repeating: 0, count: count)
-        #expect(try Self.profile(name).frame(octets, from: source, name: nil) == index)
+        #expect(try Self.profile(name).frame(octets, from: source, name: nil)?.index == index)
     }
 
     @Test func `a name pattern excludes other names but not missing ones`() throws {
         let profile = try DeclarativeText.compile(Self.text("service_data: 181a", "name: \"ATC_*\""))
-        let frame = { profile.frame([1, 2], from: .serviceData(0x181A), name: $0) }
+        let frame = { profile.frame([1, 2], from: .serviceData(0x181A), name: $0)?.index }
         #expect(frame("ATC_112233") == 0)
         #expect(frame(nil) == 0)
         #expect(frame("LYWSD03MMC") == nil)

@@ -31,7 +31,7 @@ struct NativeAdvertisementTests {
             stream: "garden",
             metrics: [MetricDescriptor(name: "temperature", unit: "°C")]
         )
-        frame.name = NamePattern("Garden*")
+        frame.names = [NamePattern("Garden*")]
         frame.beginning = BytePattern("A5 ??")
         frame.length = 4...4
         frame.silence = .seconds(30)
@@ -39,8 +39,8 @@ struct NativeAdvertisementTests {
         #expect(profile.advertisements == [frame])
         #expect(profile.isForAdvertisements && profile.isOptIn)
         #expect(profile.services == [] && profile.characteristics == [] && profile.tasks == [])
-        #expect(profile.frame([0xA5, 0, 0, 0], from: .manufacturer(0xFFFF), name: "Garden 1") == 0)
-        #expect(profile.frame([0xA5, 0, 0, 0], from: .manufacturer(0xFFFF), name: "Kitchen") == nil)
+        #expect(profile.frame([0xA5, 0, 0, 0], from: .manufacturer(0xFFFF), name: "Garden 1")?.index == 0)
+        #expect(profile.frame([0xA5, 0, 0, 0], from: .manufacturer(0xFFFF), name: "Kitchen")?.index == nil)
         #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil])
     }
 

@@ -34,6 +34,8 @@ struct ProfileSchemaTests {
             ("subscribe", "characteristics: [{subscribe: {wrong_key_here: 1}}]"),
             ("read", "characteristics: [{subscribe: {read: {wrong_key_here: 1}}}]"),
             ("advertisement", "advertisement: [{wrong_key_here: 1}]"),
+            ("check", "characteristics: [{check: {wrong_key_here: 1}}]"),
+            ("part", "advertisement: [{after: {wrong_key_here: 1}}]"),
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
@@ -94,7 +96,7 @@ struct ProfileSchemaTests {
     @Test func `the reference page lists every key and type`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let mappings = [
-            "characteristic", "field", "test", "advertisement", "control", "task", "answer",
+            "characteristic", "field", "test", "advertisement", "part", "check", "control", "task", "answer",
         ].map { schema.definition($0) }
         for mapping in mappings + [schema.root] {
             for key in try #require(mapping?["properties"]?.object).keys {
@@ -106,13 +108,18 @@ struct ProfileSchemaTests {
         }
     }
 
-    @Test func `the advertisement profile of the reference page works`() throws {
+    @Test func `every profile of the reference page matches the schema and passes its tests`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
-        let texts = page.components(separatedBy: "```yaml\n").compactMap { $0.components(separatedBy: "```").first }
-        let text = try #require(texts.first { $0.contains("garden-beacon") })
-        #expect(try accepts(text))
-        let results = ProfileTools.runVectors(of: try DeclarativeText.compile(text))
-        #expect(results.count == 2 && results.allSatisfy { $0.failure == nil })
+        let texts = page.components(separatedBy: "```yaml\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        #expect(texts.count >= 4)
+        for text in texts {
+            #expect(try accepts(text), "\(text)")
+            let results = ProfileTools.runVectors(of: try DeclarativeText.compile(text))
+            #expect(!results.isEmpty)
+            #expect(results.compactMap(\.failure) == [], "\(text)")
+        }
     }
 
     @Test func `the first profile of the reference page works`() throws {

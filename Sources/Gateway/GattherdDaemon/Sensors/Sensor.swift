@@ -78,10 +78,21 @@ struct Sensor: Sendable {
         device.adapter.map { $0 == advertisement.peripheral.adapter } ?? true
     }
 
-    /// Returns the frames of the sensor's profiles that match the given bytes.
-    func places(of frame: HeardAdvertisement.Frame, name: String?) -> [Frame] {
+    /// Returns the frames of one part that match the given bytes, with their payloads.
+    func payloads(of frame: HeardAdvertisement.Frame, name: String?) -> [FrameAssembly.Payload] {
         profiles.enumerated().compactMap { position, profile in
-            profile.frame(frame.octets, from: frame.source, name: name).map { Frame(profile: position, index: $0) }
+            profile.frame(frame.octets, from: frame.source, name: name).map { index, payload in
+                FrameAssembly.Payload(frame: Frame(profile: position, index: index), octets: payload)
+            }
+        }
+    }
+
+    /// The frames of several parts, with their descriptors.
+    var compositeFrames: [(frame: Frame, descriptor: AdvertisementDescriptor)] {
+        profiles.enumerated().flatMap { position, profile in
+            profile.advertisements.enumerated().filter { !$1.before.isEmpty }.map {
+                (Frame(profile: position, index: $0), $1)
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ struct SensorPresence: Sendable {
 
     private var lastHeard: SuspendingClock.Instant?
     private var lastSent: [Sensor.Frame: SentFrame] = [:]
+    private var assembly = FrameAssembly()
 
     var isAway: Bool { lastHeard == nil }
 
@@ -24,14 +25,12 @@ struct SensorPresence: Sendable {
     ) -> [New] {
         lastHeard = now
         var new: [New] = []
-        for frame in advertisement.frames {
-            for place in sensor.places(of: frame, name: advertisement.name) {
-                guard let binding = sensor.bindings[place], isNew(frame.octets, at: place, binding, now) else {
-                    continue
-                }
-                lastSent[place] = SentFrame(octets: frame.octets, time: now)
-                new.append((frame.octets, binding))
-            }
+        for payload in assembly.payloads(of: advertisement, sensor) {
+            guard let binding = sensor.bindings[payload.frame],
+                isNew(payload.octets, at: payload.frame, binding, now)
+            else { continue }
+            lastSent[payload.frame] = SentFrame(octets: payload.octets, time: now)
+            new.append((payload.octets, binding))
         }
         return new
     }
@@ -50,6 +49,7 @@ struct SensorPresence: Sendable {
     mutating func timeLeft(_ silence: Duration, now: SuspendingClock.Instant) -> Duration? {
         guard let heard = lastHeard, heard + silence > now else {
             lastHeard = nil
+            assembly = FrameAssembly()
             return nil
         }
         return heard + silence - now

@@ -51,8 +51,8 @@ final class SensorWatch: AdvertisementSink {
         let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
         return AdvertisementWatch(
             addresses: Set(all.map(\.device.address)),
-            sources: Set(frames.map(\.source)),
-            hasChangingPayloads: frames.allSatisfy(\.isCounted),
+            sources: Set(frames.flatMap { $0.source.sources ?? [] }),
+            hasChangingPayloads: frames.allSatisfy(\.canBeHeardPassively),
             sink: self
         )
     }
@@ -142,5 +142,12 @@ final class SensorWatch: AdvertisementSink {
             guard sensors[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue else { return nil }
             return sensors[sensor.device.address]?.presence.timeLeft(sensor.silence, now: now)
         }
+    }
+}
+
+extension AdvertisementDescriptor {
+    /// True if a passive scan loses nothing: it omits repetitions and scan responses, and needs to know the company.
+    fileprivate var canBeHeardPassively: Bool {
+        isCounted && before.isEmpty && source.sources != nil
     }
 }

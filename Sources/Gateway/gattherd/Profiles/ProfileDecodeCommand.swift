@@ -64,7 +64,7 @@ struct ProfileDecodeCommand {
             throw CommandFailure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
         }
         guard profile.isForAdvertisements, profile.streams[position].name != text else { return position }
-        return profile.frame(payload, from: profile.advertisements[position].source, name: nil) ?? position
+        return profile.frame(for: payload, like: position)
     }
 
     private static func sender(_ arguments: Arguments, _ profile: any Profile) throws(CommandFailure) -> Sender? {

@@ -35,7 +35,7 @@ struct ProfileFacts {
     /// The short form of ``serving``.
     var served: [String] {
         if profile.isForAdvertisements {
-            let places = profile.advertisements.map { Self.words($0.source) }
+            let places = profile.advertisements.map { Self.words($0) }
             return places.enumerated().filter { places.firstIndex(of: $1) == $0 }.map(\.element)
         }
         return profile.services.isEmpty ? ["any"] : profile.services.map(\.description)
@@ -168,18 +168,19 @@ struct ProfileFacts {
 // The facts about a profile of advertisements.
 extension ProfileFacts {
     /// Returns the place of the bytes in an advertisement.
-    static func words(_ source: AdvertisementSource) -> String {
-        switch source {
-        case .manufacturer: "\(source)"
-        case .serviceData(let uuid): "service data \(uuid)"
-        }
+    static func words(_ frame: AdvertisementDescriptor) -> String {
+        (frame.before.map(\.source) + [frame.source]).map(words).joined(separator: " and ")
+    }
+
+    private static func words(_ source: SourcePattern) -> String {
+        if case .serviceData(let uuid) = source { "service data \(uuid)" } else { "\(source)" }
     }
 
     /// The table of decoded advertisements.
     var frames: Section {
         let rows = profile.advertisements.map { frame in
             [
-                frame.stream, Self.words(frame.source), Self.marks(frame),
+                frame.stream, Self.words(frame), Self.marks(frame),
                 frame.isCounted ? "its counter changes" : "the bytes change",
                 RelativeTime.length(frame.renewal), RelativeTime.length(frame.silence),
             ]
@@ -199,7 +200,9 @@ extension ProfileFacts {
             let least = length.lowerBound
             marks.append(length.count == 1 ? "\(least) bytes" : "\(least) to \(length.upperBound) bytes")
         }
-        if let name = frame.name { marks.append("from \(name)") }
+        if !frame.names.isEmpty {
+            marks.append("from " + frame.names.map(\.description).joined(separator: " or "))
+        }
         return marks.isEmpty ? "any" : marks.joined(separator: ", ")
     }
 

@@ -6,6 +6,8 @@ import GattherdYAML
 struct AdvertisementCompiler {
     private static let envelopes = CompiledAdvertisement.Envelope.allCases.map { (word: $0.rawValue, value: $0) }
 
+    private static let mostParts = 3
+
     private let reader: MappingReader
 
     init(_ reader: MappingReader) {
@@ -14,16 +16,16 @@ struct AdvertisementCompiler {
 
     func compile() -> CompiledAdvertisement? {
         defer { reader.finish() }
-        let source = source()
+        let source = SourceReader(reader).source()
         let contents = StreamReader(reader)
         let stream = contents.name()
         let length = contents.length()
         let envelope = reader.value("envelope", .choice(Self.envelopes))
-        let before = reader.findings.count
+        let errors = reader.findings.count
         var fields = contents.fields(SharedValues())
         fields.program.length = length
         // A wrong field, which is reported already, lacks its metric.
-        let areComplete = reader.findings.count == before
+        let areComplete = reader.findings.count == errors
         let metrics = areComplete ? fields.metrics : nil
         let vectors = VectorReader(metrics: metrics, isKeyed: envelope != nil).read(reader)
         let format = CompiledAdvertisement.Format(
@@ -31,13 +33,15 @@ struct AdvertisementCompiler {
             counter: counter(fields),
             envelope: envelope
         )
+        let before = parts()
         guard let source, let stream else { return nil }
         var descriptor = AdvertisementDescriptor(source: source, stream: stream, metrics: fields.metrics)
         descriptor.isCounted = format.counter != nil
         descriptor.isOpen = fields.program.numbering != nil
         if case .octets(let range) = length { descriptor.length = range }
+        descriptor.before = before
         descriptor.beginning = reader.value("begins", .pattern)
-        descriptor.name = reader.value("name", .words).map { NamePattern($0) }
+        descriptor.names = names()
         let range: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
         if let silence = reader.value("silence", .duration(range)) { descriptor.silence = silence }
         if let renewal = reader.value("again", .duration(range)) { descriptor.renewal = renewal }
@@ -50,15 +54,24 @@ struct AdvertisementCompiler {
         )
     }
 
-    /// Reads the source, which exactly one key must give.
-    private func source() -> AdvertisementSource? {
-        let company = reader.value("manufacturer", .company)
-        let service = reader.value("service_data", .uuid)
-        guard reader.has("manufacturer") != reader.has("service_data") else {
-            reader.report("an advertisement has either 'manufacturer' or 'service_data'")
-            return nil
+    /// Reads `name`: one pattern or a list.
+    private func names() -> [NamePattern] {
+        guard let node = reader.node("name") else { return [] }
+        return (node.elements ?? [node]).compactMap { element in
+            ProfileGrammar<String>.words.read(element, reader.findings).map { NamePattern($0) }
         }
-        return company.map { .manufacturer($0) } ?? service.map { .serviceData($0) }
+    }
+
+    /// Reads `after`: one part or a list.
+    private func parts() -> [AdvertisementPart] {
+        guard let node = reader.node("after") else { return [] }
+        let nodes = node.elements ?? [node]
+        if nodes.isEmpty || nodes.count > Self.mostParts {
+            reader.report("'after' is one part or a list of at most \(Self.mostParts)", at: "after")
+        }
+        return nodes.prefix(Self.mostParts).compactMap { node in
+            MappingReader(node, .part, findings: reader.findings).flatMap { SourceReader($0).part() }
+        }
     }
 
     private func counter(_ fields: FieldCompiler) -> CompiledAdvertisement.Counter? {
@@ -69,12 +82,5 @@ struct AdvertisementCompiler {
         }
         let metric = fields.metrics.firstIndex { $0.name == name }
         return CompiledAdvertisement.Counter(register: field.register, metric: metric)
-    }
-}
-
-extension ProfileGrammar<UInt16> {
-    /// The grammar of a company identifier.
-    static let company = ProfileGrammar("a company's number from 0 to 0xFFFF, such as 0x0499") { text in
-        Integers.parse(text).flatMap { UInt16(exactly: $0) }
     }
 }

@@ -64,6 +64,7 @@ struct DecodeProgram: Sendable {
     private(set) var conversions: [Conversion] = []
     var expressions = ExpressionNodes()
     var length = Length.any
+    var checksum: Checksum?
     /// The numbering of metrics that a payload can have several of.
     var numbering: Numbering?
     /// The number of values from ``SharedValues``.
@@ -110,6 +111,7 @@ struct DecodeProgram: Sendable {
         if case .octets(let range) = length, !range.contains(payload.count) {
             throw Self.wrongLength(payload.count, range)
         }
+        if let checksum { try checksum.verify(payload) }
         memory.startPayload(octets: payload.count, sharing: sharedCount)
         var cursor = PayloadCursor(payload)
         let start = samples.count

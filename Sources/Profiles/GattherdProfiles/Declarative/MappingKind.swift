@@ -13,16 +13,21 @@ struct MappingKind: Sendable {
     static let characteristic = MappingKind(
         title: "a characteristic",
         keys: [
-            "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "fields",
-            "tests",
+            "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "check",
+            "fields", "tests",
         ]
     )
     static let advertisement = MappingKind(
         title: "an advertisement",
         keys: [
-            "manufacturer", "service_data", "name", "begins", "length", "stream", "silence", "again", "counter",
-            "envelope", "fields", "tests",
+            "manufacturer", "service_data", "after", "name", "begins", "length", "stream", "silence", "again",
+            "counter", "envelope", "check", "fields", "tests",
         ]
+    )
+    static let part = MappingKind(title: "a part", keys: ["manufacturer", "service_data", "begins", "length"])
+    static let check = MappingKind(
+        title: "a check",
+        keys: ["kind", "poly", "init", "xor", "reflect", "bytes", "at", "order"]
     )
     static let subscribe = MappingKind(title: "'subscribe'", keys: ["read"])
     static let read = MappingKind(title: "'read'", keys: ["every"])

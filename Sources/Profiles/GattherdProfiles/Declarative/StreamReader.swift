@@ -25,6 +25,7 @@ struct StreamReader {
         }
         for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
         compiler.removeUnusedReason()
+        compiler.program.checksum = ChecksumReader(reader)?.checksum()
         if compiler.metrics.isEmpty && reader.findings.isEmpty {
             reader.report("\(reader.title) needs 'fields' with at least one metric", at: "fields")
         }

@@ -86,13 +86,12 @@ extension TableStream<AdvertisementDescriptor> {
         let stream = try unsafe Self.name(entry.stream, what)
         let metrics = try unsafe Self.metrics(entry.metrics, entry.metric_count, stream)
         var frame = AdvertisementDescriptor(
-            source: try unsafe AdvertisementSource(entry, stream),
+            source: try unsafe SourcePattern(entry, stream),
             stream: stream,
             metrics: metrics
         )
-        frame.name = try unsafe TableReader.optionalText(entry.name, "the name of stream '\(stream)'").map {
-            NamePattern($0)
-        }
+        let name = try unsafe TableReader.optionalText(entry.name, "the name of stream '\(stream)'")
+        frame.names = name.map { [NamePattern($0)] } ?? []
         frame.beginning = try unsafe TableReader.optionalPattern(entry.begins, "the beginning of stream '\(stream)'")
         frame.length = try unsafe Self.length(entry.size_min, entry.size_max, stream)
         if let silence = try unsafe Self.duration(entry.silence_milliseconds, "the silence of stream '\(stream)'") {
@@ -126,7 +125,7 @@ extension TableStream<AdvertisementDescriptor> {
     }
 }
 
-extension AdvertisementSource {
+extension SourcePattern {
     fileprivate init(_ entry: gattherd_advertisement, _ stream: String) throws(TableFault) {
         switch unsafe entry.source {
         case GATTHERD_MANUFACTURER_DATA:
