@@ -2,29 +2,79 @@ import COpenSSL
 import GattherdGATT
 import GattherdModel
 
-/// A payload encrypted and authenticated with AES-128-CCM: RFC 3610.
+/// A payload encrypted with AES-128.
 struct EncryptedPayload {
+    /// The mode of operation; RFC 3610 for CCM, the only one that authenticates.
+    enum Mode: String, Hashable, Sendable, CaseIterable {
+        case ccm = "aes-ccm"
+        case ctr = "aes-ctr"
+        case ecb = "aes-ecb"
+        case cbc = "aes-cbc"
+    }
+
+    var mode = Mode.ccm
     let ciphertext: [UInt8]
     /// The authentication tag.
     let tag: [UInt8]
+    /// The nonce, the initial counter block or the initialisation vector.
     let nonce: [UInt8]
+    /// Bytes that are authenticated but not encrypted.
+    var associated: [UInt8] = []
 
-    /// Returns the plaintext; `nil` for a wrong key or modified octets.
-    func open(with key: BindKey) -> [UInt8]? {
-        guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
+    /// Returns the plaintext; `nil` for a wrong key, modified octets or an impossible length.
+    func open(with key: [UInt8]) -> [UInt8]? {
+        guard key.count == 16, let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         defer { unsafe EVP_CIPHER_CTX_free(context) }
-        var tag = tag
-        var length: Int32 = 0
-        // The buffer has at least one octet, as CCM returns nothing for empty input.
-        var contents = [UInt8](repeating: 0, count: ciphertext.count + 1)
+        // The buffer has at least one octet, as CCM returns nothing for empty input, and room for a block.
+        var contents = [UInt8](repeating: 0, count: ciphertext.count + 16)
+        let isOpen =
+            switch mode {
+            case .ccm: unsafe openAuthenticated(context, key, &contents)
+            case .ctr: unsafe openPlainly(context, EVP_aes_128_ctr(), key, &contents)
+            case .ecb: unsafe openBlocks(context, EVP_aes_128_ecb(), key, &contents)
+            case .cbc: unsafe openBlocks(context, EVP_aes_128_cbc(), key, &contents)
+            }
+        return isOpen ? Array(contents.prefix(ciphertext.count)) : nil
+    }
+
+    private func openAuthenticated(_ context: OpaquePointer, _ key: [UInt8], _ contents: inout [UInt8]) -> Bool {
+        // OpenSSL refuses other lengths of the nonce itself.
+        var (tag, length): ([UInt8], Int32) = (tag, 0)
         let (nonceSize, tagSize, size) = (Int32(nonce.count), Int32(tag.count), Int32(ciphertext.count))
-        let isGenuine =
+        return
             unsafe EVP_DecryptInit_ex(context, EVP_aes_128_ccm(), nil, nil, nil) == 1
             && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, nonceSize, nil) == 1
             && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tagSize, &tag) == 1
-            && EVP_DecryptInit_ex(context, nil, nil, key.octets, nonce) == 1
+            && EVP_DecryptInit_ex(context, nil, nil, key, nonce) == 1
+            && (associated.isEmpty
+                || EVP_DecryptUpdate(context, nil, &length, nil, size) == 1
+                    && EVP_DecryptUpdate(context, nil, &length, associated, Int32(associated.count)) == 1)
             && EVP_DecryptUpdate(context, &contents, &length, ciphertext, size) == 1
-        return isGenuine ? Array(contents.prefix(ciphertext.count)) : nil
+    }
+
+    /// Decrypts whole blocks only.
+    private func openBlocks(
+        _ context: OpaquePointer,
+        _ cipher: OpaquePointer?,
+        _ key: [UInt8],
+        _ contents: inout [UInt8]
+    ) -> Bool {
+        unsafe ciphertext.count % 16 == 0 && openPlainly(context, cipher, key, &contents)
+    }
+
+    private func openPlainly(
+        _ context: OpaquePointer,
+        _ cipher: OpaquePointer?,
+        _ key: [UInt8],
+        _ contents: inout [UInt8]
+    ) -> Bool {
+        var length: Int32 = 0
+        return
+            unsafe nonce.count == 16
+            && EVP_DecryptInit_ex(context, cipher, nil, key, nonce) == 1
+            && EVP_CIPHER_CTX_set_padding(context, 0) == 1
+            && EVP_DecryptUpdate(context, &contents, &length, ciphertext, Int32(ciphertext.count)) == 1
+            && Int(length) == ciphertext.count
     }
 }
 

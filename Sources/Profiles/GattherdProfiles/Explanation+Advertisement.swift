@@ -8,7 +8,7 @@ extension CompiledAdvertisement {
         var explanation =
             switch format.envelope {
             case .bthome: unwrapped(payloads, sender, maker)
-            case nil: maker.explain(payloads)
+            case nil: maker.explain(payloads, from: sender)
             }
         guard explanation.rejection == nil else { return explanation }
         do throws(PayloadError) {

@@ -75,12 +75,12 @@ struct ExplanationMaker {
         metrics = frame.descriptor.metrics
     }
 
-    func explain(_ payloads: [[UInt8]]) -> Explanation {
-        var memory = DecodeMemory(for: program)
+    func explain(_ payloads: [[UInt8]], from sender: Sender? = nil) -> Explanation {
+        var memory = DecodeMemory(for: program, from: sender, stream: "")
         memory.shared = shared
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? program.run(payload.span, &memory, into: &samples) }
-        let payload = payloads.last ?? []
+        var payload = payloads.last ?? []
         let trace = DecodeTrace()
         memory.trace = trace
         var rejection: PayloadError?
@@ -89,6 +89,7 @@ struct ExplanationMaker {
         } catch {
             rejection = error
         }
+        payload = trace.payload ?? payload
         let taken = trace.entries.map(\.octets.upperBound).max() ?? 0
         return Explanation(
             payload: payload,

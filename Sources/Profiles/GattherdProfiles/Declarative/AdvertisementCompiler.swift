@@ -22,12 +22,14 @@ struct AdvertisementCompiler {
         let length = contents.length()
         let envelope = reader.value("envelope", .choice(Self.envelopes))
         let errors = reader.findings.count
-        var fields = contents.fields(SharedValues())
+        var fields = contents.fields(SharedValues(), hasSender: true)
         fields.program.length = length
         // A wrong field, which is reported already, lacks its metric.
         let areComplete = reader.findings.count == errors
         let metrics = areComplete ? fields.metrics : nil
-        let vectors = VectorReader(metrics: metrics, isKeyed: envelope != nil).read(reader)
+        let vectors = VectorReader(metrics: metrics, isKeyed: envelope != nil || fields.program.decryption != nil).read(
+            reader
+        )
         let format = CompiledAdvertisement.Format(
             program: fields.program,
             counter: counter(fields),

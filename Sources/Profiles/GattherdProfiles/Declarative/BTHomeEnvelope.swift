@@ -63,7 +63,7 @@ struct BTHomeEnvelope {
             tag: Array(sealed.suffix(4)),
             nonce: (ownAddress ?? onAir) + Self.service + [device] + count
         )
-        guard let contents = box.open(with: key) else {
+        guard let contents = box.open(with: key.octets) else {
             throw .invalid(reason: "it was not encrypted with this bind key, or it was tampered with")
         }
         let number = count.reversed().reduce(0) { $0 << 8 | UInt32($1) }

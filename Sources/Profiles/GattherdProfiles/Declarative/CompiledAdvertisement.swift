@@ -67,14 +67,15 @@ struct FrameDecoder {
 
     init(_ frame: CompiledAdvertisement, _ sender: Sender?) {
         format = frame.format
-        memory = DecodeMemory(for: format.program)
+        memory = DecodeMemory(for: format.program, from: sender, stream: frame.descriptor.stream)
         if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
     }
 
-    var replayMark: ReplayCounter? { envelope?.replayMark }
+    var replayMark: ReplayCounter? { envelope?.replayMark ?? memory.decryption?.replayMark }
 
     mutating func resume(from marks: [String: UInt32]) {
         envelope?.resume(from: marks)
+        memory.decryption?.resume(from: marks)
     }
 
     /// Decodes one payload and appends its samples; none if it repeats an earlier one.
@@ -90,7 +91,7 @@ struct FrameDecoder {
         let count = count(samples[start...])
         let isRepeated = count != nil && count == lastCount
         lastCount = count
-        if isRepeated { return samples.removeSubrange(start...) }
+        if isRepeated || memory.decryption?.isRepetition == true { return samples.removeSubrange(start...) }
         let counter = format.counter?.metric
         guard samples[start...].contains(where: { $0.metric != counter }) else {
             throw .invalid(reason: "it has no object that the profile knows")

@@ -16,6 +16,8 @@ struct DecodeMemory {
     private var currentReasons: Set<Int> = []
     /// The same after the last decoded payload; rejected payloads do not count.
     private var acceptedReasons: Set<Int> = []
+    /// The state of the decryption; `nil` without one.
+    var decryption: DecryptionMemory?
     /// The trace to write, if any.
     var trace: DecodeTrace?
 
@@ -25,9 +27,16 @@ struct DecodeMemory {
         increases = Array(repeating: Increase(), count: program.increaseCount)
     }
 
+    /// Makes the state of the decoder of one sender's advertisements.
+    init(for program: DecodeProgram, from sender: Sender?, stream: String) {
+        self.init(for: program)
+        if program.decryption != nil { decryption = DecryptionMemory(sender, stream: stream) }
+    }
+
     /// Resets the registers for a new payload and keeps the state of computed metrics.
     mutating func startPayload(octets: Int, sharing count: Int) {
         impossible = nil
+        decryption?.startPayload()
         currentReasons = acceptedReasons
         for register in registers.indices { clear(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)

@@ -11,7 +11,7 @@ extension DecodeProgram {
         from start: Int
     ) throws(PayloadError) {
         switch step.action {
-        case .group: break
+        case .group, .decrypt: break
         case .skip(let expression):
             try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
         case .compute(let expression, let isTruth):

@@ -17,6 +17,8 @@ struct DecodeProgram: Sendable {
             case aggregate(Aggregate, of: Int)
             /// Skips as many bytes as an expression gives.
             case skip(Int)
+            /// Decrypts the rest of the payload.
+            case decrypt
             /// A group of all steps up to this index; `size` is the register with their length in bytes.
             case group(end: Int, size: Int?)
         }
@@ -65,6 +67,8 @@ struct DecodeProgram: Sendable {
     var expressions = ExpressionNodes()
     var length = Length.any
     var checksum: Checksum?
+    /// The decryption, and the index of its step.
+    private(set) var decryption: (rule: Decryption, step: Int)?
     /// The numbering of metrics that a payload can have several of.
     var numbering: Numbering?
     /// The number of values from ``SharedValues``.
@@ -84,6 +88,12 @@ struct DecodeProgram: Sendable {
     mutating func add(_ conversion: Conversion) -> Int {
         conversions.append(conversion)
         return conversions.count - 1
+    }
+
+    /// Adds a step that decrypts the rest of the payload; a program has one at most.
+    mutating func add(_ rule: Decryption, _ step: Step) {
+        decryption = (rule, steps.count)
+        steps.append(step)
     }
 
     /// Sets the end of a group after its last step.
@@ -115,11 +125,61 @@ struct DecodeProgram: Sendable {
         memory.startPayload(octets: payload.count, sharing: sharedCount)
         var cursor = PayloadCursor(payload)
         let start = samples.count
-        try run(steps.indices, &cursor, &memory, &samples, from: start)
-        if length == .exact { try cursor.end() }
+        try runSteps(payload, &cursor, &memory, &samples, from: start)
         try numbering?.apply(to: &samples, from: start)
         if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
         memory.acceptPayload()
+    }
+
+    /// Executes all steps; those after a decryption on the decrypted payload.
+    private func runSteps(
+        _ payload: Span<UInt8>,
+        _ cursor: inout PayloadCursor,
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample],
+        from start: Int
+    ) throws(PayloadError) {
+        guard let decryption else {
+            try run(steps.indices, &cursor, &memory, &samples, from: start)
+            if length == .exact { try cursor.end() }
+            return
+        }
+        try run(0..<decryption.step, &cursor, &memory, &samples, from: start)
+        let offset = cursor.offset
+        let opened =
+            try isWanted(steps[decryption.step], cursor, &memory)
+            ? decrypted(payload, from: offset, decryption.rule, &memory)
+            : plain(payload, decryption.rule, memory)
+        memory.trace?.replace(opened, step: decryption.step, from: offset, of: payload.count)
+        var inner = PayloadCursor(opened.span)
+        try inner.skip(offset)
+        try run(decryption.step + 1..<steps.count, &inner, &memory, &samples, from: start)
+        if length == .exact { try inner.end() }
+    }
+
+    private func decrypted(
+        _ payload: Span<UInt8>,
+        from offset: Int,
+        _ rule: Decryption,
+        _ memory: inout DecodeMemory
+    ) throws(PayloadError) -> [UInt8] {
+        let opened = try rule.open(payload, from: offset, memory.decryption?.sender)
+        if let number = rule.number(of: payload, memory.decryption?.sender) {
+            try memory.decryption?.admit(number)
+        }
+        return opened
+    }
+
+    /// Returns a payload that is not encrypted; rejects it if the device has a key.
+    private func plain(
+        _ payload: Span<UInt8>,
+        _ rule: Decryption,
+        _ memory: DecodeMemory
+    ) throws(PayloadError) -> [UInt8] {
+        guard !rule.usesDeviceKey || memory.decryption?.sender?.key == nil else {
+            throw .invalid(reason: "it is not encrypted, although the device has a bind key: anybody could send it")
+        }
+        return (0..<payload.count).map { payload[$0] }
     }
 
     /// True if all values are unknown; a payload with an impossible value is then rejected.
@@ -204,7 +264,7 @@ struct DecodeProgram: Sendable {
         switch step.action {
         case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression):
             expressions.value(of: expression, registers)
-        case .read, .increase, .aggregate, .group: nil
+        case .read, .increase, .aggregate, .decrypt, .group: nil
         }
     }
 

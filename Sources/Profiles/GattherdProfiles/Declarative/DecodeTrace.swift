@@ -28,6 +28,8 @@ final class DecodeTrace {
 
     private(set) var entries: [Entry] = []
     private var rounds: [Int: Int] = [:]
+    /// The decrypted payload; `nil` without encryption.
+    private(set) var payload: [UInt8]?
 
     func skip(_ step: Int, at offset: Int) {
         entries.append(Entry(step: step, octets: offset..<offset, outcome: .absent))
@@ -52,6 +54,12 @@ final class DecodeTrace {
         entries.append(Entry(step: step, octets: offset..<offset, outcome: .round(rounds[step] ?? 1)))
     }
 
+    /// Records that the following steps decode a decrypted payload.
+    func replace(_ opened: [UInt8], step: Int, from offset: Int, of count: Int) {
+        payload = opened
+        entries.append(Entry(step: step, octets: offset..<offset, outcome: .done, number: Int64(count)))
+    }
+
     func pad(group step: Int, _ octets: Range<Int>) {
         if !octets.isEmpty { entries.append(Entry(step: step, octets: octets, outcome: .padding)) }
     }
@@ -72,7 +80,7 @@ struct FieldNote: Sendable {
     init(_ field: MappingReader) {
         let text = { (key: String) in field.node[key]?.text }
         line = field.node.position.line
-        name = text("metric") ?? text("flags") ?? (field.node["fields"] == nil ? "skipped" : "group")
+        name = text("metric") ?? text("flags") ?? Self.kind(field.node)
         source = Self.source(field.node)
         condition = text("when")
         let parts = [text("scale").map { "× \($0)" }, text("offset").map { "+ \($0)" }].compactMap(\.self)
@@ -80,8 +88,13 @@ struct FieldNote: Sendable {
         arithmetic = (parts + [power].compactMap(\.self)).joined(separator: " ")
     }
 
+    private static func kind(_ node: YAMLNode) -> String {
+        node["fields"] != nil ? "group" : node["decrypt"] != nil ? "decrypted" : "skipped"
+    }
+
     private static func source(_ node: YAMLNode) -> String {
         if let type = node["type"]?.text { return type }
+        if let cipher = node["decrypt"]?["cipher"]?.text { return cipher }
         if let sum = node["from"]?.text { return node["as"]?.text.map { "\(sum) as \($0)" } ?? sum }
         if let counter = node["increase"]?.text {
             return "increase of \(counter)" + (node["over"]?.text.map { " over \($0)" } ?? "")

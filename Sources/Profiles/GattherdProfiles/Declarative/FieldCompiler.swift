@@ -14,6 +14,7 @@ struct FieldCompiler {
     private(set) var notes: [FieldNote] = []
     var names = FieldNames()
     let findings: ProfileFindings
+    private let hasSender: Bool
     /// The position of a field that always consumes the rest of the payload.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
@@ -22,8 +23,13 @@ struct FieldCompiler {
     /// True if a value can be unknown for a reason without a reject.
     private var hasEmittedReasons = false
 
-    init(_ findings: ProfileFindings, _ shared: SharedValues) {
+    /// - Parameters:
+    ///   - findings: Receives the errors.
+    ///   - shared: The values that other characteristics share, and options.
+    ///   - hasSender: True for advertisements, whose sender has an address and perhaps a key.
+    init(_ findings: ProfileFindings, _ shared: SharedValues, hasSender: Bool) {
         self.findings = findings
+        self.hasSender = hasSender
         for value in shared.names { _ = names.add(value.name, bits: value.bits) }
         program.sharedCount = shared.names.count
         program.registerCount = names.count
@@ -32,14 +38,15 @@ struct FieldCompiler {
     mutating func add(_ node: YAMLNode) {
         guard let field = MappingReader(node, .field, findings: findings) else { return }
         defer { field.finish() }
-        let kinds = ["metric", "flags", "skip", "fields"].filter { field.has($0) }
+        let kinds = ["metric", "flags", "skip", "fields", "decrypt"].filter { field.has($0) }
         guard kinds.count == 1 else {
-            return field.report("a field has exactly one of 'metric', 'flags', 'skip' and 'fields'")
+            return field.report("a field has exactly one of 'metric', 'flags', 'skip', 'fields' and 'decrypt'")
         }
         switch kinds[0] {
         case "flags": addFlags(field)
         case "skip": addSkip(field)
         case "fields": addGroup(field)
+        case "decrypt": addDecryption(field)
         default: addMetric(field)
         }
         program.registerCount = names.count
@@ -92,6 +99,22 @@ struct FieldCompiler {
         var step = DecodeProgram.Step(.skip(count), conversion: program.add(Conversion(name: "skip")))
         step.condition = condition
         add(step, field)
+    }
+
+    private mutating func addDecryption(_ field: MappingReader) {
+        let condition = condition(field)
+        guard let decryption = DecryptionReader(field)?.decryption() else { return }
+        guard hasSender else {
+            return field.report("'decrypt' is for advertisements: connections are encrypted by pairing", at: "decrypt")
+        }
+        guard !isInGroup, program.decryption == nil else {
+            return field.report("a payload is decrypted once, outside of groups", at: "decrypt")
+        }
+        consume(field, takesRest: false)
+        var step = DecodeProgram.Step(.decrypt, conversion: program.add(Conversion(name: "decrypt")))
+        step.condition = condition
+        program.add(decryption, step)
+        notes.append(FieldNote(field))
     }
 
     private mutating func addGroup(_ field: MappingReader) {

@@ -29,6 +29,10 @@ struct MappingKind: Sendable {
         title: "a check",
         keys: ["kind", "poly", "init", "xor", "reflect", "bytes", "at", "order"]
     )
+    static let decrypt = MappingKind(
+        title: "a decryption",
+        keys: ["cipher", "key", "nonce", "aad", "tag", "until", "key_check", "replay", "reversed"]
+    )
     static let subscribe = MappingKind(title: "'subscribe'", keys: ["read"])
     static let read = MappingKind(title: "'read'", keys: ["every"])
     static let field = MappingKind(
@@ -36,7 +40,7 @@ struct MappingKind: Sendable {
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
-            "over", "still", "numbered", "times", "share",
+            "over", "still", "numbered", "times", "share", "decrypt",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])

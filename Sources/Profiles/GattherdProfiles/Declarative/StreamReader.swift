@@ -17,8 +17,12 @@ struct StreamReader {
         return stream
     }
 
-    func fields(_ shared: SharedValues) -> FieldCompiler {
-        var compiler = FieldCompiler(reader.findings, shared)
+    /// - Parameters:
+    ///   - shared: The values that other characteristics share, and options.
+    ///   - hasSender: True for advertisements.
+    /// - Returns: The compiled fields; without those that have a reported error.
+    func fields(_ shared: SharedValues, hasSender: Bool = false) -> FieldCompiler {
+        var compiler = FieldCompiler(reader.findings, shared, hasSender: hasSender)
         let nodes = reader.elements("fields")
         if nodes.count > FieldCompiler.mostFields {
             reader.report("\(reader.title) has at most \(FieldCompiler.mostFields) fields", at: "fields")

@@ -1,0 +1,51 @@
+import GattherdYAML
+
+/// Reads `decrypt`.
+struct DecryptionReader {
+    private static let modes = EncryptedPayload.Mode.allCases.map { (word: $0.rawValue, value: $0) }
+    private static let furthest: Int64 = 512
+
+    private let reader: MappingReader
+
+    /// Makes a reader of the mapping `decrypt`; `nil` if it is no mapping, which is reported.
+    init?(_ field: MappingReader) {
+        guard let node = field.node("decrypt"),
+            let reader = MappingReader(node, .decrypt, findings: field.findings)
+        else { return nil }
+        self.reader = reader
+    }
+
+    /// Returns `nil` after a reported error.
+    func decryption() -> Decryption? {
+        defer { reader.finish() }
+        guard let mode = reader.required("cipher", .choice(Self.modes)) else { return nil }
+        check(mode)
+        let tag = reader.value("tag", .slice)
+        let numbers = -Self.furthest...Self.furthest
+        return Decryption(
+            mode: mode,
+            key: reader.node("key")?.text == "device" ? nil : .read(reader, "key"),
+            nonce: .read(reader, "nonce") ?? [],
+            associated: .read(reader, "aad") ?? [],
+            tag: tag,
+            until: reader.value("until", .integer(numbers)).map { Int($0) } ?? tag.map { $0.first } ?? 0,
+            keyCheck: reader.value("key_check", .slice),
+            replay: .read(reader, "replay"),
+            isReversed: reader.value("reversed", .boolean) ?? false
+        )
+    }
+
+    /// Checks the keys that a mode needs, and that it cannot have.
+    private func check(_ mode: EncryptedPayload.Mode) {
+        if mode == .ccm {
+            for key in ["nonce", "tag"] where !reader.has(key) { reader.report("aes-ccm needs '\(key)'") }
+            if let count = reader.value("tag", .slice)?.fixedCount, ![4, 6, 8, 10, 12, 14, 16].contains(count) {
+                reader.report("a tag has 4, 6, 8, 10, 12, 14 or 16 bytes, such as -4..", at: "tag")
+            }
+            return
+        }
+        reader.forbid(["aad", "tag"], "is for aes-ccm")
+        if mode == .ecb { reader.forbid(["nonce"], "has no meaning for aes-ecb") }
+        if mode != .ecb, !reader.has("nonce") { reader.report("\(mode.rawValue) needs 'nonce'") }
+    }
+}

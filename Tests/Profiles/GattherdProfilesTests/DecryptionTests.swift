@@ -1,0 +1,185 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import Testing
+
+/// Encrypted advertisements.
+struct DecryptionTests {
+    private static let key = Hexadecimal.octets("b9ea895fac7eea6d30532432a516f3a3").flatMap { BindKey($0) }
+    private static let sender = Sender(address: BluetoothAddress(value: 0xA4C1_3811_2233), key: key)
+    private static let ccm =
+        "cipher: aes-ccm, nonce: [address_le, 0E 16 1A 18, 0..1], aad: \"11\", tag: -4.."
+    /// Encrypted with another implementation of AES-CCM: 23.5, 45.21, 85.
+    private static let genuine = "BD1BBFE6942E9282742CC9"
+
+    private static func text(_ decryption: String, when: String = "", length: String = "") -> String {
+        """
+        contract: 1
+        profile: thing
+        advertisement:
+          - service_data: 181a
+            stream: thing
+            fields:
+              - {flags: n, type: u8}
+              - {decrypt: {\(decryption)}\(when)}
+              - {metric: x, type: i16le}
+        \(length)
+        """
+    }
+
+    private static func decode(_ hex: String, by session: any ProfileSession) throws -> String {
+        let octets = try #require(Hexadecimal.octets(hex))
+        var samples: [Sample] = []
+        do throws(PayloadError) {
+            try session.decode(octets.span, characteristic: 0, into: &samples)
+        } catch {
+            return error.description
+        }
+        return samples.map { sample in
+            if case .integer(let number) = sample.value { "\(number)" } else { "\(sample.value)" }
+        }.joined(separator: " ")
+    }
+
+    private static func decode(
+        _ hex: String,
+        _ decryption: String,
+        when: String = "",
+        sender: Sender? = sender
+    ) throws -> String {
+        let profile = try DeclarativeText.compile(text(decryption, when: when))
+        return try decode(hex, by: sender.map { profile.makeSession(for: $0) } ?? profile.makeSession())
+    }
+
+    @Test func `fields after a decryption see the plaintext`() throws {
+        #expect(try Self.decode(Self.genuine, Self.ccm) == "2350")
+    }
+
+    @Test func `a payload without or with another key is rejected`() throws {
+        let keyless = Sender(address: Self.sender.address)
+        #expect(try Self.decode(Self.genuine, Self.ccm, sender: keyless).contains("'bind_key_file'"))
+        #expect(try Self.decode(Self.genuine, Self.ccm, sender: nil).contains("'bind_key_file'"))
+        let other = Sender(address: Self.sender.address, key: BindKey(Array(repeating: 1, count: 16)))
+        #expect(try Self.decode(Self.genuine, Self.ccm, sender: other).contains("not encrypted with this bind key"))
+    }
+
+    @Test func `a change of any bit or any truncation of an authenticated payload is rejected`() throws {
+        let octets = try #require(Hexadecimal.octets(Self.genuine))
+        let session = try DeclarativeText.compile(Self.text(Self.ccm)).makeSession(for: Self.sender)
+        for bit in 0..<8 * octets.count {
+            var forged = octets
+            forged[bit / 8] ^= 1 << UInt8(bit % 8)
+            #expect(try Self.decode(Hexadecimal.text(forged.span), by: session).contains("tampered"), "bit \(bit)")
+        }
+        for length in 0..<octets.count {
+            let text = try Self.decode(Hexadecimal.text(Array(octets[..<length]).span), by: session)
+            #expect(text.contains(" "), "\(length) bytes")
+        }
+    }
+
+    @Test func `a plain payload is decoded without a key and rejected with one`() throws {
+        let keyless = Sender(address: Self.sender.address)
+        #expect(try Self.decode("BC 0500", Self.ccm, when: ", when: n.0", sender: keyless) == "5")
+        #expect(try Self.decode("BC 0500", Self.ccm, when: ", when: n.0").contains("anybody could send it"))
+        #expect(try Self.decode(Self.genuine, Self.ccm, when: ", when: n.0") == "2350")
+    }
+
+    /// FIPS 197, "AES-128 (Nk=4, Nr=10)": the plaintext is 00112233445566778899aabbccddeeff.
+    @Test(
+        arguments: [
+            ("cipher: aes-ecb", 0x1100), ("cipher: aes-cbc, nonce: \"00\"", 0x1100),
+            ("cipher: aes-cbc, nonce: FF00", 0x11FF),
+            ("cipher: aes-ecb, until: 17", 0x1100),
+        ]
+    )
+    func `blocks are decrypted with a fixed key`(decryption: String, value: Int) throws {
+        let hex = "00 69c4e0d86a7b0430d8cdb78070b4c55a"
+        let key = ", key: 000102030405060708090A0B0C0D0E0F"
+        #expect(try Self.decode(hex, decryption + key, sender: nil) == "\(value)")
+        #expect(try Self.decode("00 69c4e0d86a7b04", decryption + key, sender: nil).contains(" "))
+    }
+
+    /// SP 800-38A, "CTR-AES128.Decrypt": the plaintext is 6bc1bee2….
+    @Test func `a stream cipher is decrypted at any length`() throws {
+        let key = "2b7e151628aed2a6abf7158809cf4f3c"
+        let rule = "cipher: aes-ctr, nonce: [F0F1F2F3F4F5F6F7, F8F9FAFBFCFDFEFF], key: \(key)"
+        #expect(try Self.decode("00 874d6191b620e3261bef6864990db6ce", rule, sender: nil) == "\(0xC16B - 0x10000)")
+        #expect(try Self.decode("00 874d", rule, sender: nil) == "\(0xC16B - 0x10000)")
+        #expect(try Self.decode("00 87", rule, sender: nil).contains("truncated"))
+    }
+
+    @Test func `the beginning of the key is checked`() throws {
+        let rule = "cipher: aes-ctr, nonce: \"00\", key_check: 0..1"
+        #expect(try !Self.decode("B9 0000", rule).contains(" "))
+        #expect(try Self.decode("B8 0000", rule).contains("the key begins with other bytes"))
+    }
+
+    @Test func `a lower number is a replay, the same one a repetition`() throws {
+        let rule = "cipher: aes-ctr, nonce: \"00\", replay: 0..1"
+        let profile = try DeclarativeText.compile(Self.text(rule))
+        let session = profile.makeSession(for: Self.sender)
+        let told = try ["05 0000", "05 0000", "06 0000", "04 0000"].map { try Self.decode($0, by: session) }
+        #expect(told[0] == told[2] && told[1] == "")
+        #expect(told[3].hasPrefix("it is a replay: its counter 4 is below 6"))
+        let later = profile.makeSession(for: Self.sender)
+        later.resume(from: Dictionary(uniqueKeysWithValues: session.replayMarks.map { ($0.sender, $0.counter) }))
+        #expect(try Self.decode("05 0000", by: later).contains("replay"))
+    }
+
+    @Test func `the whole decrypted payload counts for an exact length`() throws {
+        let profile = try DeclarativeText.compile(Self.text(Self.ccm, length: "    length: exact"))
+        let text = try Self.decode(Self.genuine, by: profile.makeSession(for: Self.sender))
+        #expect(text.hasPrefix("too long: 4 octets after the last field"))
+    }
+
+    @Test func `random payloads are decoded or rejected in all modes`() throws {
+        let rules = [
+            Self.ccm, "cipher: aes-ccm, nonce: [-3..], tag: -4.., until: 5, replay: -1..",
+            "cipher: aes-cbc, nonce: [address, 1..3]", "cipher: aes-ecb, key: 2..4, reversed: true, until: 18",
+            "cipher: aes-ctr, nonce: 0..2, until: -1, key_check: 3..4",
+        ]
+        var random = SystemRandomNumberGenerator()
+        for rule in rules {
+            let session = try DeclarativeText.compile(Self.text(rule)).makeSession(for: Self.sender)
+            for _ in 0..<2000 {
+                let octets = (0..<Int.random(in: 0...40)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+                session.tryDecode(octets, characteristic: 0)
+            }
+        }
+    }
+
+    @Test func `an explanation shows the plaintext`() throws {
+        let profile = try DeclarativeText.compile(Self.text(Self.ccm))
+        let octets = try #require(Hexadecimal.octets(Self.genuine))
+        let explanation = try #require(
+            ProfileTools.explain([octets], characteristic: 0, of: profile, from: Self.sender)
+        )
+        #expect(explanation.rejection == nil)
+        #expect(Hexadecimal.text(explanation.payload.span).uppercased() == "BD2E09A9115505")
+        #expect(explanation.rows.map(\.field) == ["n", "decrypted", "x"])
+        #expect(explanation.rows.map(\.source) == ["u8", "aes-ccm", "i16le"])
+        #expect(explanation.leftOver == 3..<7)
+    }
+
+    @Test(
+        arguments: [
+            (text("cipher: aes"), "8:28: 'aes' is invalid; expected one of aes-ccm, aes-ctr, aes-ecb, aes-cbc"),
+            (text("nonce: 0..1"), "8:19: a decryption needs 'cipher'"),
+            (text("cipher: aes-ccm, nonce: 0..1"), "8:19: aes-ccm needs 'tag'"),
+            (text("cipher: aes-ctr"), "8:19: aes-ctr needs 'nonce'"),
+            (text("cipher: aes-ecb, nonce: 0..1"), "8:37: 'nonce' has no meaning for aes-ecb"),
+            (text("cipher: aes-ctr, nonce: 0..1, tag: -4.."), "8:50: 'tag' is for aes-ccm"),
+            (text("cipher: aes-ctr, nonce: adress"), "8:44: 'adress' is invalid; expected address, address_le"),
+            (text("cipher: aes-ctr, nonce: []"), "8:37: 'nonce' is a list of 1 to 8 parts"),
+            (text("cipher: aes-ccm, nonce: 0..1, tag: -5.."), "8:50: a tag has 4, 6, 8, 10, 12, 14 or 16 bytes"),
+            (text("cipher: aes-ecb}}\n      - {decrypt: {cipher: aes-ecb"), "9:10: a payload is decrypted once"),
+            (
+                DeclarativeText.profile(fields: ["{decrypt: {cipher: aes-ecb}}", "{metric: x, type: u8}"]),
+                "9:10: 'decrypt' is for advertisements"
+            ),
+        ]
+    )
+    func `errors in decryptions have a position`(text: String, error: String) throws {
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+}
