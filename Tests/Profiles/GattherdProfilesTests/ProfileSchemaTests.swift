@@ -36,6 +36,7 @@ struct ProfileSchemaTests {
             ("advertisement", "advertisement: [{wrong_key_here: 1}]"),
             ("check", "characteristics: [{check: {wrong_key_here: 1}}]"),
             ("decrypt", "advertisement: [{fields: [{decrypt: {wrong_key_here: 1}}]}]"),
+            ("objects", "advertisement: [{fields: [{objects: {wrong_key_here: 1}}]}]"),
             ("part", "advertisement: [{after: {wrong_key_here: 1}}]"),
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
@@ -97,7 +98,8 @@ struct ProfileSchemaTests {
     @Test func `the reference page lists every key and type`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let mappings = [
-            "characteristic", "field", "test", "advertisement", "part", "check", "decrypt", "control", "task", "answer",
+            "characteristic", "field", "test", "advertisement", "part", "check", "decrypt", "objects", "control",
+            "task", "answer",
         ].map { schema.definition($0) }
         for mapping in mappings + [schema.root] {
             for key in try #require(mapping?["properties"]?.object).keys {

@@ -87,7 +87,12 @@ struct FrameDecoder {
 
     private mutating func run(_ payload: Span<UInt8>, _ samples: inout [Sample]) throws(PayloadError) {
         let start = samples.count
-        try format.program.run(payload, &memory, into: &samples)
+        do throws(PayloadError) {
+            try format.program.run(payload, &memory, into: &samples)
+        } catch {
+            guard memory.isIgnored else { throw error }
+            return samples.removeSubrange(start...)
+        }
         let count = count(samples[start...])
         let isRepeated = count != nil && count == lastCount
         lastCount = count

@@ -18,6 +18,8 @@ struct DecodeMemory {
     private var acceptedReasons: Set<Int> = []
     /// The state of the decryption; `nil` without one.
     var decryption: DecryptionMemory?
+    /// True if the profile ignores the payload.
+    var isIgnored = false
     /// The trace to write, if any.
     var trace: DecodeTrace?
 
@@ -36,6 +38,7 @@ struct DecodeMemory {
     /// Resets the registers for a new payload and keeps the state of computed metrics.
     mutating func startPayload(octets: Int, sharing count: Int) {
         impossible = nil
+        isIgnored = false
         decryption?.startPayload()
         currentReasons = acceptedReasons
         for register in registers.indices { clear(register) }

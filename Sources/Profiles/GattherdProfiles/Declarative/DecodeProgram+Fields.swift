@@ -11,7 +11,11 @@ extension DecodeProgram {
         from start: Int
     ) throws(PayloadError) {
         switch step.action {
-        case .group, .decrypt: break
+        case .group, .objects, .decrypt: break
+        case .ignore(let expression):
+            guard value(of: expression, cursor, &memory) != 0 else { return }
+            memory.isIgnored = true
+            throw .invalid(reason: "it is ignored")
         case .skip(let expression):
             try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
         case .compute(let expression, let isTruth):

@@ -19,6 +19,10 @@ struct DecodeProgram: Sendable {
             case skip(Int)
             /// Decrypts the rest of the payload.
             case decrypt
+            /// Ignores the payload if an expression is true.
+            case ignore(Int)
+            /// Decodes objects by their kind, as a catalogue says.
+            case objects(Int)
             /// A group of all steps up to this index; `size` is the register with their length in bytes.
             case group(end: Int, size: Int?)
         }
@@ -64,6 +68,7 @@ struct DecodeProgram: Sendable {
 
     private(set) var steps: [Step] = []
     private(set) var conversions: [Conversion] = []
+    var catalogues: [ObjectCatalogue] = []
     var expressions = ExpressionNodes()
     var length = Length.any
     var checksum: Checksum?
@@ -189,7 +194,7 @@ struct DecodeProgram: Sendable {
     }
 
     /// Executes a range of steps.
-    private func run(
+    func run(
         _ range: Range<Int>,
         _ cursor: inout PayloadCursor,
         _ memory: inout DecodeMemory,
@@ -199,7 +204,7 @@ struct DecodeProgram: Sendable {
         var index = range.lowerBound
         while index < range.upperBound {
             let step = steps[index]
-            let next = if case .group(let end, _) = step.action { end } else { index + 1 }
+            let next = end(of: step, at: index)
             if isWanted(step, cursor, &memory) {
                 switch step.count {
                 case .once: try once(index, &cursor, &memory, &samples, from: start)
@@ -212,6 +217,15 @@ struct DecodeProgram: Sendable {
                 memory.trace?.skip(index, at: cursor.offset)
             }
             index = next
+        }
+    }
+
+    /// Returns the index of the step after another one and all that belong to it.
+    private func end(of step: Step, at index: Int) -> Int {
+        switch step.action {
+        case .group(let end, _): end
+        case .objects(let position): catalogues[position].end
+        default: index + 1
         }
     }
 
@@ -235,6 +249,9 @@ struct DecodeProgram: Sendable {
     ) throws(PayloadError) {
         let step = steps[index]
         let offset = cursor.offset
+        if case .objects(let position) = step.action {
+            return try objects(index, catalogues[position], &cursor, &memory, &samples, from: start)
+        }
         guard case .group(let end, let size) = step.action else {
             let count = samples.count
             memory.trace?.begin(index, at: offset)
@@ -262,9 +279,10 @@ struct DecodeProgram: Sendable {
     /// Returns the integer that the last step used, if it consumed no bytes.
     private func number(of step: Step, _ registers: [Int64]) -> Int64? {
         switch step.action {
-        case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression):
+        case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression),
+            .ignore(let expression):
             expressions.value(of: expression, registers)
-        case .read, .increase, .aggregate, .decrypt, .group: nil
+        case .read, .increase, .aggregate, .decrypt, .objects, .group: nil
         }
     }
 
@@ -300,8 +318,12 @@ struct DecodeProgram: Sendable {
     ///
     /// Numbered metrics apply to the whole payload.
     private func clear(group index: Int, _ memory: inout DecodeMemory) {
-        guard case .group(let end, _) = steps[index].action else { return }
-        for step in steps[index + 1..<end] where !isNumbered(step.metric) {
+        if case .group(let end, _) = steps[index].action { clear(index + 1..<end, &memory) }
+    }
+
+    /// Resets the registers of some steps, except those of numbered metrics.
+    func clear(_ range: Range<Int>, _ memory: inout DecodeMemory) {
+        for step in steps[range] where !isNumbered(step.metric) {
             if let register = step.register { memory.clear(register) }
         }
     }

@@ -89,11 +89,14 @@ struct FieldNote: Sendable {
     }
 
     private static func kind(_ node: YAMLNode) -> String {
-        node["fields"] != nil ? "group" : node["decrypt"] != nil ? "decrypted" : "skipped"
+        let words = [("fields", "group"), ("objects", "object"), ("decrypt", "decrypted"), ("ignore", "ignored")]
+        return words.first { node[$0.0] != nil }?.1 ?? "skipped"
     }
 
     private static func source(_ node: YAMLNode) -> String {
         if let type = node["type"]?.text { return type }
+        if let number = node["objects"]?["id"]?.text { return number }
+        if let condition = node["ignore"]?.text { return condition }
         if let cipher = node["decrypt"]?["cipher"]?.text { return cipher }
         if let sum = node["from"]?.text { return node["as"]?.text.map { "\(sum) as \($0)" } ?? sum }
         if let counter = node["increase"]?.text {

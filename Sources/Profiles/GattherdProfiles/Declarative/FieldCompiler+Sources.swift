@@ -18,14 +18,14 @@ struct FieldSource {
         switch action {
         case .read(let type): type.isInteger
         case .compute: true
-        case .reinterpret, .increase, .aggregate, .skip, .decrypt, .group: false
+        case .reinterpret, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
         }
     }
     /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
         switch action {
         case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .reinterpret: true
-        case .read, .compute, .increase, .aggregate, .skip, .decrypt, .group: false
+        case .read, .compute, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
         }
     }
     /// True if it can be scaled.

@@ -38,21 +38,25 @@ struct FieldCompiler {
     mutating func add(_ node: YAMLNode) {
         guard let field = MappingReader(node, .field, findings: findings) else { return }
         defer { field.finish() }
-        let kinds = ["metric", "flags", "skip", "fields", "decrypt"].filter { field.has($0) }
+        let kinds = ["metric", "flags", "skip", "fields", "decrypt", "objects", "ignore"].filter { field.has($0) }
         guard kinds.count == 1 else {
-            return field.report("a field has exactly one of 'metric', 'flags', 'skip', 'fields' and 'decrypt'")
+            return field.report(
+                "a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
+            )
         }
         switch kinds[0] {
         case "flags": addFlags(field)
         case "skip": addSkip(field)
         case "fields": addGroup(field)
         case "decrypt": addDecryption(field)
+        case "objects": addObjects(field)
+        case "ignore": addIgnore(field)
         default: addMetric(field)
         }
         program.registerCount = names.count
     }
 
-    private mutating func add(_ step: DecodeProgram.Step, _ field: MappingReader) {
+    mutating func add(_ step: DecodeProgram.Step, _ field: MappingReader) {
         program.add(step)
         notes.append(FieldNote(field))
     }
@@ -101,6 +105,27 @@ struct FieldCompiler {
         add(step, field)
     }
 
+    private mutating func addIgnore(_ field: MappingReader) {
+        guard hasSender else { return field.report("'ignore' is for advertisements", at: "ignore") }
+        guard let node = field.node("ignore"), let text = node.text, let condition = compile(text, node) else {
+            return field.report("'ignore' is a condition, such as \"!f.6\"", at: "ignore")
+        }
+        add(DecodeProgram.Step(.ignore(condition), conversion: program.add(Conversion(name: "ignore"))), field)
+    }
+
+    /// Compiles fields whose metrics are numbered if a payload has them several times.
+    mutating func numberedGroup(_ field: MappingReader, _ compile: (inout FieldCompiler) -> Void) {
+        if isInGroup { field.report("groups cannot be nested", at: "objects") }
+        let (outside, first) = (restTaken, metrics.count)
+        (isInGroup, isNumbered) = (true, true)
+        compile(&self)
+        number(metrics[first...], field)
+        (isInGroup, isNumbered, restTaken) = (false, false, outside)
+    }
+
+    /// Starts the fields of another kind of object, which may consume the rest like those of the one before.
+    mutating func startKind() { restTaken = nil }
+
     private mutating func addDecryption(_ field: MappingReader) {
         let condition = condition(field)
         guard let decryption = DecryptionReader(field)?.decryption() else { return }
@@ -142,7 +167,8 @@ struct FieldCompiler {
     /// Adds the metrics of the second and further values of the group.
     private mutating func number(_ group: ArraySlice<MetricDescriptor>, _ field: MappingReader) {
         guard program.numbering == nil else {
-            return field.report("only one group can be numbered", at: "numbered")
+            let key = field.has("objects") ? "objects" : "numbered"
+            return field.report("only one group can be numbered or have objects", at: key)
         }
         program.numbering = Numbering(first: group.startIndex..<group.endIndex)
         for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
@@ -264,7 +290,7 @@ struct FieldCompiler {
     }
 
     /// Checks that a field that consumes octets does not follow one that consumes the rest.
-    private mutating func consume(_ field: MappingReader, takesRest: Bool) {
+    mutating func consume(_ field: MappingReader, takesRest: Bool) {
         if let restTaken {
             field.report("no octets are left for this field: the one in line \(restTaken.line) consumes the rest")
         }

@@ -29,6 +29,7 @@ struct MappingKind: Sendable {
         title: "a check",
         keys: ["kind", "poly", "init", "xor", "reflect", "bytes", "at", "order"]
     )
+    static let objects = MappingKind(title: "'objects'", keys: ["id", "size"])
     static let decrypt = MappingKind(
         title: "a decryption",
         keys: ["cipher", "key", "nonce", "aad", "tag", "until", "key_check", "replay", "reversed"]
@@ -41,6 +42,7 @@ struct MappingKind: Sendable {
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
             "over", "still", "numbered", "times", "share", "decrypt",
+            "objects", "kinds", "ignore",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])
