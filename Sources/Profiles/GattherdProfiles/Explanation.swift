@@ -87,7 +87,7 @@ struct ExplanationMaker {
         do throws(PayloadError) {
             try program.run(payload.span, &memory, into: &samples)
         } catch {
-            rejection = error
+            rejection = memory.isIgnored ? nil : error
         }
         payload = trace.payload ?? payload
         let taken = trace.entries.map(\.octets.upperBound).max() ?? 0
@@ -159,7 +159,7 @@ struct ExplanationMaker {
             return isFlags ? "\(number) = 0b\(String(pattern, radix: 2))" : number
         case .sfloat: return (try? cursor.u16()).map { Self.words(IEEE11073Number(sfloat: $0)) } ?? ""
         case .float: return (try? cursor.u32()).map { Self.words(IEEE11073Number(float: $0)) } ?? ""
-        case .real, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets: return ""
+        case .real, .boolean, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets: return ""
         }
     }
 
@@ -173,7 +173,7 @@ struct ExplanationMaker {
     private func remark(_ entry: DecodeTrace.Entry, _ note: FieldNote, _ payload: [UInt8]) -> String {
         switch entry.outcome {
         case .absent: return "absent: \(note.condition ?? "its condition") is false"
-        case .failed: return "rejected here"
+        case .failed: return note.name == "ignored" ? "the payload is ignored" : "rejected here"
         case .round(let number): return "round \(number)"
         case .padding: return "skipped: the group is longer than its fields"
         case .done: break

@@ -14,9 +14,12 @@ struct DeclarativeErrorTests {
             ("{metric: seq, type: u8}", "9:10: 'seq' is a reserved key; give the metric another name"),
             (
                 "{metric: x, flags: x, type: u8}",
-                "9:9: a field has exactly one of 'metric', 'flags', 'skip' and 'fields'"
+                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
             ),
-            ("{type: u8}", "9:9: a field has exactly one of 'metric', 'flags', 'skip' and 'fields'"),
+            (
+                "{type: u8}",
+                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
+            ),
             ("[x]", "9:9: a field must be a mapping of keys to values, not a list"),
             ("{flags: f, type: sfloat}", "9:20: 'flags' must be integers of at most 56 bits"),
             ("{flags: f, type: u64}", "9:20: 'flags' must be integers of at most 56 bits"),
@@ -48,7 +51,7 @@ struct DeclarativeErrorTests {
             ),
             ("{metric: x, type: u8, enum: {0: off}, scale: 2}", "'scale' cannot be combined with 'enum'"),
             ("{metric: x, type: utf8, scale: 2}", "9:33: 'scale' has a meaning for numbers only"),
-            ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8, utf16 and bytes"),
+            ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8, utf16, ascii and bytes"),
             (
                 "{metric: x, type: u8, repeat: often}",
                 "9:39: 'often': no earlier field is called 'often'; none has a name; expected rest"

@@ -57,7 +57,9 @@ struct ProfileSchemaTests {
         let numbers = ["u", "i", "f", "uuid"].flatMap { letter in
             sizes.flatMap { size in orders.map { "\(letter)\(size)\($0)" } }
         }
-        let words = ["sfloat", "float", "bool", "datetime", "date", "utf8", "bytes", "string", "int", "uuid", "time"]
+        let words = [
+            "sfloat", "float", "bool", "datetime", "date", "utf8", "ascii", "bytes", "string", "int", "uuid", "time",
+        ]
         for type in numbers + words {
             let text = DeclarativeText.profile(fields: ["{metric: x, type: \(type)}"])
             #expect(try accepts(text) == DeclarativeText.errors(text).isEmpty, "\(type)")
@@ -106,7 +108,9 @@ struct ProfileSchemaTests {
                 #expect(page.contains("`\(key)`") || page.contains("`\(key):"), "\(key)")
             }
         }
-        for word in ["sfloat", "float", "f32le", "bool", "datetime", "date", "uuid16", "uuid128", "utf8", "bytes"] {
+        for word in [
+            "sfloat", "float", "f32le", "bool", "datetime", "date", "uuid16", "uuid128", "utf8", "ascii", "bytes",
+        ] {
             #expect(page.contains("`\(word)`"), "\(word)")
         }
     }

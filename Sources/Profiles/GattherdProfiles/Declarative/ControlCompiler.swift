@@ -62,7 +62,7 @@ struct ControlCompiler {
         guard let type = reader.required("type", .type) else { return nil }
         let labels = LabelReader.labels(reader, "enum", type.isInteger, type.integerRange)
         let scale = ScaleReader.scale(reader)
-        let range = ScaleReader.range(reader)
+        let range = ScaleReader.range(reader, "range")
         if let labels {
             reader.forbid(["scale", "offset", "range"], "cannot be combined with 'enum'")
             return choice(labels, type)
@@ -74,7 +74,7 @@ struct ControlCompiler {
             return (.boolean, .boolean)
         case .integer: return integer(type, scale, range)
         case .real: return real(type, scale, range)
-        case .sfloat, .float, .dateTime, .date, .uuid, .text, .wideText, .octets:
+        case .sfloat, .float, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets:
             reader.report("a control is an integer, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
             return nil
         }

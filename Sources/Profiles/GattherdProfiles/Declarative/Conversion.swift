@@ -26,6 +26,10 @@ final class Conversion: Sendable {
     let scale: Scale
     /// The base, if the scaled value is an exponent.
     let base: Double?
+    /// The curve from the scaled value to the value.
+    let table: ValueTable?
+    /// The bounds that values beyond them are set to.
+    let clamp: ClosedRange<Double>?
     /// The plausible values; others are unknown.
     let range: ClosedRange<Double>?
     /// The allowed raw values; others reject the payload.
@@ -40,6 +44,8 @@ final class Conversion: Sendable {
         set: [Label] = [],
         scale: Scale = .identity,
         base: Double? = nil,
+        table: ValueTable? = nil,
+        clamp: ClosedRange<Double>? = nil,
         range: ClosedRange<Double>? = nil,
         expected: [Int64] = []
     ) {
@@ -49,6 +55,7 @@ final class Conversion: Sendable {
         self.set = set.sorted { $0.raw < $1.raw }
         self.scale = scale
         self.base = base
+        (self.table, self.clamp) = (table, clamp)
         self.range = range
         self.expected = expected
     }
@@ -131,7 +138,8 @@ final class Conversion: Sendable {
         return text.isEmpty ? "none" : text
     }
 
-    private func checked(_ value: SampleValue) -> DecodeOutcome {
+    private func checked(_ scaled: SampleValue) -> DecodeOutcome {
+        let value = table == nil && clamp == nil ? scaled : adjusted(scaled)
         let number: Double
         switch value {
         case .integer(let whole): number = Double(whole)
@@ -141,6 +149,22 @@ final class Conversion: Sendable {
         guard number.isFinite else { return DecodeOutcome(.null, reason: .text("too large")) }
         guard let range, !range.contains(number) else { return DecodeOutcome(value) }
         return .impossible("\(text(number)), outside \(text(range.lowerBound)) to \(text(range.upperBound))")
+    }
+
+    /// Returns the value of the table, within the bounds.
+    private func adjusted(_ scaled: SampleValue) -> SampleValue {
+        let number: Double
+        switch scaled {
+        case .integer(let whole): number = Double(whole)
+        case .real(let real) where real.isFinite: number = real
+        case .real, .boolean, .text, .null: return scaled
+        }
+        let value = table.map { $0.value(at: number) } ?? number
+        guard let clamp else { return .real(value) }
+        guard !clamp.contains(value) else { return table == nil ? scaled : .real(value) }
+        let bound = min(max(value, clamp.lowerBound), clamp.upperBound)
+        if case .integer = scaled, table == nil, let whole = Int64(exactly: bound) { return .integer(whole) }
+        return .real(bound)
     }
 
     private static func words(forSpecial number: Double) -> String {

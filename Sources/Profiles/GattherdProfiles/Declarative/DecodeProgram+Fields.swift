@@ -82,6 +82,10 @@ extension DecodeProgram {
             return DecodeOutcome(.text(text))
         case .uuid(let octets, let isBigEndian):
             return DecodeOutcome(.text(try cursor.uuid(octets: octets, isBigEndian: isBigEndian).description))
+        case .decimal:
+            let count = length(of: step, cursor, &memory)
+            guard let number = try cursor.decimal(octets: count) else { return .impossible("not a number") }
+            return conversions[step.conversion].outcome(of: number, pattern: 0)
         case .text, .wideText, .octets:
             return DecodeOutcome(.text(try text(type, step, &cursor, &memory)))
         }
@@ -99,7 +103,7 @@ extension DecodeProgram {
             return conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
         case .float:
             return conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
-        case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets:
+        case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets:
             return DecodeOutcome(.null)
         }
     }
@@ -131,12 +135,17 @@ extension DecodeProgram {
         _ cursor: inout PayloadCursor,
         _ memory: inout DecodeMemory
     ) throws(PayloadError) -> String {
-        var count = cursor.left
-        if let length = step.length { count = Int(clamping: max(0, value(of: length, cursor, &memory))) }
+        let count = length(of: step, cursor, &memory)
         guard type != .text else { return try cursor.text(octets: count) }
         guard type != .wideText else { return try cursor.wideText(octets: count) }
         let octets = try cursor.octets(count)
         return Hexadecimal.text(octets.span)
+    }
+
+    /// Returns the number of bytes of a text.
+    private func length(of step: Step, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Int {
+        guard let length = step.length else { return cursor.left }
+        return Int(clamping: max(0, value(of: length, cursor, &memory)))
     }
 
     private func increase(
@@ -155,6 +164,14 @@ extension DecodeProgram {
 }
 
 extension PayloadCursor {
+    /// Reads a number such as `-23.50`, with spaces or NULs around it; `nil` for another text.
+    fileprivate mutating func decimal(octets count: Int) throws(PayloadError) -> Double? {
+        guard count <= left else { throw .truncated(offset: offset, needed: count, left: left) }
+        var number = DecimalText()
+        for _ in 0..<count { number.append(try u8()) }
+        return number.value
+    }
+
     fileprivate mutating func bits(_ octets: Int, _ isBigEndian: Bool) throws(PayloadError) -> UInt64 {
         isBigEndian ? try unsignedBigEndian(octets: octets) : try unsigned(octets: octets)
     }

@@ -50,8 +50,13 @@ final class DecodeTrace {
     }
 
     func enter(group step: Int, at offset: Int) {
+        enter(group: step, offset..<offset)
+    }
+
+    /// Records a round that begins with some octets of its own.
+    func enter(group step: Int, _ octets: Range<Int>) {
         rounds[step, default: 0] += 1
-        entries.append(Entry(step: step, octets: offset..<offset, outcome: .round(rounds[step] ?? 1)))
+        entries.append(Entry(step: step, octets: octets, outcome: .round(rounds[step] ?? 1)))
     }
 
     /// Records that the following steps decode a decrypted payload.

@@ -12,7 +12,7 @@ struct FieldSource {
     var signedBits: Int?
 
     var takesOctets: Bool { type != nil }
-    var isText: Bool { type == .text || type == .wideText || type == .octets }
+    var isText: Bool { type == .text || type == .wideText || type == .octets || type == .decimal }
     /// True for a raw integer, which can have labels.
     var isWhole: Bool {
         switch action {
@@ -24,7 +24,7 @@ struct FieldSource {
     /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
         switch action {
-        case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .reinterpret: true
+        case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .read(.decimal), .reinterpret: true
         case .read, .compute, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
         }
     }

@@ -42,7 +42,7 @@ struct MappingKind: Sendable {
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
             "over", "still", "numbered", "times", "share", "decrypt",
-            "objects", "kinds", "ignore",
+            "objects", "kinds", "ignore", "table", "clamp",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])

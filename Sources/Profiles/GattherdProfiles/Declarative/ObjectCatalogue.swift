@@ -60,20 +60,21 @@ extension DecodeProgram {
         from start: Int
     ) throws(PayloadError) {
         while cursor.left > 0 {
-            memory.trace?.enter(group: index, at: cursor.offset)
+            let header = cursor.offset
             let number = try cursor.number(catalogue.number)
             var size: Int?
             if let width = catalogue.size { size = Int(clamping: try cursor.number(width)) }
             let first = cursor.offset
+            memory.trace?.enter(group: index, header..<first)
+            var rest = cursor.left
             if let steps = catalogue.steps(of: number) {
                 clear(steps, &memory)
                 if let register = catalogue.sizeRegister { memory.store(Int64(size ?? 0), in: register) }
                 try run(steps, &cursor, &memory, &samples, from: start)
-            } else if size == nil {
-                try cursor.skip(cursor.left)
+                rest = 0
             }
             let reached = cursor.offset
-            try skipRest(of: size ?? reached - first, from: first, &cursor)
+            try skipRest(of: size ?? reached - first + rest, from: first, &cursor)
             memory.trace?.pad(group: index, reached..<cursor.offset)
         }
     }

@@ -15,6 +15,8 @@ struct ValueFormat {
     private let set: [Conversion.Label]
     private let scale: Scale
     private let base: Double?
+    private let table: ValueTable?
+    private let clamp: ClosedRange<Double>?
     private let range: ClosedRange<Double>?
 
     /// - Parameters:
@@ -29,16 +31,20 @@ struct ValueFormat {
         unit = field.value("unit", .words)
         base = source?.isWhole ?? true ? field.value("base", .base)?.value : nil
         if labels != nil || set != nil { field.forbid(["base"], "cannot be combined with labels") }
-        if !isNumber { field.forbid(["scale", "offset", "range", "unknown", "set"], Self.plain) }
-        if labels != nil {
-            field.forbid(["scale", "offset", "range", "unit", "set"], "cannot be combined with 'enum'")
-        }
-        if set != nil { field.forbid(["scale", "offset", "range", "unit"], "cannot be combined with 'set'") }
+        let numeric = ["scale", "offset", "table", "clamp", "range"]
+        if !isNumber { field.forbid(numeric + ["unknown", "set"], Self.plain) }
+        if labels != nil { field.forbid(numeric + ["unit", "set"], "cannot be combined with 'enum'") }
+        if set != nil { field.forbid(numeric + ["unit"], "cannot be combined with 'set'") }
         if source?.isAggregate == true {
-            field.forbid(["scale", "offset", "range", "unknown"], "has no meaning for what is made of other metrics")
+            field.forbid(numeric + ["unknown"], "has no meaning for what is made of other metrics")
         }
-        if source?.isIncrease == true { field.forbid(["unknown"], "has no meaning for an increase") }
-        if type != nil, source?.isText != true { field.forbid(["length"], "is for the types utf8, utf16 and bytes") }
+        if source?.isIncrease == true {
+            field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
+        }
+        if type == .decimal { field.forbid(["unknown"], "has no meaning for a number in ASCII digits") }
+        if type != nil, source?.isText != true {
+            field.forbid(["length"], "is for the types utf8, utf16, ascii and bytes")
+        }
         if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no octets") }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
@@ -48,7 +54,9 @@ struct ValueFormat {
         if kind != .counter { field.forbid(["wraps"], "is for 'kind: counter'") }
         wraps = field.value("wraps", .integer(1...64)).map { Int($0) }
         unknown = UnknownReader.patterns(field, type: type, signedBits: source?.signedBits)
-        range = ScaleReader.range(field)
+        table = ValueTableReader.table(field)
+        clamp = ScaleReader.range(field, "clamp")
+        range = ScaleReader.range(field, "range")
     }
 
     /// True if implausible values are discarded.
@@ -74,6 +82,8 @@ struct ValueFormat {
             set: set,
             scale: scale,
             base: base,
+            table: table,
+            clamp: clamp,
             range: range
         )
     }

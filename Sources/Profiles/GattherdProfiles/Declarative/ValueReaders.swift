@@ -1,6 +1,6 @@
 import GattherdYAML
 
-/// Reads `scale`, `offset` and `range`.
+/// Reads `scale`, `offset`, `clamp` and `range`.
 enum ScaleReader {
     /// Returns `nil` after a reported error.
     static func scale(_ field: MappingReader) -> Scale? {
@@ -15,10 +15,10 @@ enum ScaleReader {
     }
 
     /// Reads `[lowest, highest]`, in the unit of the value.
-    static func range(_ field: MappingReader) -> ClosedRange<Double>? {
-        guard let node = field.node("range") else { return nil }
+    static func range(_ field: MappingReader, _ key: String) -> ClosedRange<Double>? {
+        guard let node = field.node(key) else { return nil }
         guard let elements = node.elements, elements.count == 2 else {
-            field.findings.report("a range is a list of two bounds, such as [0, 100]", at: node.position)
+            field.findings.report("a \(key) is a list of two bounds, such as [0, 100]", at: node.position)
             return nil
         }
         let grammar = ProfileGrammar<Rational>.number
