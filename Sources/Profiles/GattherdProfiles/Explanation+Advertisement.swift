@@ -3,8 +3,8 @@ import GattherdModel
 
 extension CompiledAdvertisement {
     /// Explains how the last of several payloads of one sender is decoded.
-    func explain(_ payloads: [[UInt8]], from sender: Sender?) -> Explanation {
-        let maker = ExplanationMaker(self)
+    func explain(_ payloads: [[UInt8]], from sender: Sender?, shared: [Int64]) -> Explanation {
+        let maker = ExplanationMaker(self, shared: shared)
         var explanation =
             switch format.envelope {
             case .bthome: unwrapped(payloads, sender, maker)
@@ -13,7 +13,7 @@ extension CompiledAdvertisement {
         guard explanation.rejection == nil else { return explanation }
         do throws(PayloadError) {
             let hasValues = explanation.rows.contains { !$0.value.isEmpty }
-            if try isSilent(payloads, sender), hasValues { explanation.isRepetition = true }
+            if try isSilent(payloads, sender, shared), hasValues { explanation.isRepetition = true }
         } catch {
             explanation.rejection = error
         }
@@ -23,8 +23,8 @@ extension CompiledAdvertisement {
     /// True if the last payload adds no reading.
     ///
     /// - Throws: ``PayloadError`` if the whole frame is rejected, for example because nothing in it is known.
-    private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) throws(PayloadError) -> Bool {
-        var decoder = FrameDecoder(self, sender)
+    private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?, _ shared: [Int64]) throws(PayloadError) -> Bool {
+        var decoder = FrameDecoder(self, sender, shared: shared)
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? decoder.decode(payload.span, into: &samples) }
         samples.removeAll()

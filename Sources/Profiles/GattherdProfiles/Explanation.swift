@@ -49,7 +49,7 @@ extension ProfileTools {
             let maker = ExplanationMaker(profile.compiled[characteristic], shared: profile.sharedAtStart)
             return maker.explain(payloads)
         }
-        return profile.frames[characteristic].explain(payloads, from: sender)
+        return profile.frames[characteristic].explain(payloads, from: sender, shared: profile.sharedAtStart)
     }
 }
 
@@ -68,8 +68,8 @@ struct ExplanationMaker {
         metrics = characteristic.descriptor.metrics
     }
 
-    init(_ frame: CompiledAdvertisement) {
-        shared = []
+    init(_ frame: CompiledAdvertisement, shared: [Int64]) {
+        self.shared = shared
         program = frame.format.program
         notes = frame.notes
         metrics = frame.descriptor.metrics

@@ -86,6 +86,29 @@ struct AdvertisementTests {
         #expect(try Self.decode("01FF", "02FF", "0201", by: session) == ["2", "2", "2"])
     }
 
+    @Test func `a device's options are used in its advertisements`() throws {
+        let text = """
+            contract: 1
+            profile: thing
+            options:
+              shift: {default: 0, range: [-50, 50]}
+            advertisement:
+              - service_data: 181a
+                stream: thing
+                fields: [{flags: t, type: i8}, {metric: x, from: t + shift}]
+                tests: [{hex: "0A", expect: {x: 10}}]
+            """
+        let profile = try DeclarativeText.compile(text)
+        #expect(profile.options.map(\.name) == ["shift"])
+        let value = { (options: [String: Int64]) in
+            try DeclarativeText.decode("0A", by: profile.configured(with: options))
+        }
+        #expect(try value([:]) == ["x 10"])
+        #expect(try value(["shift": -12]) == ["x -2"])
+        #expect(try value(["shift": 1000]) == ["x 60"])
+        #expect(profile.configured(with: ["shift": 1]).revision != profile.revision)
+    }
+
     // MARK: - BTHome
 
     private static let key = BindKey(Hexadecimal.octets("231d39c1d7cc1ab1aee224cd096db932") ?? [])

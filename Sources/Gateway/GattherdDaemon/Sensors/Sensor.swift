@@ -65,7 +65,10 @@ struct Sensor: Sendable {
     var sessions: [Int] { bindings.values.map(\.session) }
 
     private static func profiles(of device: SupervisedDevice, from all: [any Profile]) -> [any Profile] {
-        (device.profileNames ?? []).compactMap { name in all.first { $0.name == name && $0.isForAdvertisements } }
+        let named = (device.profileNames ?? []).compactMap { name in
+            all.first { $0.name == name && $0.isForAdvertisements }
+        }
+        return named.map { $0.configured(with: device.options) }
     }
 
     /// Returns true if the configuration and the profiles are the same for `device`.

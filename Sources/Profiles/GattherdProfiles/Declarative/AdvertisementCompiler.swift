@@ -9,9 +9,13 @@ struct AdvertisementCompiler {
     private static let mostParts = 3
 
     private let reader: MappingReader
+    private let options: SharedValues
 
-    init(_ reader: MappingReader) {
-        self.reader = reader
+    /// - Parameters:
+    ///   - reader: The mapping.
+    ///   - options: The options of the profile.
+    init(_ reader: MappingReader, _ options: SharedValues) {
+        (self.reader, self.options) = (reader, options)
     }
 
     func compile() -> CompiledAdvertisement? {
@@ -22,7 +26,7 @@ struct AdvertisementCompiler {
         let length = contents.length()
         let envelope = reader.value("envelope", .choice(Self.envelopes))
         let errors = reader.findings.count
-        var fields = contents.fields(SharedValues(), hasSender: true)
+        var fields = contents.fields(options, hasSender: true)
         fields.program.length = length
         // A wrong field, which is reported already, lacks its metric.
         let areComplete = reader.findings.count == errors

@@ -36,8 +36,8 @@ struct CompiledAdvertisement: Sendable {
 final class AdvertisementSession: ProfileSession {
     private var frames: [FrameDecoder]
 
-    init(_ frames: [CompiledAdvertisement], _ sender: Sender?) {
-        self.frames = frames.map { FrameDecoder($0, sender) }
+    init(_ frames: [CompiledAdvertisement], _ sender: Sender?, shared: [Int64]) {
+        self.frames = frames.map { FrameDecoder($0, sender, shared: shared) }
     }
 
     var replayMarks: [ReplayCounter] { frames.compactMap(\.replayMark) }
@@ -65,9 +65,10 @@ struct FrameDecoder {
     private var envelope: BTHomeEnvelope?
     private var lastCount: Int64?
 
-    init(_ frame: CompiledAdvertisement, _ sender: Sender?) {
+    init(_ frame: CompiledAdvertisement, _ sender: Sender?, shared: [Int64]) {
         format = frame.format
         memory = DecodeMemory(for: format.program, from: sender, stream: frame.descriptor.stream)
+        memory.shared = shared
         if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
     }
 

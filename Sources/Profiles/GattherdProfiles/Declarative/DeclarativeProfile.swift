@@ -50,13 +50,20 @@ struct DeclarativeProfile: TestedProfile {
     }
 
     /// Makes a profile of advertisements.
-    init(name: String, title: String, isStandIn: Bool, origin: String, frames: [CompiledAdvertisement]) {
+    init(
+        name: String,
+        title: String,
+        isStandIn: Bool,
+        origin: String,
+        options: SharedValues,
+        frames: [CompiledAdvertisement]
+    ) {
         self.name = name
         self.title = title
         self.isStandIn = isStandIn
         self.origin = origin
         self.frames = frames
-        shared = SharedValues()
+        shared = options
         advertisements = frames.map(\.descriptor)
         (services, isOptIn, tasks) = ([], true, [])
         (compiled, characteristics, compiledControls, controls) = ([], [], [], [])
@@ -64,7 +71,7 @@ struct DeclarativeProfile: TestedProfile {
 
     func makeSession() -> any ProfileSession {
         isForAdvertisements
-            ? AdvertisementSession(frames, nil)
+            ? AdvertisementSession(frames, nil, shared: sharedAtStart)
             : DeclarativeSession(compiled.map(\.program), shared: sharedAtStart)
     }
 
@@ -84,7 +91,7 @@ struct DeclarativeProfile: TestedProfile {
     }
 
     func makeSession(for sender: Sender) -> any ProfileSession {
-        isForAdvertisements ? AdvertisementSession(frames, sender) : makeSession()
+        isForAdvertisements ? AdvertisementSession(frames, sender, shared: sharedAtStart) : makeSession()
     }
 
     /// The tests of each stream, in the order of the streams.

@@ -74,13 +74,14 @@ struct ProfileCompiler {
     /// Compiles a profile of advertisements.
     private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
         reader.forbid(
-            ["services", "opt_in", "characteristics", "controls", "on_connect", "options"],
+            ["services", "opt_in", "characteristics", "controls", "on_connect"],
             "cannot be combined with 'advertisement': such devices are never connected"
         )
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
+        let shared = SharedValues(reader)
         let frames = list(reader, "advertisement", .advertisement, Self.mostFrames) {
-            AdvertisementCompiler($0).compile()
+            AdvertisementCompiler($0, shared).compile()
         }
         if frames.isEmpty { reader.report("'advertisement' needs at least one element", at: "advertisement") }
         checkStreams(frames.map { ($0.reader, $0.value?.descriptor.stream) })
@@ -89,6 +90,7 @@ struct ProfileCompiler {
             title: title ?? name ?? "",
             isStandIn: reader.value("stand_in", .boolean) ?? false,
             origin: origin,
+            options: shared,
             frames: frames.compactMap(\.value)
         )
     }
