@@ -389,8 +389,8 @@ let moduleTests: [Target] = [
     tests(
         "Outputs/GattherdPostgresTests",
         [
-            "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdOutputs",
-            "GattherdPostgres", "GattherdSync", "TestKit",
+            "GattherdConfig", "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel",
+            "GattherdOutputs", "GattherdPostgres", "GattherdSync", "TestKit",
         ]
     ),
     tests(

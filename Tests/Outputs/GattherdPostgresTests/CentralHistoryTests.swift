@@ -60,15 +60,16 @@ struct CentralHistoryTests {
         var options = BatchOptions()
         (options.entries, options.interval) = (150, .milliseconds(10))
         options.backoff = .init(minimum: .milliseconds(10), maximum: .milliseconds(50))
-        return BatchOutput(
+        let context = OutputContext(
             name: "postgres",
-            target: "centre",
-            sink: sink,
+            kind: "postgres",
+            gateway: "attic",
             journal: history.consumer("postgres"),
-            options: options,
             log: Log(threshold: .error) { _ in },
-            record: { _ in }
+            record: { _ in },
+            readSecret: { (path, _) throws(OutputError) in throw OutputError(path) }
         )
+        return BatchOutput(context, target: "centre", sink: sink, options: options)
     }
 
     /// Stores readings of three devices, a reject and an event.

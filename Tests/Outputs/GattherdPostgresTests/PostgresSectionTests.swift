@@ -1,0 +1,57 @@
+import GattherdConfig
+import GattherdModel
+import GattherdOutputs
+import Testing
+
+@testable import GattherdPostgres
+
+struct PostgresSectionTests {
+    private func parse(_ text: String) -> (configuration: Configuration, errors: [ConfigError]) {
+        Configuration.parseLeniently(
+            [ConfigSource(name: "/etc/x/gattherd.yaml", text: text)],
+            in: ConfigEnvironment(variables: [:], hostName: "host"),
+            outputs: [PostgresOutput.self]
+        )
+    }
+
+    private func settings(_ text: String) throws -> PostgresConfiguration {
+        let (configuration, errors) = parse(text)
+        try #require(errors.isEmpty, "\(errors)")
+        return try #require(configuration.outputs.first?.settings(of: PostgresOutput.self))
+    }
+
+    @Test func `a URL is enough`() throws {
+        let settings = try settings("postgres: {url: 'postgresql://db.example.com/gattherd'}")
+        #expect("\(settings.url.value)" == "db.example.com/gattherd")
+        #expect(settings.password == nil && settings.authority == nil && settings.gateway == nil)
+        #expect(PostgresOutput.findings(settings).isEmpty)
+        #expect(PostgresOutput.consumer(settings).content == .everything)
+    }
+
+    @Test func `all keys are read, and paths are relative to the folder of the file`() throws {
+        let settings = try settings(
+            "postgres: {url: 'postgresql:///x', password_file: p, ca_file: /ca, gateway: attic, max_backlog: 5000}"
+        )
+        #expect(settings.password?.value == "/etc/x/p" && settings.authority?.value == "/ca")
+        #expect(settings.gateway == "attic")
+    }
+
+    @Test(arguments: [
+        ("postgres: {}", "url"), ("postgres: {url: 'http://db/x'}", "postgresql://"),
+        ("postgres: {url: 'postgresql://db'}", "no database"),
+        ("postgres: {url: 'postgresql://me:secret@db/x'}", "password_file"),
+        ("postgres: {url: 'postgresql://db/x', password: secret}", "password_file"),
+        ("postgres: {url: 'postgresql://db/x', gateway: 'No Slug'}", "a-z"),
+    ])
+    func `a mistake is reported with the remedy, without the secret`(text: String, words: String) {
+        let errors = parse(text).errors
+        #expect(errors.count == 1)
+        #expect(errors.first.map { "\($0.problem)".contains(words) } == true, "\(errors)")
+        #expect(errors.first.map { "\($0.problem)".contains("secret@") } == false)
+    }
+
+    @Test func `a server that is not verified is a warning`() throws {
+        let settings = try settings("postgres: {url: 'postgresql://db.example.com/x?sslmode=require'}")
+        #expect(PostgresOutput.findings(settings).map(\.severity) == [.warning])
+    }
+}
