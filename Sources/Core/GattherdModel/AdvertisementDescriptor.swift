@@ -60,9 +60,12 @@ extension AdvertisementDescriptor {
         return beginning?.fits(contents) == false ? nil : contents
     }
 
-    /// True unless the device has another name; a device without one may be any.
+    /// True unless the device has another name.
+    ///
+    /// A device without a name may be any, except for frames of any manufacturer, which only the name distinguishes.
     public func admits(name: String?) -> Bool {
-        guard let name, !names.isEmpty else { return true }
+        guard !names.isEmpty else { return true }
+        guard let name else { return source != .anyManufacturer }
         return names.contains { $0.fits(name) }
     }
 

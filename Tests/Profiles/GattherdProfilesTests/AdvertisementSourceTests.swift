@@ -49,6 +49,14 @@ struct AdvertisementSourceTests {
         #expect(profile.frame([1], from: .manufacturer(0xC2F1), name: nil) == nil)
     }
 
+    @Test func `a frame of any company that has a name needs one`() throws {
+        let text = Self.text("manufacturer: any", "name: sps")
+        let profile = try DeclarativeText.compile(text)
+        #expect(profile.frame([1], from: .manufacturer(0x0499), name: nil) == nil)
+        #expect(profile.frame([1], from: .manufacturer(0x0499), name: "tag") == nil)
+        #expect(profile.frame([1], from: .manufacturer(0x0499), name: "sps")?.payload == [0x99, 0x04, 1])
+    }
+
     @Test func `one of several names suffices`() throws {
         let profile = try DeclarativeText.compile(Self.text("manufacturer: 1", "name: [sps, TP35*]"))
         let index = { profile.frame([1, 2], from: .manufacturer(1), name: $0)?.index }
