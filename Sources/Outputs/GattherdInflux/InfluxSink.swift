@@ -137,7 +137,8 @@ public final class InfluxSink: BatchSink {
 /// The largest body of a request, before compression; a single reading may exceed it.
 ///
 /// A refusal of a body for its size, by the server or its proxy, halves the limit. A number of accepted bodies near the
-/// limit doubles it again, as the server may have another limit by then. So at most one in a hundred requests is refused.
+/// limit doubles it again, as the server may have another limit by then. So at most one in a hundred requests is
+/// refused.
 private struct BodyLimit: Sendable {
     private static let most = 1 << 20
     /// The accepted bodies after which a larger one is tried.
