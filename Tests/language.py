@@ -15,8 +15,10 @@ DOC_START = re.compile(r'\s*/// ?(What|Who|Whose|Those|Where|How|It|They|Is)\b')
 TYPE = re.compile(r'(?:@\w+(?:\([^)]*\))?\s+|(?:open|public|package|internal|private|fileprivate|final|indirect|nonisolated)\s+)*'
                   r'(?:struct|class|enum|actor|protocol)\s+(\w+)')
 TEST_TITLE = re.compile(r'@Test\(\s*#*"')
-# A table row, an image or a link: these cannot be broken.
-UNBREAKABLE = re.compile(r'\s*\||.*\]\(|.*https?://|\s*\[[^\]]+\]: ')
+# A table row or a link's definition: these cannot be broken.
+UNBREAKABLE = re.compile(r'\s*\||\s*\[[^\]]+\]: ')
+# The target of a link or an address, which does not count.
+TARGET = re.compile(r'\]\([^)]*\)|https?://\S+')
 
 
 def swift_files(root: pathlib.Path, *folders: str) -> list[pathlib.Path]:
@@ -68,7 +70,8 @@ def repeated_types(texts: dict[pathlib.Path, str]) -> list[str]:
 
 
 def markdown_lines(text: str) -> list[tuple[int, str]]:
-    return [(number, line) for number, line in enumerate(text.splitlines(), 1) if not UNBREAKABLE.match(line)]
+    lines = enumerate(text.splitlines(), 1)
+    return [(number, TARGET.sub('', line)) for number, line in lines if not UNBREAKABLE.match(line)]
 
 
 def check(root: pathlib.Path) -> list[str]:
@@ -80,7 +83,7 @@ def check(root: pathlib.Path) -> list[str]:
         name, text = path.relative_to(root), read(path)
         problems += doc_comments(name, text) + long_lines(name, code_lines(text)) + test_titles(name, text)
     problems += repeated_types({path.relative_to(root): read(path) for path in swift_files(root, 'Sources')})
-    for path in [root / 'README.md', *sorted((root / 'docs').rglob('*.md'))]:
+    for path in [root / 'README.md', root / 'CONTRIBUTING.md', *sorted((root / 'docs').rglob('*.md'))]:
         problems += long_lines(path.relative_to(root), markdown_lines(read(path)))
     return problems
 

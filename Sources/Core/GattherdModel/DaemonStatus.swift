@@ -59,8 +59,9 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
     /// An output: MQTT or another receiver of the journal.
     public struct Output: Codable, Hashable, Sendable {
-        /// The name of its section in the configuration.
+        /// The output's name, which is also that of its cursor.
         public var name: String
+        /// The key of its section in the configuration.
         public var kind: String
         /// `idle`, `connecting`, `connected`, `waiting` (after a failed attempt), `stopping` or `stopped`.
         public var state: String

@@ -79,7 +79,7 @@ extension Configuration {
         OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
     }
 
-    /// The findings of the kind follow only if all files can be read.
+    /// Returns the findings about the files, and the kind's own if every file is readable.
     private func findings(_ section: OutputSection) -> [ConfigError] {
         let findings = section.files.compactMap(\.finding)
         if findings.contains(where: { $0.severity == .error }) { return findings }

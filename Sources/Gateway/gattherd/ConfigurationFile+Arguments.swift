@@ -30,7 +30,7 @@ extension ConfigurationFile {
             throw CommandFailure(.configuration, ConfigErrors(errors).description)
         }
         let line = first.description.split(separator: "\n").first ?? ""
-        Terminal.printError("gattherd: the configuration is wrong; a start of the daemon would fail\n\(line)")
+        Terminal.printError("gattherd: the configuration has errors; the daemon would not start\n\(line)")
         return configuration
     }
 }

@@ -75,7 +75,7 @@ public actor ReadingHistory {
         return history
     }
 
-    /// The `seq` of the newest committed reading; 0 when there is none.
+    /// The `seq` of the newest committed entry; 0 without entries.
     public nonisolated var newestSeq: Int64 { max(0, newest.state) }
 
     /// The current status; any thread may read it.

@@ -85,7 +85,7 @@ import Testing
         #expect(stranger.encryptionFailed() == nil)
     }
 
-    @Test func `a published loss is published again after one more sign`() {
+    @Test func `a lost bond is reported again after one more early disconnect`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd, .earlyEnd], &watch)
         watch.rearm()

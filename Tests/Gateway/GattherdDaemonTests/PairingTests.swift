@@ -296,7 +296,7 @@ import Testing
 
     // MARK: - Requests of people
 
-    @Test func `only bonds and enrolled devices are listed`() async throws {
+    @Test func `only bonds and configured devices are listed`() async throws {
         let bench = try bench()
         let addresses = try ["C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02", "C0:FF:EE:00:00:03"].map {
             try #require(BluetoothAddress($0))

@@ -157,7 +157,7 @@ import Testing
     @Test(
         arguments: [true, false]
     )
-    func `a scan that hears nothing is recovered step by step with the adapter on`(mayPowerCycle: Bool) async throws {
+    func `a scan without results climbs the recovery ladder, adapter on`(mayPowerCycle: Bool) async throws {
         var setup = SimulatedSupervisor.Setup()
         setup.mayPowerCycle = mayPowerCycle
         try await SimulatedSupervisor.run(setup) { world in

@@ -55,7 +55,7 @@ import Testing
         #expect(candidates.admit("real", at: "r", by: "rule", now: second(600)) == .admitted)
     }
 
-    @Test func `a rule makes a hundred devices at once, then ten a minute`() {
+    @Test func `a rule enrols a hundred devices at once, then ten a minute`() {
         var candidates = EnrolmentCandidates([], now: start)
         var admitted = 0
         for number in 0..<1000 {

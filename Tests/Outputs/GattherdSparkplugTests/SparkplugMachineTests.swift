@@ -242,7 +242,7 @@ import Testing
         #expect(bench.messages("DDATA").first?.payload.metrics.map(\.isHistorical) == [true, true])
     }
 
-    @Test func `a removed device dies and is forgotten`() {
+    @Test func `a removed device gets a DDEATH and no later DBIRTH`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)
         bench.forgetMessages()

@@ -68,7 +68,7 @@ import Testing
         #expect(parse(lines).1 == [error])
     }
 
-    @Test func `a file that is no certificate is found`() throws {
+    @Test func `an invalid CA file is an error`() throws {
         let folder = try TemporaryFolder()
         let (found, _) = parse("url: mqtts://localhost\ntls: {ca: '\(try folder.write("no", to: "ca.pem"))'}")
         let settings = try #require(found)

@@ -218,7 +218,7 @@ struct AdvertisementTests {
                     "service_data: 181a",
                     frames: "  - {service_data: 181b, stream: thing, fields: [{metric: x, type: u8}]}"
                 ),
-                "7:26: there is a stream 'thing' already; give this one another name"
+                "7:26: duplicate stream 'thing'; choose another name"
             ),
             ("contract: 1\nprofile: x\nadvertisement: []", "3:1: 'advertisement' needs at least one element"),
             (

@@ -280,8 +280,8 @@ struct DeclarativeErrorTests {
             """
         #expect(
             try DeclarativeText.errors(text) == [
-                "6:18: there is a stream 'a' already; give this one another name",
-                "9:6: there is a control 'c' already; give this one another name",
+                "6:18: duplicate stream 'a'; choose another name",
+                "9:6: duplicate control 'c'; choose another name",
             ]
         )
     }

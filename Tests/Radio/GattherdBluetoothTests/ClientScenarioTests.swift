@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func `the loss of bluetoothd is the reason of the end, and links return with it`() async throws {
+    @Test func `links end with daemonLost and reconnect when bluetoothd returns`() async throws {
         try await run { central, stack in
             let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
             let changes = strap.connectionStateChanges()

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a terminated bluetoothd signals all ends before it leaves the bus`() async throws {
+    @Test func `a graceful exit of bluetoothd signals every disconnect first`() async throws {
         try await BlueZFixture.run(.strap("strap", count: 2)) { fixture in
             let straps = fixture.names.map { fixture.device($0) }
             try await straps[1].find()

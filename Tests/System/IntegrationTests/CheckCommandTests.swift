@@ -91,7 +91,7 @@ import Testing
         ),
         (
             "devices: [{name: a, address: C0:FF}]",
-            "g.yaml:1:30: error: 'C0:FF' is not a Bluetooth address; write six octets such as C0:FF:EE:00:00:01"
+            "g.yaml:1:30: error: 'C0:FF' is not a Bluetooth address; write an address such as C0:FF:EE:00:00:01"
         ),
         (
             "devices:\n- {name: a, address: C0:FF:EE:00:00:01}\n- {name: a, address: C0:FF:EE:00:00:02}",

@@ -80,7 +80,7 @@ import Testing
         #expect(errors.contains(message), "\(errors)")
     }
 
-    @Test func `a peripheral that only advertises is not connected, and the advice is to scan`() async throws {
+    @Test func `reading a device that only advertises fails and points to its history`() async throws {
         let folder = try TemporaryFolder()
         let device = "{name: garden, address: C0:FF:EE:00:00:09, profiles: [ruuvitag]}"
         let words = ["read", "garden", "2a19", "--config", try folder.write("devices: [\(device)]\n", to: "g.yaml")]

@@ -293,7 +293,7 @@ public struct DeliveryMachine: Sendable {
         }
     }
 
-    /// Ends a session in which the broker does not acknowledge the oldest reading.
+    /// Ends the MQTT session if the oldest reading was not acknowledged in time.
     private mutating func timeOut(at now: Duration) -> [Effect] {
         guard let overdue = gate.timeOut(at: now) else { return [] }
         let reading = window?.inFlightReading(overdue)

@@ -3,7 +3,7 @@ import GattherdModel
 
 extension ConfigGrammar where Value == BluetoothAddress {
     static var bluetoothAddress: Self {
-        ConfigGrammar(noun: "a Bluetooth address", advice: "write six octets such as C0:FF:EE:00:00:01") {
+        ConfigGrammar(noun: "a Bluetooth address", advice: "write an address such as C0:FF:EE:00:00:01") {
             BluetoothAddress($0)
         }
     }

@@ -55,7 +55,7 @@ enum PublishReader {
         if let minimum = settings.minimumInterval, let heartbeat = settings.heartbeat, heartbeat < minimum,
             let place = section.place(of: "heartbeat")
         {
-            section.report(.conflict("'heartbeat' is shorter than 'min_interval', which would never count"), at: place)
+            section.report(.conflict("'heartbeat' must be at least 'min_interval'"), at: place)
         }
     }
 }

@@ -27,7 +27,7 @@ struct Sensor: Sendable {
     /// - Parameters:
     ///   - device: The device; the result is `nil` for one that is connected.
     ///   - all: All profiles.
-    ///   - newSession: Returns a number for each decoder.
+    ///   - newSession: Returns a new decoder's number.
     ///   - describe: Publishes the device's description; called again for new metrics.
     init?(
         _ device: SupervisedDevice,

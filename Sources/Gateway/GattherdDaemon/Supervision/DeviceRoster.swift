@@ -159,7 +159,7 @@ struct DeviceHolds: Sendable {
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)
         } catch {
-            throw .refused("it cannot be remembered: \(error.detail)")
+            throw .refused("the hold cannot be saved: \(error.detail)")
         }
         send(.link(device: device, isHeld ? .hold : .release))
     }

@@ -8,7 +8,7 @@ import GattherdModel
 import GattherdProfiles
 import GattherdSync
 
-/// The state of the devices that rules have made.
+/// The devices that rules have enrolled: last sightings, candidates, stored records.
 struct EnrolledDevices: Sendable {
     var lastSeen: LastSeenTracker
     var candidates: EnrolmentCandidates

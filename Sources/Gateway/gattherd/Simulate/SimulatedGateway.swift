@@ -31,7 +31,7 @@ struct SimulatedGateway: Sendable {
         return gateways
     }
 
-    /// The files, from the line that the simulator printed: the address of a bus, or a name and an address.
+    /// Returns the gateway's files for the simulator's line: `ADDRESS`, or `NAME ADDRESS`.
     func files(simulatorLine line: Substring, port: UInt16, httpPort: UInt16) -> SimulationFiles {
         let bus = line.split(separator: " ").last.map(String.init) ?? ""
         return SimulationFiles(folder: folder, gateway: name, bus: bus, port: port, httpPort: httpPort)

@@ -107,7 +107,7 @@ struct WhyCommand {
         }
     }
 
-    /// Returns the events of the device, and the gateway's about Bluetooth and outputs; none without a history.
+    /// Returns the events of the device, and the gateway's about Bluetooth and outputs; empty without a history file.
     private func events(of device: String) -> [LifecycleEvent] {
         let path = configuration.history.path.value
         guard unsafe access(path, F_OK) == 0 else { return [] }

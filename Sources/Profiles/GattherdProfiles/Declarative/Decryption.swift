@@ -59,7 +59,7 @@ struct Decryption: Sendable {
             let check = octets(keyCheck, payload)
         else { throw .truncated(offset: 0, needed: payload.count + 1, left: payload.count) }
         guard key.starts(with: check) else {
-            throw .invalid(reason: "it was not encrypted with this bind key: the key begins with other bytes")
+            throw .invalid(reason: "wrong bind key: it does not match key_check")
         }
         return ordered(key)
     }

@@ -131,7 +131,7 @@ struct ProfileCompiler {
         for (reader, value) in controls {
             guard let control = value?.descriptor else { continue }
             if !names.insert(control.name).inserted {
-                reader.report("there is a control '\(control.name)' already; give this one another name", at: "name")
+                reader.report("duplicate control '\(control.name)'; choose another name", at: "name")
             }
             if let echo = control.echo, !streams.contains(echo) {
                 let known = streams.sorted().joined(separator: ", ")
@@ -148,7 +148,7 @@ extension ProfileCompiler {
         var streams: Set<String> = []
         for (reader, stream) in all {
             guard let stream, !streams.insert(stream).inserted else { continue }
-            reader.report("there is a stream '\(stream)' already; give this one another name", at: "stream")
+            reader.report("duplicate stream '\(stream)'; choose another name", at: "stream")
         }
         return streams
     }

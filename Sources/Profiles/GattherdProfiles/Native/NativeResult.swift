@@ -13,7 +13,7 @@ struct NativeResult {
     var room = 0
     /// The reason of a failure: the profile's, or a violation of the contract.
     private(set) var failure: String?
-    /// The number of an advertisement.
+    /// The advertisement's counter.
     private(set) var counter: UInt32?
     private let metricCount: Int
 

@@ -45,7 +45,7 @@ final class BluetoothdConnector {
     private var isRenewing = false
     /// Called when the connection must be renewed.
     var requestRenewal: () -> Void = {}
-    /// Called when a bluetoothd is about to be used, which needs our agent.
+    /// Registers the pairing agent; called before a new bluetoothd is used.
     var registerAgent: () -> Void = {}
 
     /// The requests to load the objects and to register monitors, for the current connection.

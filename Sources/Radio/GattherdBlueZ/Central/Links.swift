@@ -86,7 +86,7 @@ final class Links {
         active.insert(peripheral)
     }
 
-    /// True if another program than bluetoothd owns org.bluez and has no readable properties.
+    /// True if a program other than bluetoothd owns org.bluez and has no readable properties.
     ///
     /// Its answer to `Connect` must suffice then.
     private static func meansNoProperties(_ error: DBusError) -> Bool {

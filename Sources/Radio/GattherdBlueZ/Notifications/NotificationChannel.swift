@@ -72,7 +72,9 @@ final class NotificationChannel {
         filter.complete()
     }
 
-    /// Ends the run of signals; `isAnswered` if a message to another client came next.
+    /// Ends the run of signals.
+    ///
+    /// - Parameter isAnswered: True if bluetoothd's next message went to another client.
     func endRun(isAnswered: Bool) {
         deliver(filter.endRun(isAnswered: isAnswered))
     }

@@ -22,7 +22,7 @@ struct NotificationFilter {
     private struct Run {
         let octets: [UInt8]
         var times: [Timestamp]
-        /// The number of gaps before it.
+        /// The number of gaps before the run.
         let gaps: UInt64
         /// True if another object's signal came next: later signals are other notifications.
         var isComplete = false

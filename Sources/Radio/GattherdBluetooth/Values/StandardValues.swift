@@ -172,7 +172,9 @@ public struct DateTime: StandardValue, Hashable {
         try cursor.end()
         let limits = [1582...9999, 1...12, 1...31, 0...23, 0...59, 0...59]
         for (index, (field, limit)) in zip(fields, limits).enumerated() where !limit.contains(field) {
-            guard index < 3, field == 0 else { throw .invalid(reason: "\(octets) is not a time") }
+            guard index < 3, field == 0 else {
+                throw .invalid(reason: "'\(Hexadecimal.text(octets.span))' is not a date and time")
+            }
         }
         (year, month, day) = (Self.known(fields[0]), Self.known(fields[1]), Self.known(fields[2]))
         (hours, minutes, seconds) = (fields[3], fields[4], fields[5])

@@ -17,7 +17,9 @@ struct ClockWatch {
     /// The smallest step; smaller changes are slewing.
     static let tolerance: Int64 = 1_000_000
 
-    /// True if the clock is set: steps that raise no doubt then correct no stored rows.
+    /// True once the clock was set or synchronised.
+    ///
+    /// Later steps without doubt leave stored rows unchanged.
     private(set) var isSet: Bool
     /// True if the kernel has reported the current clock as synchronised.
     private var isClaimed = false

@@ -166,7 +166,7 @@ public struct Restore {
     /// Renames the copy to the database's name; the replaced database's WAL must not be applied to the copy.
     private mutating func exchange(at time: Timestamp) throws(StoreFault) {
         let isThere = unsafe access(path, F_OK) == 0
-        if isThere { Self.emptyLog(path) }
+        if isThere { Self.truncateWAL(path) }
         let aside = try DamagedFile(path: path).linkAside(as: "replaced", at: time)
         if isThere { replaced = aside }
         guard unsafe rename(draft, path) == 0 else { throw StoreFault(errno: errno, "cannot replace", path: path) }
@@ -174,7 +174,7 @@ public struct Restore {
     }
 
     /// Checkpoints the replaced database, so that its WAL is not needed any more.
-    private static func emptyLog(_ path: String) {
+    private static func truncateWAL(_ path: String) {
         guard let connection = try? SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE) else { return }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }

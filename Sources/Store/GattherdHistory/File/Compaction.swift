@@ -28,7 +28,7 @@ public struct Compaction {
                 try connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
             }
         }
-        Self.emptyLog(connection)
+        Self.truncateWAL(connection)
         after = try Self.size(connection)
         withExtendedLifetime(lock) {}
     }
@@ -59,15 +59,15 @@ public struct Compaction {
         }
     }
 
-    /// SQLite's locks are not fair: a waiting process needs some time to get its turn.
+    /// Sleeps, so that waiting processes get SQLite's unfair lock.
     private static func rest(atLeast time: Duration) {
         let nanoseconds = max(Duration.milliseconds(20), time) / .nanoseconds(1)
         var pause = timespec(tv_sec: 0, tv_nsec: Int(min(nanoseconds, 999_999_999)))
         unsafe nanosleep(&pause, nil)
     }
 
-    /// The daemon does it as well, when it is idle.
-    private static func emptyLog(_ connection: SQLiteConnection) {
+    /// Truncates the WAL, as an idle daemon does.
+    private static func truncateWAL(_ connection: SQLiteConnection) {
         for _ in 0..<20 where !connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE) { rest(atLeast: .zero) }
     }
 }

@@ -8,7 +8,7 @@ final class HistoryFile {
     let journal: Journal?
     let clock: ClockMonitor
     let rollups: Rollups
-    /// The newest committed reading.
+    /// The `seq` of the newest committed entry.
     private(set) var head: Int64
     let sequence: SequenceSource
     private let state: StateTable

@@ -34,7 +34,7 @@ final class ExtentTable {
         return bytes
     }
 
-    /// Inserts readings whose numbers would fit into one extent.
+    /// Inserts the readings that no extent covers; they span one extent at most.
     private func insertMissing(_ readings: ArraySlice<Extent>, from first: Int64) throws(StoreFault) -> Int {
         let known = try selectOverlapping.rows(
             binding: first - Extent.capacity,

@@ -14,7 +14,7 @@ public struct HistoryContents: Hashable, Sendable {
     public var rejects: Int
     /// The number of readings that are undelivered, or delivered but not deleted yet.
     public var logged: Int
-    /// The highest reserved number of a reading.
+    /// The highest reserved `seq`.
     public var mark: Int64
 }
 

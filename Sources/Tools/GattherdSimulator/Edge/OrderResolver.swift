@@ -85,7 +85,7 @@ struct OrderResolver {
         guard let place = peripherals[index].characteristics.firstIndex(where: { $0.spec.uuid == uuid }) else {
             throw SimulatorOrderError("'\(name)' has no characteristic \(uuid)")
         }
-        guard octets.count <= 512 else { throw SimulatorOrderError("a value has 512 octets at most") }
+        guard octets.count <= 512 else { throw SimulatorOrderError("a value has 512 bytes at most") }
         return .notify(index, characteristic: place, octets)
     }
 

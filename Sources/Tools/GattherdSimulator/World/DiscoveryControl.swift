@@ -113,7 +113,7 @@ extension DiscoveryControl {
         world.clock.schedule(.advertise(key, scanEpoch: scanEpoch, airEpoch: airEpoch), after: delay)
     }
 
-    /// Receives one advertisement and schedules the next.
+    /// Delivers one advertisement and schedules the next.
     func advertise(_ key: DeviceKey, _ scanEpoch: Int, _ airEpoch: Int) {
         let adapter = world.adapters[key.adapter]
         let peripheral = world.air.peripherals[key.peripheral]

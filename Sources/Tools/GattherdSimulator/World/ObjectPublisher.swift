@@ -64,7 +64,7 @@ final class ObjectPublisher {
         }
     }
 
-    /// Removes all objects without signals.
+    /// Removes all objects and emits no signals.
     func removeAll() {
         objects.removeAll()
     }
