@@ -128,7 +128,7 @@ struct PointReader {
     }
 
     private static func mayBeEscaped(_ byte: UInt8) -> Bool {
-        byte == backslash || LineProtocol.inTag.contains(byte)
+        LineProtocol.inTag.contains(byte)
     }
 
     /// Swift also parses hexadecimal numbers and words such as `nan`, which are rejected here.

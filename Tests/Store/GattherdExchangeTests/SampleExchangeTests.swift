@@ -137,6 +137,7 @@ import Testing
             ("t,device=d value=1i 1795231205123456000", "d t t import read 1 integer(1)"),
             ("m,device=d,room=x a=1,b=\"t,= t\",c=t 1795231205123456999  ", "d m a import read 3 real(1.0)"),
             ("  weather\\ box,device=d t=-1.5e3 1795231205123456000\r", "d weather box t import read 1 real(-1500.0)"),
+            (#"a\\b,device=d value=1i 1795231205123456000"#, #"d a\\b a\\b import read 1 integer(1)"#),
             ("t,device=d,stream=s,profile=p,source=advert value=7u 1795231205123456000", "d s t p advert 1 integer(7)"),
         ]
     )
