@@ -31,6 +31,11 @@ public struct LogField: Hashable, Sendable {
         isNumber = false
     }
 
+    /// Writes a duration to the millisecond.
+    public init(_ key: StaticString, _ value: Duration) {
+        self.init(key, Duration.milliseconds(Int64(max(-1e15, min(value / .milliseconds(1), 1e15)))).description)
+    }
+
     public init(_ key: StaticString, _ value: some BinaryInteger) {
         self.key = "\(key)"
         self.value = value.description

@@ -27,6 +27,11 @@ import Testing
         )
     }
 
+    @Test func `a duration is written to the millisecond`() {
+        #expect(LogField("pause", .milliseconds(1234) + .nanoseconds(567)).value == "1.234 seconds")
+        #expect(LogField("pause", Duration(secondsComponent: .min, attosecondsComponent: 0)).value.hasSuffix("seconds"))
+    }
+
     @Test func `the journald form has a severity and no time`() {
         #expect(line(.journald, entry).hasPrefix("<4>link failed device=strap"))
     }
