@@ -32,7 +32,7 @@ package enum InfluxOutput: OutputKind {
     }
 
     package static func files(_ configuration: InfluxConfiguration) -> [NamedFile] {
-        let secret = configuration.credentials.map { NamedFile($0.file, .secret($0.noun)) }
+        let secret = configuration.credentials.map { NamedFile($0.file, .secret($0.noun, isReadAgain: true)) }
         let tls = configuration.tls
         let files = NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key)
         return [secret].compactMap(\.self) + (configuration.url.value.usesTLS ? files : [])

@@ -61,7 +61,7 @@ package enum PostgresOutput: OutputKind {
     }
 
     package static func files(_ settings: PostgresConfiguration) -> [NamedFile] {
-        let secret = settings.password.map { NamedFile($0, .secret("password")) }
+        let secret = settings.password.map { NamedFile($0, .secret("password", isReadAgain: true)) }
         return [secret].compactMap(\.self) + NamedFile.tls(ca: settings.authority, certificate: nil, key: nil)
     }
 

@@ -85,7 +85,7 @@ package struct MQTTSettings: Hashable, Sendable {
 
     /// The password file, and the files for TLS if it is used.
     package var files: [NamedFile] {
-        let password = passwordFile.map { NamedFile($0, .secret("password")) }
+        let password = passwordFile.map { NamedFile($0, .secret("password", isReadAgain: false)) }
         let tls = broker.usesTLS ? NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key) : []
         return [password].compactMap(\.self) + tls
     }

@@ -26,8 +26,8 @@ extension OutputSectionKind {
 /// A file that the section of an output names.
 package struct NamedFile: Hashable, Sendable {
     package enum Use: Hashable, Sendable {
-        /// A password or a token, named by the noun, which is read at the start.
-        case secret(String)
+        /// A password or a token, named by the noun, which is read at the start and perhaps again for later connections.
+        case secret(String, isReadAgain: Bool)
         /// A private key, which is read for each connection.
         case key
         /// A certificate, which is read for each connection.
@@ -50,7 +50,7 @@ package struct NamedFile: Hashable, Sendable {
     }
 
     /// True if a change of the file takes effect only at a restart.
-    package var isReadAtStart: Bool { if case .secret = use { true } else { false } }
+    package var needsRestart: Bool { if case .secret(_, isReadAgain: false) = use { true } else { false } }
 }
 
 /// The configuration around the section of an output.

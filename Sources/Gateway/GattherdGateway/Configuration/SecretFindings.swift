@@ -15,7 +15,7 @@ extension NamedFile {
     var finding: ConfigError? {
         let file = SecretFile(path: path.value)
         switch use {
-        case .secret(let noun):
+        case .secret(let noun, _):
             if let reason = file.unreadable(noun) { return ConfigError(.file(reason), about: path) }
             return file.exposure.map { .exposed(path, $0) }
         case .key: return unreadable ?? file.exposure.map { .exposed(path, $0) }

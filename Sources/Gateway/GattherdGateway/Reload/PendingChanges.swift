@@ -115,7 +115,7 @@ package final class PendingChanges: Sendable {
     }
 }
 
-/// The files that a daemon reads only at its start: passwords and tokens of outputs, and native profiles.
+/// The files that a daemon reads only at its start: passwords of brokers, and native profiles.
 ///
 /// A reload does not read them again. It compares them with the files at the start, to name what waits for a restart.
 /// TLS files are no such files: every connection reads them.
@@ -137,7 +137,7 @@ struct StartFiles: Sendable {
     private var libraries: [String: FileStamp?] = [:]
 
     init(_ configuration: Configuration, _ registry: ProfileRegistry) {
-        let files = configuration.outputFiles.filter(\.file.isReadAtStart)
+        let files = configuration.outputFiles.filter(\.file.needsRestart)
         secrets = files.map { Secret($0.section, $0.file.path.value) }
         _ = changedSections(registry)
     }
