@@ -26,7 +26,7 @@ extension OutputSectionKind {
 /// A file that the section of an output names.
 package struct NamedFile: Hashable, Sendable {
     package enum Use: Hashable, Sendable {
-        /// A password or a token, named by the noun, which is read at the start and perhaps again for later connections.
+        /// A password or a token, named by the noun; it is read at the start and perhaps for later connections.
         case secret(String, isReadAgain: Bool)
         /// A private key, which is read for each connection.
         case key
