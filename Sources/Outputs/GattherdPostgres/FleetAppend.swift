@@ -100,7 +100,19 @@ enum FleetAppend {
             END LOOP;
         END $$;
 
-        -- Records what a batch covers, so that a correction finds its rows without an index by number.
+        -- Divides rows where their times change by more than an hour: there the clock was set.
+        CREATE OR REPLACE FUNCTION gattherd.runs(numbers bigint[], times bigint[], after bigint)
+        RETURNS TABLE (first bigint, last bigint, first_ts bigint, last_ts bigint) LANGUAGE sql STABLE AS $$
+            WITH stepped AS (
+                SELECT r.seq, r.ts, abs(r.ts::float8 - lag(r.ts) OVER (ORDER BY r.seq)) > 3.6e9 AS is_step
+                FROM unnest(numbers, times) AS r(seq, ts) WHERE r.seq > after
+            ), numbered AS (
+                SELECT s.seq, s.ts, count(*) FILTER (WHERE s.is_step) OVER (ORDER BY s.seq) AS run FROM stepped s
+            )
+            SELECT min(n.seq), max(n.seq), min(n.ts), max(n.ts) FROM numbered n GROUP BY n.run ORDER BY 1
+        $$;
+
+        -- Records what a run of rows covers, so that a correction finds its rows without an index by number.
         CREATE OR REPLACE FUNCTION gattherd.cover(
             covered int, from_seq bigint, to_seq bigint, from_ts bigint, to_ts bigint
         ) RETURNS void LANGUAGE plpgsql AS $$
@@ -134,6 +146,7 @@ enum FleetAppend {
         DECLARE
             mine record;
             known record;
+            run record;
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
             IF mine.cursor < after THEN
@@ -180,8 +193,9 @@ enum FleetAppend {
                 ON CONFLICT ON CONSTRAINT head_pkey DO UPDATE SET journal = excluded.journal, seq = excluded.seq,
                     ts = excluded.ts, value = excluded.value, element = excluded.element, whole = excluded.whole,
                     label = excluded.label;
-                PERFORM gattherd.cover(mine.journal, min(r.seq), max(r.seq), min(r.ts), max(r.ts))
-                FROM unnest(r_seq, r_ts) AS r(seq, ts) WHERE r.seq > mine.cursor HAVING count(*) > 0;
+                FOR run IN SELECT * FROM gattherd.runs(r_seq, r_ts, mine.cursor) LOOP
+                    PERFORM gattherd.cover(mine.journal, run.first, run.last, run.first_ts, run.last_ts);
+                END LOOP;
             END IF;
             IF cardinality(e_seq) > 0 THEN
                 INSERT INTO gattherd.event (journal, seq, ts, device, kind, detail)
@@ -206,7 +220,6 @@ enum FleetAppend {
             UPDATE gattherd.gateway SET version = g_version, last_seen = clock_timestamp(), head = g_head,
                 clock_offset = g_time / 1e6 - extract(epoch FROM clock_timestamp()), errors = g_errors
             WHERE id = mine.gateway;
-            PERFORM gattherd.settle_journal(mine.gateway, mine.journal);
             RETURN through;
         END $$;
         """#

@@ -100,6 +100,21 @@ enum FleetCorrections {
                 min = least(old.min, excluded.min), max = greatest(old.max, excluded.max);
         END $$;
 
+        -- Divides the extent that has numbers up to this one and beyond.
+        CREATE OR REPLACE FUNCTION gattherd.split_extent(divided int, place bigint) RETURNS void
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            span record;
+        BEGIN
+            SELECT * INTO span FROM gattherd.extent e WHERE e.journal = divided AND e.first <= place
+            ORDER BY e.first DESC LIMIT 1;
+            IF span.last > place THEN
+                UPDATE gattherd.extent e SET last = place WHERE e.journal = divided AND e.first = span.first;
+                INSERT INTO gattherd.extent (journal, first, last, first_ts, last_ts)
+                VALUES (divided, place + 1, span.last, span.first_ts, span.last_ts);
+            END IF;
+        END $$;
+
         -- Does the next step of the oldest correction of a journal: one extent. Returns true if more is to do.
         CREATE OR REPLACE FUNCTION gattherd.settle_journal(owner int, settled int) RETURNS boolean
         LANGUAGE plpgsql AS $$
@@ -115,25 +130,21 @@ enum FleetCorrections {
                 UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
                 WHERE x.journal = settled AND x.seq > job.after AND x.seq <= job.through;
             END IF;
+            -- An extent with old and new times would have the rows of all times between them read.
+            PERFORM gattherd.split_extent(settled, job.place);
+            PERFORM gattherd.split_extent(settled, job.through);
             SELECT * INTO span FROM gattherd.extent e
-            WHERE e.journal = settled AND e.last > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
+            WHERE e.journal = settled AND e.first > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
             IF NOT FOUND THEN
                 DELETE FROM gattherd.correction c WHERE c.journal = settled AND c.seq = job.seq;
                 RETURN EXISTS (SELECT FROM gattherd.correction c WHERE c.journal = settled);
             END IF;
-            PERFORM gattherd.move_extent(owner, settled, greatest(job.place, span.first - 1), least(job.through,
-                span.last),
-                job.shift, span.first_ts, span.last_ts);
-            UPDATE gattherd.extent e SET
-                first_ts = CASE WHEN e.first > job.after AND e.last <= job.through
-                    THEN gattherd.shifted(e.first_ts, job.shift)
-                    ELSE least(e.first_ts, gattherd.shifted(e.first_ts, job.shift)) END,
-                last_ts = CASE WHEN e.first > job.after AND e.last <= job.through
-                    THEN gattherd.shifted(e.last_ts, job.shift)
-                    ELSE greatest(e.last_ts, gattherd.shifted(e.last_ts, job.shift)) END
+            PERFORM gattherd.move_extent(owner, settled, span.first - 1, span.last, job.shift, span.first_ts,
+                span.last_ts);
+            UPDATE gattherd.extent e SET first_ts = gattherd.shifted(e.first_ts, job.shift),
+                last_ts = gattherd.shifted(e.last_ts, job.shift)
             WHERE e.journal = settled AND e.first = span.first;
-            UPDATE gattherd.correction c SET place = greatest(span.last, job.after + 1)
-            WHERE c.journal = settled AND c.seq = job.seq;
+            UPDATE gattherd.correction c SET place = span.last WHERE c.journal = settled AND c.seq = job.seq;
             RETURN true;
         END $$;
 

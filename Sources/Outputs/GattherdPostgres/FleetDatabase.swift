@@ -24,7 +24,7 @@ package final class FleetDatabase: Sendable {
         package let password: String
     }
 
-    static let migrations = [FleetTables.tables]
+    static let migrations = [FleetTables.tables, FleetWrongClocks.tables]
     /// All that has no rows is made again with each version.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetAppend.sql, FleetUpkeep.sql, FleetViews.sql,

@@ -19,7 +19,8 @@ struct FleetDatabaseTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(results == Array(repeating: FleetDatabase.Installation(before: 1, now: 1), count: 4))
+        let version = FleetDatabase.migrations.count
+        #expect(results == Array(repeating: FleetDatabase.Installation(before: version, now: version), count: 4))
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "10")
         try await centre.sink(of: "attic").deliver(Entries.numbered(1...20))
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")

@@ -1,0 +1,127 @@
+import GattherdModel
+import GattherdOutputs
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+/// Clocks that are set while a gateway records, as those without a battery are at each start.
+@Suite(.enabled(if: Centre.isAvailable, "PostgreSQL is missing; run: make test-servers"), .timeLimit(.minutes(3)))
+struct PostgresClockStepTests {
+    private static let hour: Int64 = 3_600_000_000
+    /// A minute after the beginning of the clock.
+    private static let boot = Timestamp(microseconds: 60_000_000)
+    private static let shift: Int64 = 1_795_230_000_000_000
+
+    private static func correction(_ seq: Int64, after: Int64, through: Int64) -> JournalEntry {
+        .correction(ClockCorrection(after: after, through: through, shift: .microseconds(shift)), seq: seq)
+    }
+
+    /// Stores a month of readings, one each second for the series 1, numbered from -1 downwards.
+    private static func fill(_ centre: Centre, with count: Int) async throws {
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.sample (ts, seq, value, journal, series)
+            SELECT \(Entries.time.microseconds) - n * 1000000::bigint, -n, n, 1, 1 FROM generate_series(1, \(count)) AS n
+            """
+        )
+    }
+
+    /// Returns the rows of samples that the steps of all corrections read.
+    private static func readsOfSettling(_ centre: Centre) async throws -> Int {
+        let answer = try await centre.rows(
+            """
+            BEGIN;
+            DO $$ BEGIN WHILE gattherd.settle_journal(1, 1) LOOP END LOOP; END $$;
+            SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname LIKE 'sample%';
+            COMMIT
+            """
+        )
+        return try #require(answer.first?.first.flatMap { Int($0) })
+    }
+
+    @Test func `a correction reads the rows that it moves, not those of the years in between`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let entries =
+            Entries.numbered(1...300, from: Self.boot) + Entries.numbered(301...1000, from: Entries.time)
+        try await sink.deliver(entries, batch: 500)
+        try await Self.fill(centre, with: 1_000_000)
+        #expect(try await centre.value("SELECT max(last_ts - first_ts) < \(Self.hour) FROM gattherd.extent") == "t")
+        _ = try await centre.rows(
+            "INSERT INTO gattherd.correction VALUES (1, 1001, 0, 300, \(Self.shift), 0)"
+        )
+        #expect(try await Self.readsOfSettling(centre) < 5000)
+        let moved = try await centre.value(
+            "SELECT count(*) FROM gattherd.history WHERE seq BETWEEN 1 AND 300 AND ts > 1795000000000000"
+        )
+        #expect(moved == "300")
+    }
+
+    @Test func `a part of an extent that is moved by years leaves the others narrow`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        var entries = Entries.numbered(1...900, from: Self.boot)
+        entries.append(Self.correction(901, after: 300, through: 600))
+        try await sink.deliver(entries, batch: 1000)
+        let extents = try await centre.rows("SELECT first, last FROM gattherd.extent ORDER BY 1")
+        #expect(extents == [["1", "300"], ["301", "600"], ["601", "900"]])
+        #expect(try await centre.value("SELECT max(last_ts - first_ts) < \(Self.hour) FROM gattherd.extent") == "t")
+        let times = try await centre.rows("SELECT count(*) FROM gattherd.history GROUP BY ts > 1e15 ORDER BY 1")
+        #expect(times == [["300"], ["600"]])
+    }
+
+    @Test func `a correction that cannot be applied does not stop the entries`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...100, from: Self.boot))
+        _ = try await centre.rows(
+            """
+            ALTER FUNCTION gattherd.move_extent RENAME TO moved_extent;
+            CREATE FUNCTION gattherd.move_extent(int, int, bigint, bigint, bigint, bigint, bigint) RETURNS void
+            LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is slow'; END $$
+            """
+        )
+        let more = [Self.correction(101, after: 0, through: 100)] + Entries.numbered(102...200)
+        #expect(try await sink.deliver(more).isEmpty)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "199")
+        _ = try await centre.rows(
+            """
+            DROP FUNCTION gattherd.move_extent; ALTER FUNCTION gattherd.moved_extent RENAME TO move_extent
+            """
+        )
+        #expect(try await sink.deliver(Entries.numbered(201...210)).isEmpty)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history WHERE ts < 1795000000000000") == "0")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
+    }
+
+    @Test func `an upgrade divides what older versions recorded across a change of the clock`() async throws {
+        let server = try await PostgresServer()
+        try await server.start()
+        try await server.rows("CREATE DATABASE fleet")
+        let now = Entries.time.microseconds
+        try await server.rows(
+            """
+            CREATE SCHEMA gattherd; \(FleetTables.tables)
+            INSERT INTO gattherd.version VALUES (1);
+            INSERT INTO gattherd.sample (ts, seq, value, journal, series)
+            SELECT CASE WHEN n <= 50 THEN n ELSE \(now) + n END, n, n, 1, 1 FROM generate_series(1, 200) AS n;
+            INSERT INTO gattherd.extent VALUES (1, 1, 100, 1, \(now) + 100), (1, 101, 200, \(now) + 101, \(now) + 200)
+            """,
+            database: Centre.database
+        )
+        let url = try Centre.url(server.port, user: "postgres")
+        let result = try await FleetDatabase(PostgresClient(url), url: url).install(isNew: false)
+        #expect(result == FleetDatabase.Installation(before: 1, now: FleetDatabase.migrations.count))
+        let extents = try await server.rows(
+            "SELECT first, last, first_ts, last_ts - \(now) FROM gattherd.extent ORDER BY 1",
+            database: Centre.database
+        )
+        #expect(
+            extents == [
+                ["1", "50", "1", "\(50 - now)"], ["51", "100", "\(now + 51)", "100"],
+                ["101", "200", "\(now + 101)", "200"],
+            ]
+        )
+    }
+}
