@@ -67,8 +67,6 @@ enum FleetCorrections {
             UPDATE gattherd.head h SET ts = gattherd.shifted(h.ts, move_extent.shift)
             WHERE h.series = ANY (all_series) AND h.journal = moved
                 AND h.seq > move_extent.after AND h.seq <= move_extent.through;
-            UPDATE gattherd.metric_series q SET first_ts = gattherd.shifted(q.first_ts, move_extent.shift)
-            WHERE q.id = ANY (all_series) AND q.first_ts BETWEEN from_ts AND to_ts;
             PERFORM gattherd.recount(quantities, minutes);
             -- Minutes that the rows have come to, apart from those counted just now.
             WITH old AS MATERIALIZED (
@@ -124,15 +122,20 @@ enum FleetCorrections {
         BEGIN
             SELECT * INTO job FROM gattherd.correction c WHERE c.journal = settled ORDER BY c.seq LIMIT 1;
             IF NOT FOUND THEN RETURN false; END IF;
+            -- An extent with old and new times would have the rows of all times between them read.
+            PERFORM gattherd.split_extent(settled, job.place);
+            PERFORM gattherd.split_extent(settled, job.through);
             IF job.place = job.after THEN
+                UPDATE gattherd.metric_series q SET first_ts = gattherd.shifted(q.first_ts, job.shift)
+                WHERE q.gateway = owner AND EXISTS (
+                    SELECT FROM gattherd.extent e WHERE e.journal = settled AND e.first > job.after
+                        AND e.first <= job.through AND q.first_ts BETWEEN e.first_ts AND e.last_ts
+                );
                 UPDATE gattherd.event e SET ts = gattherd.shifted(e.ts, job.shift)
                 WHERE e.journal = settled AND e.seq > job.after AND e.seq <= job.through;
                 UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
                 WHERE x.journal = settled AND x.seq > job.after AND x.seq <= job.through;
             END IF;
-            -- An extent with old and new times would have the rows of all times between them read.
-            PERFORM gattherd.split_extent(settled, job.place);
-            PERFORM gattherd.split_extent(settled, job.through);
             SELECT * INTO span FROM gattherd.extent e
             WHERE e.journal = settled AND e.first > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
             IF NOT FOUND THEN

@@ -62,6 +62,18 @@ struct PostgresCorrectionTests {
         try await Self.expectSummaries(centre)
     }
 
+    @Test func `the first time of a series moves once by a correction of many extents`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        var entries = Entries.numbered(1...30_000, from: Self.evening, step: .milliseconds(400))
+        entries.append(Self.correction(30_001, after: 0, through: 30_000, by: .seconds(5000)))
+        #expect(try await sink.deliver(entries, batch: 1000).isEmpty)
+        #expect(try await centre.value("SELECT count(*) > 2 FROM gattherd.extent") == "t")
+        let first = Self.evening.advanced(by: .milliseconds(5_000_400)).microseconds
+        #expect(try await centre.value("SELECT first_ts FROM gattherd.series") == "\(first)")
+        #expect(try await centre.value("SELECT min(ts) FROM gattherd.history") == "\(first)")
+    }
+
     @Test func `corrections of corrected rows add up, over many batches and devices`() async throws {
         let centre = try await Centre()
         let (attic, cellar) = (try await centre.sink(of: "attic"), try await centre.sink(of: "cellar"))
