@@ -61,6 +61,9 @@ enum FleetAppend {
             mine record;
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
+            IF mine.cursor < after THEN
+                RAISE EXCEPTION 'the cursor is at %, before %', mine.cursor, after USING ERRCODE = 'GH001';
+            END IF;
             IF mine.cursor >= through THEN RETURN mine.cursor; END IF;
             INSERT INTO gattherd.gap (journal, after, through, reason)
             VALUES (mine.journal, greatest(after, mine.cursor), through, left(reason, 500));

@@ -48,6 +48,20 @@ struct PostgresSinkTests {
         #expect(try await sink.position(in: .test) == 42)
     }
 
+    @Test func `a gap that begins after the centre's cursor is not taken`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        let error = await #expect(throws: OutputFault.self) {
+            try await sink.record(JournalGap(after: 20, through: 41, reason: "deleted for its age"))
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(try await sink.position(in: .test) == 10)
+        #expect(try await centre.rows("SELECT * FROM gattherd.gaps").isEmpty)
+        try await sink.record(JournalGap(after: 5, through: 41, reason: "deleted for its age"))
+        #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
+    }
+
     @Test func `a new epoch starts at 0, one that continues another goes on from its cursor`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
