@@ -18,6 +18,12 @@ enum FleetArithmetic {
             SELECT CASE WHEN v > 1e298 THEN 1e298 WHEN v < -1e298 THEN -1e298 ELSE v END
         $$;
 
+        -- The mean of n numbers; 0 if it is too small for a division.
+        CREATE OR REPLACE FUNCTION gattherd.mean(sum double precision, n bigint) RETURNS double precision
+        LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+            SELECT CASE WHEN abs(sum) < 1e-290 THEN 0 ELSE sum / n END
+        $$;
+
         -- The sum of two sums; never an error.
         CREATE OR REPLACE FUNCTION gattherd.total(a double precision, b double precision) RETURNS double precision
         LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -33,7 +33,7 @@ package final class FleetDatabase: Sendable {
     /// The functions that gateways may call.
     private static let rights = #"""
         REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gattherd FROM PUBLIC;
-        GRANT EXECUTE ON FUNCTION gattherd.floored, gattherd.rfc3339 TO PUBLIC;
+        GRANT EXECUTE ON FUNCTION gattherd.floored, gattherd.rfc3339, gattherd.mean TO PUBLIC;
         CREATE OR REPLACE FUNCTION gattherd.admit(role name) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
             EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);

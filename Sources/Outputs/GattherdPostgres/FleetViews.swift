@@ -30,13 +30,13 @@ enum FleetViews {
 
         CREATE OR REPLACE VIEW gattherd.history_minutes AS
         SELECT g.name AS gateway, m.ts, gattherd.rfc3339(m.ts) AS time, q.device, q.metric, q.unit, m.n, m.min,
-            m.sum / m.n AS mean, m.max
+            gattherd.mean(m.sum, m.n) AS mean, m.max
         FROM gattherd.minute m JOIN gattherd.quantity q ON q.id = m.quantity
             JOIN gattherd.gateway g ON g.id = q.gateway;
 
         CREATE OR REPLACE VIEW gattherd.history_hours AS
         SELECT g.name AS gateway, m.ts, gattherd.rfc3339(m.ts) AS time, q.device, q.metric, q.unit, m.n, m.min,
-            m.sum / m.n AS mean, m.max
+            gattherd.mean(m.sum, m.n) AS mean, m.max
         FROM gattherd.hour m JOIN gattherd.quantity q ON q.id = m.quantity
             JOIN gattherd.gateway g ON g.id = q.gateway;
 

@@ -156,6 +156,19 @@ struct PostgresSinkTests {
         #expect(sums == "\(times.count)", "sums are limited, not refused")
     }
 
+    @Test func `means of the smallest numbers are 0, and do not fail the query`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver([
+            Entries.reading(1, (0, .real(.leastNonzeroMagnitude))), Entries.reading(2, (0, .integer(0))),
+            Entries.reading(3, (0, .real(-.leastNonzeroMagnitude))),
+            Entries.reading(4, (0, .real(.leastNormalMagnitude))),
+        ])
+        for view in ["history_minutes", "history_hours"] {
+            #expect(try await centre.rows("SELECT n, mean FROM gattherd.\(view)") == [["4", "0"]])
+        }
+    }
+
     @Test func `an entry that the centre can never take is refused`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
