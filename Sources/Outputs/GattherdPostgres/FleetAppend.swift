@@ -124,10 +124,11 @@ enum FleetAppend {
             SET last = to_seq, first_ts = least(e.first_ts, from_ts), last_ts = greatest(e.last_ts, to_ts)
             WHERE e.journal = covered AND e.first = (SELECT max(x.first)
                 FROM gattherd.extent x WHERE x.journal = covered)
-                AND e.last - e.first < 10000 AND from_ts::numeric > e.first_ts::numeric - 3600000000
+                AND e.last - e.first < 10000 AND e.came > now() - interval '1 day' AND from_ts::numeric > e.first_ts::numeric - 3600000000
                 AND to_ts::numeric < e.last_ts::numeric + 3600000000;
             IF NOT FOUND THEN
-                INSERT INTO gattherd.extent VALUES (covered, from_seq, to_seq, from_ts, to_ts) ON CONFLICT DO NOTHING;
+                INSERT INTO gattherd.extent (journal, first, last, first_ts, last_ts)
+                VALUES (covered, from_seq, to_seq, from_ts, to_ts) ON CONFLICT DO NOTHING;
             END IF;
         END $$;
 

@@ -108,8 +108,8 @@ enum FleetCorrections {
             ORDER BY e.first DESC LIMIT 1;
             IF span.last > place THEN
                 UPDATE gattherd.extent e SET last = place WHERE e.journal = divided AND e.first = span.first;
-                INSERT INTO gattherd.extent (journal, first, last, first_ts, last_ts)
-                VALUES (divided, place + 1, span.last, span.first_ts, span.last_ts);
+                INSERT INTO gattherd.extent (journal, first, last, first_ts, last_ts, came)
+                VALUES (divided, place + 1, span.last, span.first_ts, span.last_ts, span.came);
             END IF;
         END $$;
 

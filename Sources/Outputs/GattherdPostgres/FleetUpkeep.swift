@@ -1,53 +1,143 @@
 /// Partitions ahead of time, and the retention of the centre.
 enum FleetUpkeep {
     static let sql = #"""
-        -- Makes partitions ahead, and drops what is older than the retention, at most once in 6 hours for the whole
-        -- fleet.
-        CREATE OR REPLACE FUNCTION gattherd.maintain() RETURNS void
+        -- Does the next step of the retention: one transaction of limited work. Returns true if more is to do.
+        -- A caller claims the retention for 6 hours by a transaction of its own, so that a step that fails is not
+        -- repeated by the whole fleet.
+        CREATE OR REPLACE FUNCTION gattherd.maintain() RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
         DECLARE
-            now_ts bigint := floor(extract(epoch FROM clock_timestamp()) * 1000000);
-            block record;
-            days bigint[] := ARRAY[now_ts, now_ts + 86400000000, now_ts + 2 * 86400000000];
-            oldest bigint;
+            job record;
         BEGIN
-            PERFORM FROM gattherd.upkeep u WHERE u.task = 'retention' AND u.done < now() - interval '6 hours'
-            FOR UPDATE SKIP LOCKED;
-            IF NOT FOUND THEN RETURN; END IF;
-            UPDATE gattherd.upkeep SET done = now() WHERE task = 'retention';
-            PERFORM gattherd.make_blocks(days);
-            FOR block IN
-                SELECT c.relname AS name, r.kind,
-                    floor(extract(epoch FROM now() - r.keep) * 1000000)::bigint AS keep_from,
-                    floor(extract(epoch FROM to_timestamp(right(c.relname, 8), 'YYYYMMDD')) * 1000000)::bigint
-                        + CASE r.kind WHEN 'samples' THEN 86400000000 ELSE 30 * 86400000000 END AS block_end
-                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                JOIN gattherd.retention r
-                    ON r.kind = CASE WHEN c.relname ~ '^sample_[0-9]{8}$' THEN 'samples' ELSE 'minutes' END
-                WHERE n.nspname = 'gattherd' AND c.relkind = 'r' AND c.relname ~ '^(sample|minute)_[0-9]{8}$'
-                    AND r.keep IS NOT NULL
-            LOOP
-                CONTINUE WHEN block.block_end > block.keep_from;
-                BEGIN
-                    EXECUTE format('DROP TABLE gattherd.%I', block.name);
-                EXCEPTION WHEN lock_not_available OR deadlock_detected THEN NULL;
-                END;
+            SELECT * INTO job FROM gattherd.upkeep u WHERE u.task = 'retention' FOR UPDATE SKIP LOCKED;
+            IF job.done < now() - interval '6 hours' THEN
+                UPDATE gattherd.upkeep SET done = now(), claimed_by = session_user WHERE task = 'retention';
+                RETURN true;
+            END IF;
+            IF job.claimed_by IS DISTINCT FROM session_user THEN RETURN false; END IF;
+            PERFORM gattherd.make_blocks_ahead();
+            IF gattherd.retire_extents() OR gattherd.drop_block() OR gattherd.delete_rows() THEN RETURN true; END IF;
+            UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention';
+            RETURN false;
+        END $$;
+
+        -- The time before which rows of a kind are too old; NULL if they are kept for ever.
+        CREATE OR REPLACE FUNCTION gattherd.keep_from(kind text) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+            SELECT now() - r.keep FROM gattherd.retention r WHERE r.kind = keep_from.kind
+        $$;
+
+        CREATE OR REPLACE FUNCTION gattherd.micros(moment timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
+            SELECT floor(extract(epoch FROM moment) * 1000000)::bigint
+        $$;
+
+        CREATE OR REPLACE FUNCTION gattherd.make_blocks_ahead() RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            today bigint := gattherd.micros(now());
+        BEGIN
+            PERFORM gattherd.make_blocks(ARRAY[today, today + 86400000000, today + 2 * 86400000000]);
+        END $$;
+
+        -- Forgets the oldest arrivals, and deletes their rows that are in no partition by day: those of wrong clocks.
+        CREATE OR REPLACE FUNCTION gattherd.retire_extents() RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE
+            cutoff timestamptz := gattherd.keep_from('samples');
+            old record;
+            any_retired boolean := false;
+        BEGIN
+            FOR old IN SELECT * FROM gattherd.extent e WHERE e.came < cutoff ORDER BY e.came LIMIT 1000 LOOP
+                any_retired := true;
+                -- A step ends with the first rows that are deleted.
+                EXIT WHEN gattherd.retire_rows(old.journal, old.first, old.last);
+                DELETE FROM gattherd.extent e WHERE e.journal = old.journal AND e.first = old.first;
             END LOOP;
-            oldest := (SELECT floor(extract(epoch FROM now() - keep) * 1000000)
-                FROM gattherd.retention WHERE kind = 'samples');
-            DELETE FROM gattherd.sample_other WHERE ts < oldest;
-            DELETE FROM gattherd.head WHERE ts < oldest;
-            DELETE FROM gattherd.extent WHERE last_ts < oldest;
-            oldest := (SELECT floor(extract(epoch FROM now() - keep) * 1000000)
-                FROM gattherd.retention WHERE kind = 'minutes');
-            DELETE FROM gattherd.minute_other WHERE ts < oldest;
-            oldest := (SELECT floor(extract(epoch FROM now() - keep) * 1000000)
-                FROM gattherd.retention WHERE kind = 'hours');
-            DELETE FROM gattherd.hour WHERE ts < oldest;
-            oldest := (SELECT floor(extract(epoch FROM now() - keep) * 1000000)
-                FROM gattherd.retention WHERE kind = 'events');
-            DELETE FROM gattherd.event WHERE ts < oldest;
-            DELETE FROM gattherd.reject WHERE ts < oldest;
+            RETURN any_retired;
+        END $$;
+
+        -- Deletes up to 10,000 rows with these numbers that are in no partition by day. Returns true if there were any.
+        CREATE OR REPLACE FUNCTION gattherd.retire_rows(retired int, from_seq bigint, to_seq bigint) RETURNS boolean
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            gone bigint;
+        BEGIN
+            WITH deleted AS (
+                DELETE FROM gattherd.sample_other WHERE ctid = ANY (ARRAY(
+                    SELECT s.ctid FROM gattherd.sample_other s
+                    WHERE s.journal = retired AND s.seq BETWEEN from_seq AND to_seq LIMIT 10000))
+                RETURNING series, ts
+            ), minutes AS (
+                DELETE FROM gattherd.minute_other m USING (
+                    SELECT DISTINCT q.quantity, gattherd.floored(d.ts, 60000000) AS ts
+                    FROM deleted d JOIN gattherd.metric_series q ON q.id = d.series
+                ) AS w WHERE m.quantity = w.quantity AND m.ts = w.ts
+            )
+            SELECT count(*) INTO gone FROM deleted;
+            RETURN gone > 0;
+        END $$;
+
+        -- Drops the oldest partition whose rows are all too old, and arrived too long ago. Returns false if there is
+        -- none, or if a reader holds it.
+        CREATE OR REPLACE FUNCTION gattherd.drop_block() RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE
+            cutoff timestamptz := gattherd.keep_from('samples');
+            block record;
+        BEGIN
+            FOR block IN
+                SELECT b.* FROM gattherd.blocks() b JOIN gattherd.retention r ON r.kind = b.kind
+                WHERE b.until <= gattherd.micros(now() - r.keep) ORDER BY b.since
+            LOOP
+                CONTINUE WHEN block.kind = 'samples' AND EXISTS (
+                    SELECT FROM gattherd.extent e WHERE e.first_ts < block.until AND e.last_ts >= block.since
+                        AND e.came >= cutoff);
+                EXECUTE format('DROP TABLE gattherd.%I', block.name);
+                RETURN true;
+            END LOOP;
+            RETURN false;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN false;
+        END $$;
+
+        -- The partitions with their times.
+        CREATE OR REPLACE FUNCTION gattherd.blocks()
+        RETURNS TABLE (name name, kind text, since bigint, until bigint) LANGUAGE sql STABLE AS $$
+            SELECT c.relname, k.kind, d.since, d.since + k.length
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'gattherd'
+            JOIN (VALUES ('sample', 'samples', 86400000000), ('minute', 'minutes', 30 * 86400000000))
+                AS k(parent, kind, length) ON c.relname ~ ('^' || k.parent || '_[0-9]{8}$')
+            -- A timestamp without a time zone, because blocks begin at midnight UTC.
+            CROSS JOIN LATERAL (SELECT extract(epoch FROM to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp)::bigint
+                * 1000000 AS since) AS d
+            WHERE c.relkind = 'r'
+        $$;
+
+        -- Deletes up to 10,000 rows of the first other table that has rows to delete.
+        CREATE OR REPLACE FUNCTION gattherd.delete_rows() RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE
+            ahead bigint := gattherd.micros(now()) + 3 * 86400000000;
+            cutoff timestamptz := gattherd.keep_from('samples');
+            oldest bigint := gattherd.micros(cutoff);
+        BEGIN
+            DELETE FROM gattherd.head h WHERE (h.ts < oldest OR h.ts > ahead) AND (
+                SELECT e.last FROM gattherd.extent e WHERE e.journal = h.journal AND e.first <= h.seq
+                ORDER BY e.first DESC LIMIT 1
+            ) >= h.seq IS NOT TRUE AND cutoff IS NOT NULL;
+            IF FOUND THEN RETURN true; END IF;
+            oldest := gattherd.micros(gattherd.keep_from('hours'));
+            IF oldest IS NOT NULL THEN
+                DELETE FROM gattherd.hour WHERE ctid = ANY (ARRAY(
+                    SELECT o.ctid FROM gattherd.quantity q CROSS JOIN LATERAL (
+                        SELECT h.ctid FROM gattherd.hour h WHERE h.quantity = q.id AND h.ts < oldest LIMIT 10000
+                    ) AS o LIMIT 10000));
+                IF FOUND THEN RETURN true; END IF;
+            END IF;
+            cutoff := gattherd.keep_from('events');
+            oldest := gattherd.micros(cutoff);
+            DELETE FROM gattherd.event WHERE ctid = ANY (ARRAY(
+                SELECT e.ctid FROM gattherd.event e WHERE (e.ts < oldest OR e.ts > ahead) AND e.came < cutoff
+                LIMIT 10000));
+            IF FOUND THEN RETURN true; END IF;
+            DELETE FROM gattherd.reject WHERE ctid = ANY (ARRAY(
+                SELECT x.ctid FROM gattherd.reject x WHERE (x.ts < oldest OR x.ts > ahead) AND x.came < cutoff
+                LIMIT 10000));
+            RETURN FOUND;
         END $$;
         """#
 }

@@ -18,5 +18,22 @@ enum FleetWrongClocks {
         SELECT n.journal, min(n.seq), max(n.seq), min(n.ts), max(n.ts) FROM numbered n
         GROUP BY n.journal, n.first, n.run;
         DROP TABLE gattherd.wide;
+
+        -- The arrival of rows, because a wrong clock makes new ones look old.
+        ALTER TABLE gattherd.extent ADD came timestamptz NOT NULL DEFAULT now();
+        UPDATE gattherd.extent SET came = to_timestamp(last_ts / 1e6)
+        WHERE last_ts BETWEEN extract(epoch FROM now() - interval '400 days') * 1000000
+            AND extract(epoch FROM now()) * 1000000;
+        CREATE INDEX ON gattherd.extent (came);
+        CREATE INDEX ON gattherd.extent (first_ts);
+        CREATE INDEX ON gattherd.sample_other (journal, seq);
+        ALTER TABLE gattherd.event ADD came timestamptz NOT NULL DEFAULT '-infinity';
+        ALTER TABLE gattherd.event ALTER came SET DEFAULT now();
+        ALTER TABLE gattherd.reject ADD came timestamptz NOT NULL DEFAULT '-infinity';
+        ALTER TABLE gattherd.reject ALTER came SET DEFAULT now();
+
+        -- The retention is applied in steps, by the role that has claimed it.
+        ALTER TABLE gattherd.upkeep ADD claimed_by name;
+        DROP FUNCTION IF EXISTS gattherd.maintain();
         """#
 }

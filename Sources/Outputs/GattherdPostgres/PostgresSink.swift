@@ -19,6 +19,8 @@ package final class PostgresSink: PositionedSink {
     /// The time for the steps of corrections after one batch.
     private static let settleLimit = Duration.seconds(10)
     private static let maintenancePause = Duration.seconds(3600)
+    /// The time for the steps of the retention after one batch.
+    private static let maintenanceLimit = Duration.seconds(1)
     private static let append: String = {
         let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
         return "SELECT gattherd.append(\(numbers))"
@@ -122,16 +124,20 @@ package final class PostgresSink: PositionedSink {
         }
     }
 
-    /// Lets the centre make partitions ahead and apply its retention; it does so once in some hours for all gateways.
+    /// Lets the centre make partitions ahead and apply its retention, step by step; one gateway does so for all.
     private func maintain() async {
-        let now = SuspendingClock.now
+        let start = SuspendingClock.now
         let isDue = state.withLock { state in
-            if let last = state.maintainedAt, now < last + Self.maintenancePause { return false }
-            state.maintainedAt = now
-            return true
+            state.maintainedAt.map { start >= $0 + Self.maintenancePause } ?? true
         }
         guard isDue else { return }
-        _ = try? await client.run("SELECT gattherd.maintain()", within: .seconds(5))
+        repeat {
+            let answer = try? await client.run("SELECT gattherd.maintain()", within: .seconds(5))
+            guard answer?.first?.first == "t" else {
+                state.withLock { $0.maintainedAt = start }
+                return
+            }
+        } while SuspendingClock.now < start + Self.maintenanceLimit
     }
 
     private static func strange(_ url: PostgresURL) -> OutputFault {
