@@ -151,6 +151,7 @@ enum FleetAppend {
             mine record;
             known record;
             run record;
+            near record;
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
             IF mine.cursor < after THEN
@@ -162,8 +163,10 @@ enum FleetAppend {
                     FROM unnest(r_ts) AS t));
                 SELECT * INTO known FROM gattherd.resolve(
                     mine.gateway, s_device, s_profile, s_stream, s_metric, s_unit, s_kind, s_source, s_first);
-                INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label)
-                SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label
+                SELECT * INTO near FROM gattherd.near();
+                INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label, far)
+                SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label,
+                    r.ts NOT BETWEEN near.low AND near.high
                 FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label)
                     AS r(ts, seq, value, series, element, whole, label)
                 WHERE r.seq > mine.cursor;
@@ -174,8 +177,9 @@ enum FleetAppend {
                     FROM unnest(r_ts, r_seq, r_value, r_series) AS r(ts, seq, value, series)
                     WHERE r.seq > mine.cursor AND r.value IS NOT NULL GROUP BY 1, 2
                 ), added AS (
-                    INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max)
-                    SELECT m.quantity, m.ts, m.n, m.sum, m.min, m.max FROM minutes m ORDER BY 1, 2
+                    INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max, far)
+                    SELECT m.quantity, m.ts, m.n, m.sum, m.min, m.max, m.ts NOT BETWEEN near.low AND near.high
+                    FROM minutes m ORDER BY 1, 2
                     ON CONFLICT ON CONSTRAINT minute_pkey DO UPDATE SET n = old.n + excluded.n,
                         sum = gattherd.total(old.sum, excluded.sum),
                         min = least(old.min, excluded.min), max = greatest(old.max, excluded.max)

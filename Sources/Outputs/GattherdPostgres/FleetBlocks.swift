@@ -1,47 +1,58 @@
 /// Partitions by time, made on demand.
 enum FleetBlocks {
     static let sql = #"""
-        -- Makes the partition of a table for the block that contains ts, and moves its rows out of the default
-        -- partition.
-        -- Returns false if it is far from now, or if a reader holds the default partition: rows then go there for
-        -- now.
-        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint) RETURNS boolean
+        -- The times that have partitions by day: those of clocks that are right, or wrong by a year at most.
+        CREATE OR REPLACE FUNCTION gattherd.near(OUT low bigint, OUT high bigint) LANGUAGE sql STABLE AS $$
+            SELECT (d.today - 400) * 86400000000, (d.today + 4) * 86400000000 - 1
+            FROM (SELECT floor(extract(epoch FROM now()) / 86400)::bigint AS today) AS d
+        $$;
+
+        -- Makes the partition of a table for the block that contains a moment, and moves its rows out of the default
+        -- partition. They stay there for now if the default partition has more bytes than may be read meanwhile, or
+        -- if somebody holds it for long.
+        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS void
         LANGUAGE plpgsql AS $$
         DECLARE
             length bigint := CASE parent WHEN 'sample' THEN 86400000000 ELSE 30 * 86400000000 END;
             start bigint := gattherd.floored(moment, length);
-            today bigint := floor(extract(epoch FROM now()) * 1000000);
+            near record;
             name text;
             patience text := current_setting('lock_timeout');
         BEGIN
-            IF moment < today - 400 * 86400000000 OR moment > today + 3 * 86400000000 THEN RETURN false; END IF;
+            SELECT * INTO near FROM gattherd.near();
+            IF moment NOT BETWEEN near.low AND near.high + 11 * 86400000000 THEN RETURN; END IF;
             name := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second', 'YYYYMMDD');
-            IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
-            PERFORM pg_advisory_xact_lock(1195463752, 1);
-            -- The look-up above is cached; a query sees what another transaction has committed meanwhile.
-            IF EXISTS (
-                SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE n.nspname = 'gattherd' AND c.relname = name
-            ) THEN
-                RETURN true;
-            END IF;
+            IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN; END IF;
             PERFORM set_config('lock_timeout', '200ms', true);
             BEGIN
-                EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', parent || '_other');
-                EXECUTE format('CREATE TABLE gattherd.%I (LIKE gattherd.%I INCLUDING CONSTRAINTS, '
-                    'CONSTRAINT block CHECK (ts >= %s AND ts < %s)) %s', name, parent, start, start + length,
-                    CASE parent WHEN 'minute' THEN 'WITH (fillfactor = 70)' ELSE '' END);
-                EXECUTE format('WITH moved AS (DELETE FROM gattherd.%I WHERE ts >= %s AND ts < %s RETURNING *) '
-                    'INSERT INTO gattherd.%I SELECT * FROM moved', parent || '_other', start, start + length, name);
-                EXECUTE format('ALTER TABLE gattherd.%I ATTACH PARTITION gattherd.%I FOR VALUES FROM (%s) TO (%s)',
-                    parent, name, start, start + length);
-                EXECUTE format('ALTER TABLE gattherd.%I DROP CONSTRAINT block', name);
-            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-                PERFORM set_config('lock_timeout', patience, true);
-                RETURN false;
+                IF pg_relation_size('gattherd.' || parent || '_other') <= most THEN
+                    PERFORM pg_advisory_xact_lock(1195463752, 1);
+                    PERFORM gattherd.attach_block(parent, name, start, start + length);
+                END IF;
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN NULL;
             END;
             PERFORM set_config('lock_timeout', patience, true);
-            RETURN true;
+        END $$;
+
+        CREATE OR REPLACE FUNCTION gattherd.attach_block(parent text, block text, since bigint, until bigint)
+        RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+            -- The caller's look-up is cached; a query sees what another transaction has committed meanwhile.
+            IF EXISTS (
+                SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'gattherd' AND c.relname = block
+            ) THEN
+                RETURN;
+            END IF;
+            EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', parent || '_other');
+            EXECUTE format('CREATE TABLE gattherd.%I (LIKE gattherd.%I INCLUDING CONSTRAINTS, '
+                'CONSTRAINT block CHECK (ts >= %s AND ts < %s)) %s', block, parent || '_near', since, until,
+                CASE parent WHEN 'minute' THEN 'WITH (fillfactor = 70)' ELSE '' END);
+            EXECUTE format('WITH moved AS (DELETE FROM gattherd.%I WHERE ts >= %s AND ts < %s RETURNING *) '
+                'INSERT INTO gattherd.%I SELECT * FROM moved', parent || '_other', since, until, block);
+            EXECUTE format('ALTER TABLE gattherd.%I ATTACH PARTITION gattherd.%I FOR VALUES FROM (%s) TO (%s)',
+                parent || '_near', block, since, until);
+            EXECUTE format('ALTER TABLE gattherd.%I DROP CONSTRAINT block', block);
         END $$;
 
         CREATE OR REPLACE FUNCTION gattherd.make_blocks(moments bigint[]) RETURNS void
@@ -49,9 +60,30 @@ enum FleetBlocks {
         DECLARE day bigint;
         BEGIN
             FOR day IN SELECT DISTINCT gattherd.floored(m, 86400000000) FROM unnest(moments) AS m LIMIT 500 LOOP
-                PERFORM gattherd.make_block('sample', day);
-                PERFORM gattherd.make_block('minute', day);
+                PERFORM gattherd.make_block('sample', day, 33554432);
+                PERFORM gattherd.make_block('minute', day, 33554432);
             END LOOP;
+        END $$;
+
+        -- Moves rows to partitions that could not be made when the rows came.
+        CREATE OR REPLACE FUNCTION gattherd.move_stranded(most bigint) RETURNS void
+        LANGUAGE plpgsql AS $$
+        DECLARE day bigint;
+        BEGIN
+            IF pg_relation_size('gattherd.sample_other') <= most THEN
+                FOREACH day IN ARRAY ARRAY(
+                    SELECT DISTINCT gattherd.floored(s.ts, 86400000000) FROM gattherd.sample_other s
+                ) LOOP
+                    PERFORM gattherd.make_block('sample', day, most);
+                END LOOP;
+            END IF;
+            IF pg_relation_size('gattherd.minute_other') <= most THEN
+                FOREACH day IN ARRAY ARRAY(
+                    SELECT DISTINCT gattherd.floored(m.ts, 86400000000) FROM gattherd.minute_other m
+                ) LOOP
+                    PERFORM gattherd.make_block('minute', day, most);
+                END LOOP;
+            END IF;
         END $$;
         """#
 }

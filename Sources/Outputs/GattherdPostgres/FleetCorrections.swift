@@ -11,11 +11,15 @@ enum FleetCorrections {
         -- Summarises minutes again from their samples, and hours from their minutes.
         CREATE OR REPLACE FUNCTION gattherd.recount(quantities int[], minutes bigint[]) RETURNS void
         LANGUAGE plpgsql AS $$
+        DECLARE
+            near record;
         BEGIN
+            SELECT * INTO near FROM gattherd.near();
             DELETE FROM gattherd.minute m USING unnest(quantities, minutes) AS w(quantity, ts)
             WHERE m.quantity = w.quantity AND m.ts = w.ts;
-            INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max)
-            SELECT w.quantity, w.ts, count(*), sum(gattherd.bounded(s.value)), min(s.value), max(s.value)
+            INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max, far)
+            SELECT w.quantity, w.ts, count(*), sum(gattherd.bounded(s.value)), min(s.value), max(s.value),
+                w.ts NOT BETWEEN near.low AND near.high
             FROM unnest(quantities, minutes) AS w(quantity, ts)
             JOIN gattherd.metric_series q ON q.quantity = w.quantity
             JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
@@ -49,7 +53,9 @@ enum FleetCorrections {
             all_series int[];
             low bigint := gattherd.shifted(from_ts, shift);
             high bigint := gattherd.shifted(to_ts, shift);
+            near record;
         BEGIN
+            SELECT * INTO near FROM gattherd.near();
             SELECT array_agg(q.id) INTO all_series FROM gattherd.metric_series q WHERE q.gateway = owner;
             SELECT array_agg(d.quantity), array_agg(d.ts) INTO quantities, minutes FROM (
                 SELECT DISTINCT q.quantity, gattherd.floored(s.ts, 60000000) AS ts
@@ -61,7 +67,8 @@ enum FleetCorrections {
             PERFORM gattherd.make_blocks(ARRAY(
                 SELECT DISTINCT gattherd.floored(gattherd.shifted(m, shift) + x, 86400000000)
                 FROM unnest(minutes) AS m, unnest(ARRAY[0, 60000000]) AS x));
-            UPDATE gattherd.sample s SET ts = gattherd.shifted(s.ts, move_extent.shift)
+            UPDATE gattherd.sample s SET ts = gattherd.shifted(s.ts, move_extent.shift),
+                far = gattherd.shifted(s.ts, move_extent.shift) NOT BETWEEN near.low AND near.high
             WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved
                 AND s.seq > move_extent.after AND s.seq <= move_extent.through;
             UPDATE gattherd.head h SET ts = gattherd.shifted(h.ts, move_extent.shift)
@@ -83,8 +90,9 @@ enum FleetCorrections {
                 SELECT c.* FROM come c WHERE NOT EXISTS (SELECT FROM old o WHERE o.quantity = c.quantity
                     AND o.ts = c.ts)
             ), minutes_added AS (
-                INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max)
-                SELECT a.quantity, a.ts, a.n, a.sum, a.min, a.max FROM added a
+                INSERT INTO gattherd.minute AS old (quantity, ts, n, sum, min, max, far)
+                SELECT a.quantity, a.ts, a.n, a.sum, a.min, a.max, a.ts NOT BETWEEN near.low AND near.high
+                FROM added a
                 ON CONFLICT ON CONSTRAINT minute_pkey DO UPDATE SET n = old.n + excluded.n,
                     sum = gattherd.total(old.sum, excluded.sum),
                     min = least(old.min, excluded.min), max = greatest(old.max, excluded.max)

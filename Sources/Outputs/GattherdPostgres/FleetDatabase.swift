@@ -42,6 +42,7 @@ package final class FleetDatabase: Sendable {
                 'gattherd.settle, gattherd.maintain TO %I', role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
+        SELECT gattherd.move_stranded(9223372036854775807);
         DO $$
         DECLARE role name;
         BEGIN

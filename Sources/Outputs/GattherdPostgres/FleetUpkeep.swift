@@ -17,6 +17,7 @@ enum FleetUpkeep {
             IF job.claimed_by IS DISTINCT FROM session_user THEN RETURN false; END IF;
             PERFORM gattherd.make_blocks_ahead();
             IF gattherd.retire_extents() OR gattherd.drop_block() OR gattherd.delete_rows() THEN RETURN true; END IF;
+            PERFORM gattherd.move_stranded(33554432);
             UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention';
             RETURN false;
         END $$;
@@ -34,7 +35,7 @@ enum FleetUpkeep {
         DECLARE
             today bigint := gattherd.micros(now());
         BEGIN
-            PERFORM gattherd.make_blocks(ARRAY[today, today + 86400000000, today + 2 * 86400000000]);
+            PERFORM gattherd.make_blocks(ARRAY(SELECT today + n * 86400000000 FROM generate_series(0, 14) AS n));
         END $$;
 
         -- Forgets the oldest arrivals, and deletes their rows that are in no partition by day: those of wrong clocks.
@@ -53,22 +54,27 @@ enum FleetUpkeep {
             RETURN any_retired;
         END $$;
 
-        -- Deletes up to 10,000 rows with these numbers that are in no partition by day. Returns true if there were any.
+        -- Deletes up to 10,000 rows with these numbers that are in no partition by day, with the minutes of those
+        -- with wrong times. Returns true if there were any.
         CREATE OR REPLACE FUNCTION gattherd.retire_rows(retired int, from_seq bigint, to_seq bigint) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
             gone bigint;
         BEGIN
+            DELETE FROM gattherd.sample_other WHERE ctid = ANY (ARRAY(
+                SELECT s.ctid FROM gattherd.sample_other s
+                WHERE s.journal = retired AND s.seq BETWEEN from_seq AND to_seq LIMIT 10000));
+            IF FOUND THEN RETURN true; END IF;
             WITH deleted AS (
-                DELETE FROM gattherd.sample_other WHERE ctid = ANY (ARRAY(
-                    SELECT s.ctid FROM gattherd.sample_other s
+                DELETE FROM gattherd.sample_far WHERE ctid = ANY (ARRAY(
+                    SELECT s.ctid FROM gattherd.sample_far s
                     WHERE s.journal = retired AND s.seq BETWEEN from_seq AND to_seq LIMIT 10000))
                 RETURNING series, ts
             ), minutes AS (
-                DELETE FROM gattherd.minute_other m USING (
-                    SELECT DISTINCT q.quantity, gattherd.floored(d.ts, 60000000) AS ts
-                    FROM deleted d JOIN gattherd.metric_series q ON q.id = d.series
-                ) AS w WHERE m.quantity = w.quantity AND m.ts = w.ts
+                SELECT DISTINCT q.quantity, gattherd.floored(d.ts, 60000000) AS ts
+                FROM deleted d JOIN gattherd.metric_series q ON q.id = d.series
+            ), minutes_deleted AS (
+                DELETE FROM gattherd.minute_far m USING minutes w WHERE m.quantity = w.quantity AND m.ts = w.ts
             )
             SELECT count(*) INTO gone FROM deleted;
             RETURN gone > 0;
@@ -111,7 +117,7 @@ enum FleetUpkeep {
         -- Deletes up to 10,000 rows of the first other table that has rows to delete.
         CREATE OR REPLACE FUNCTION gattherd.delete_rows() RETURNS boolean LANGUAGE plpgsql AS $$
         DECLARE
-            ahead bigint := gattherd.micros(now()) + 3 * 86400000000;
+            ahead bigint := (gattherd.near()).high;
             cutoff timestamptz := gattherd.keep_from('samples');
             oldest bigint := gattherd.micros(cutoff);
         BEGIN

@@ -26,14 +26,45 @@ enum FleetWrongClocks {
             AND extract(epoch FROM now()) * 1000000;
         CREATE INDEX ON gattherd.extent (came);
         CREATE INDEX ON gattherd.extent (first_ts);
-        CREATE INDEX ON gattherd.sample_other (journal, seq);
         ALTER TABLE gattherd.event ADD came timestamptz NOT NULL DEFAULT '-infinity';
         ALTER TABLE gattherd.event ALTER came SET DEFAULT now();
         ALTER TABLE gattherd.reject ADD came timestamptz NOT NULL DEFAULT '-infinity';
         ALTER TABLE gattherd.reject ALTER came SET DEFAULT now();
 
+        -- Rows that are far from the time of their arrival have partitions of their own: a new partition has all rows
+        -- of the default partition read.
+        ALTER TABLE gattherd.sample RENAME TO sample_near;
+        ALTER TABLE gattherd.sample_near ADD far boolean NOT NULL DEFAULT false CHECK (NOT far);
+        CREATE TABLE gattherd.sample (LIKE gattherd.sample_near INCLUDING DEFAULTS) PARTITION BY LIST (far);
+        ALTER TABLE gattherd.sample ATTACH PARTITION gattherd.sample_near FOR VALUES IN (false);
+        CREATE TABLE gattherd.sample_far PARTITION OF gattherd.sample FOR VALUES IN (true);
+        CREATE INDEX ON gattherd.sample (series, ts);
+        CREATE INDEX ON gattherd.sample USING brin (ts) WITH (autosummarize = on);
+        CREATE INDEX ON gattherd.sample_far (journal, seq);
+        CREATE INDEX ON gattherd.sample_other (journal, seq);
+        ALTER TABLE gattherd.minute RENAME TO minute_near;
+        ALTER TABLE gattherd.minute_near ADD far boolean NOT NULL DEFAULT false CHECK (NOT far),
+            DROP CONSTRAINT minute_pkey;
+        CREATE TABLE gattherd.minute (
+            LIKE gattherd.minute_near INCLUDING DEFAULTS, CONSTRAINT minute_pkey PRIMARY KEY (quantity, ts, far)
+        ) PARTITION BY LIST (far);
+        ALTER TABLE gattherd.minute ATTACH PARTITION gattherd.minute_near FOR VALUES IN (false);
+        CREATE TABLE gattherd.minute_far PARTITION OF gattherd.minute FOR VALUES IN (true) WITH (fillfactor = 70);
+        WITH moved AS (
+            DELETE FROM gattherd.sample_other WHERE to_timestamp(ts / 1e6)
+                NOT BETWEEN now() - interval '400 days' AND now() + interval '3 days' RETURNING *
+        )
+        INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label, far)
+        SELECT m.ts, m.seq, m.value, m.journal, m.series, m.element, m.whole, m.label, true FROM moved m;
+        WITH moved AS (
+            DELETE FROM gattherd.minute_other WHERE to_timestamp(ts / 1e6)
+                NOT BETWEEN now() - interval '400 days' AND now() + interval '3 days' RETURNING *
+        )
+        INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max, far)
+        SELECT m.quantity, m.ts, m.n, m.sum, m.min, m.max, true FROM moved m;
+
         -- The retention is applied in steps, by the role that has claimed it.
         ALTER TABLE gattherd.upkeep ADD claimed_by name;
-        DROP FUNCTION IF EXISTS gattherd.maintain();
+        DROP FUNCTION IF EXISTS gattherd.maintain(), gattherd.make_block(text, bigint);
         """#
 }

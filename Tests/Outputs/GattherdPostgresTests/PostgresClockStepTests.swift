@@ -21,6 +21,8 @@ struct PostgresClockStepTests {
     private static func fill(_ centre: Centre, with count: Int) async throws {
         _ = try await centre.rows(
             """
+            SELECT gattherd.make_blocks(ARRAY(SELECT \(Entries.time.microseconds) - n * 86400000000::bigint
+                FROM generate_series(0, \(count / 86_400 + 1)) AS n));
             INSERT INTO gattherd.sample (ts, seq, value, journal, series)
             SELECT \(Entries.time.microseconds) - n * 1000000::bigint, -n, n, 1, 1 FROM generate_series(1, \(count)) AS n
             """

@@ -1,0 +1,107 @@
+import GattherdModel
+import GattherdOutputs
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+@Suite(.enabled(if: Centre.isAvailable, "PostgreSQL is missing; run: make test-servers"), .timeLimit(.minutes(3)))
+struct FleetBlockTests {
+    private static let day: Int64 = 86_400_000_000
+
+    /// A time twenty days ago, for which there is no partition yet.
+    private static func past(_ centre: Centre) async throws -> Int64 {
+        let now = try await centre.value("SELECT floor(extract(epoch FROM now()) * 1000000)")
+        return try #require(Int64(now)) - 20 * day
+    }
+
+    /// Makes the partitions of a day and returns the rows that were read for it.
+    private static func readsOfMaking(_ centre: Centre, _ time: Int64) async throws -> Int {
+        let answer = try await centre.rows(
+            """
+            BEGIN; DO $$ BEGIN PERFORM gattherd.make_blocks(ARRAY[\(time)]); END $$;
+            SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables
+            WHERE relname LIKE 'sample%' OR relname LIKE 'minute%'; COMMIT
+            """
+        )
+        return try #require(answer.first?.first.flatMap { Int($0) })
+    }
+
+    private static func hasBlock(_ centre: Centre, _ time: Int64) async throws -> Bool {
+        let name = "to_char(to_timestamp(\(time) / 1e6) AT TIME ZONE 'UTC', '\"gattherd.sample_\"YYYYMMDD')"
+        return try await centre.value("SELECT to_regclass(\(name)) IS NOT NULL") == "t"
+    }
+
+    @Test func `rows of a clock that is years ahead do not slow down new partitions`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver([
+            Entries.reading(1, at: Timestamp(microseconds: 4_000_000_000_000_000), (0, .integer(1)))
+        ])
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.sample SELECT (r).* FROM (SELECT s AS r FROM gattherd.sample s) x,
+                generate_series(1, 300000)
+            """
+        )
+        let past = try await Self.past(centre)
+        #expect(try await Self.readsOfMaking(centre, past) < 1000)
+        #expect(try await Self.hasBlock(centre, past))
+    }
+
+    @Test func `an upgrade moves rows of wrong clocks out of the default partitions`() async throws {
+        let server = try await PostgresServer()
+        try await server.start()
+        try await server.rows("CREATE DATABASE fleet")
+        let today = "(extract(epoch FROM date_trunc('day', now() AT TIME ZONE 'UTC'))::bigint * 1000000)"
+        try await server.rows(
+            """
+            CREATE SCHEMA gattherd; \(FleetTables.tables)
+            INSERT INTO gattherd.version VALUES (1);
+            DO $$ BEGIN
+                EXECUTE format('CREATE TABLE gattherd.sample_today PARTITION OF gattherd.sample
+                    FOR VALUES FROM (%s) TO (%s)', \(today), \(today) + \(Self.day));
+            END $$;
+            INSERT INTO gattherd.sample (ts, seq, value, journal, series)
+            SELECT ts, n, n, 1, 1 FROM generate_series(1, 3) AS n,
+                unnest(ARRAY[0, \(today), \(today) - \(Self.day) * 20, 4000000000000000]) AS ts;
+            INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max)
+            SELECT 1, ts, 3, 6, 1, 3 FROM unnest(ARRAY[0, \(today), 4000000000000000]) AS ts;
+            INSERT INTO gattherd.extent VALUES (1, 1, 3, 0, 4000000000000000)
+            """,
+            database: Centre.database
+        )
+        let url = try Centre.url(server.port, user: "postgres")
+        _ = try await FleetDatabase(PostgresClient(url), url: url).install(isNew: false)
+        for (table, count) in [("sample", "12"), ("sample_far", "6"), ("sample_other", "0"), ("minute_far", "2")] {
+            let found = try await server.value("SELECT count(*) FROM gattherd.\(table)", database: Centre.database)
+            #expect(found == count, "\(table)")
+        }
+    }
+
+    @Test func `a default partition that has grown is left alone`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let past = try await Self.past(centre)
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.sample_other (ts, seq, value, journal, series)
+            SELECT \(past), n, n, 1, 1 FROM generate_series(1, 800000) AS n
+            """
+        )
+        #expect(try await sink.deliver(Entries.numbered(1...10, from: Timestamp(microseconds: past))).isEmpty)
+        #expect(try await !Self.hasBlock(centre, past))
+        #expect(try await Self.readsOfMaking(centre, past) < 1000)
+    }
+
+    @Test func `a gateway does not wait for one that makes partitions`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let other = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await other.run("SELECT pg_advisory_lock(1195463752, 1)")
+        let past = try await Self.past(centre)
+        #expect(try await sink.deliver(Entries.numbered(1...10, from: Timestamp(microseconds: past))).isEmpty)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample_other") == "10")
+        other.close()
+    }
+}
