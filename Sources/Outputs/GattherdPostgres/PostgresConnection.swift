@@ -55,33 +55,13 @@ import Glibc
         while mayContinue: () -> Bool
     ) throws(PostgresError) -> [[String?]] {
         try send(sql, parameters)
-        try wait(while: mayContinue)
-        var rows: [[String?]] = []
-        var failure: PostgresError?
-        while let result = unsafe PQgetResult(raw) {
-            defer { unsafe PQclear(result) }
-            switch unsafe PQresultStatus(result) {
-            case PGRES_TUPLES_OK: rows = unsafe Self.rows(result)
-            case PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: break
-            default: if failure == nil { failure = unsafe error(result) }
-            }
-        }
-        if let failure { throw failure }
-        return rows
+        return try receive(while: mayContinue)
     }
 
     /// Runs statements without parameters, one after the other in one transaction.
     func script(_ sql: String, while mayContinue: () -> Bool) throws(PostgresError) {
         guard unsafe PQsendQuery(raw, sql) == 1 else { throw PostgresError(.connection, words) }
-        try wait(while: mayContinue)
-        var failure: PostgresError?
-        while let result = unsafe PQgetResult(raw) {
-            defer { unsafe PQclear(result) }
-            let status = unsafe PQresultStatus(result)
-            let isGood = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY
-            if !isGood, failure == nil { failure = unsafe error(result) }
-        }
-        if let failure { throw failure }
+        _ = try receive(while: mayContinue)
     }
 
     private func send(_ sql: String, _ parameters: [PostgresParameter]) throws(PostgresError) {
@@ -119,14 +99,37 @@ import Glibc
         guard sent == 1 else { throw PostgresError(.connection, words) }
     }
 
+    /// Receives row by row, until the server is ready for the next statement.
+    private func receive(while mayContinue: () -> Bool) throws(PostgresError) -> [[String?]] {
+        guard unsafe PQsetSingleRowMode(raw) == 1 else { throw PostgresError(.connection, words) }
+        var (rows, failure) = (PostgresRows(), PostgresError?.none)
+        while let result = try unsafe next(while: mayContinue) {
+            defer { unsafe PQclear(result) }
+            switch unsafe PQresultStatus(result) {
+            case PGRES_SINGLE_TUPLE: try unsafe rows.append(result)
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: break
+            case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+                throw PostgresError(.connection, "the server wants to copy data")
+            default: if failure == nil { failure = unsafe error(result) }
+            }
+        }
+        if let failure { throw failure }
+        return rows.rows
+    }
+
+    /// Waits for the next result; `nil` at the end.
+    private func next(while mayContinue: () -> Bool) throws(PostgresError) -> OpaquePointer? {
+        try wait(while: mayContinue)
+        // A server may send results faster than they are read.
+        guard mayContinue() else { throw late() }
+        return unsafe PQgetResult(raw)
+    }
+
     /// Sends what is left and receives until the answer is there.
     private func wait(while mayContinue: () -> Bool) throws(PostgresError) {
         var unsent = unsafe PQflush(raw)
         while unsent == 1 || (unsafe PQisBusy(raw) == 1) {
-            guard mayContinue() else {
-                cancel()
-                throw PostgresError(.cancelled, "the server did not answer in time")
-            }
+            guard mayContinue() else { throw late() }
             guard try poll(forWriting: unsent == 1) else { continue }
             guard unsafe PQconsumeInput(raw) == 1 else { throw PostgresError(.connection, words) }
             if unsent == 1 { unsent = unsafe PQflush(raw) }
@@ -142,11 +145,10 @@ import Glibc
         return unsafe Glibc.poll(&entry, 1, 100) > 0
     }
 
-    private func cancel() {
-        guard let request = unsafe PQgetCancel(raw) else { return }
-        var words = [CChar](repeating: 0, count: 256)
-        _ = unsafe PQcancel(request, &words, 256)
-        unsafe PQfreeCancel(request)
+    /// Cancels the statement at the server.
+    private func late() -> PostgresError {
+        if let request = unsafe PQgetCancel(raw) { unsafe CancelRequest(request).send() }
+        return PostgresError(.cancelled, "the server did not answer in time")
     }
 
     /// The words of libpq for the last error.
@@ -157,15 +159,6 @@ import Glibc
         let message = unsafe cpostgres_message(result)
         let text = unsafe message.map { unsafe String(cString: $0) } ?? words
         return PostgresError(.server(unsafe String(cString: state)), text.onOneLine)
-    }
-
-    private static func rows(_ result: OpaquePointer) -> [[String?]] {
-        let columns = unsafe PQnfields(result)
-        return unsafe (0..<PQntuples(result)).map { row in
-            (0..<columns).map { column in
-                unsafe PQgetisnull(result, row, column) == 1 ? nil : String(cString: PQgetvalue(result, row, column))
-            }
-        }
     }
 }
 

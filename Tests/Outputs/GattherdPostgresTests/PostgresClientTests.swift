@@ -1,0 +1,33 @@
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+@Suite(.timeLimit(.minutes(1)))
+struct PostgresClientTests {
+    private static func client(_ server: HostileServer) throws -> PostgresClient {
+        PostgresClient(try PostgresURL("postgresql://127.0.0.1:\(server.port)/fleet"), user: "attic")
+    }
+
+    @Test func `rows without end are refused before the time has passed`() async throws {
+        let server = try HostileServer(.endlessRows)
+        let client = try Self.client(server)
+        let error = await #expect(throws: PostgresError.self) {
+            _ = try await client.run("SELECT x", within: .seconds(3000))
+        }
+        #expect(error?.kind == .connection)
+        #expect(error?.detail.contains("more than") == true)
+    }
+
+    @Test func `a server that never becomes ready fails each call, and blocks none`() async throws {
+        let server = try HostileServer(.unfinished)
+        let client = try Self.client(server)
+        for _ in 0..<8 {
+            let error = await #expect(throws: PostgresError.self) {
+                _ = try await client.run("SELECT x", within: .milliseconds(200))
+            }
+            #expect(error?.kind == .cancelled)
+        }
+        #expect(server.count >= 8)
+    }
+}
