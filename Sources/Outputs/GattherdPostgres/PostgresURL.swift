@@ -24,7 +24,7 @@ package struct PostgresURL: Hashable, Sendable {
         guard let first = unsafe PQconninfoParse(text, &words) else {
             let reason = unsafe words.map { unsafe String(cString: $0).onOneLine } ?? "memory is short"
             unsafe PQfreemem(words)
-            throw Problem(text: reason, hasPassword: text.contains("@"))
+            throw Problem(text: reason, hasPassword: Self.mayHavePassword(text))
         }
         defer { unsafe PQconninfoFree(first) }
         options = unsafe Self.read(first)
@@ -32,6 +32,16 @@ package struct PostgresURL: Hashable, Sendable {
             throw Problem(text: "it has a password", hasPassword: true)
         }
         guard options["dbname"] != nil else { throw Problem(text: "it has no database", hasPassword: false) }
+    }
+
+    /// True if a text that libpq does not understand may have a password, misspelt or not.
+    private static func mayHavePassword(_ text: String) -> Bool {
+        guard !text.contains("@") else { return true }
+        let options = text.split(separator: "?", maxSplits: 1).dropFirst().joined().split(separator: "&")
+        return options.contains { option in
+            let name = option.prefix { $0 != "=" }.lowercased()
+            return name.contains("%") || name.contains("pw") || (name.contains("pas") && name != "passfile")
+        }
     }
 
     private static func read(_ first: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {

@@ -31,7 +31,11 @@ struct PostgresURLTests {
     @Test(arguments: [
         ("postgresql://me:secret@host/db", true), ("postgresql://host/db?password=secret", true),
         ("postgresql://host", false), ("mysql://host/db", false),
-        ("postgresql://host/db?unknown=1", false), ("", false),
+        ("postgresql://host/db?unknown=1", false), ("", false), ("postgresql://host/db?passfile=x&sslmod=y", false),
+        ("postgresql://host/db?password=secret&sslmod=y", true),
+        ("postgresql://host/db?sslmod=y&PASSWORD=secret", true),
+        ("postgresql://host/db?p%61ssword=secret&sslmod=y", true), ("postgresql://host/db?pasword=secret", true),
+        ("postgresql://host/db?pwd=secret", true),
     ])
     func `a wrong URL is refused, and a password in it named`(text: String, hasPassword: Bool) {
         let problem = #expect(throws: PostgresURL.Problem.self) { try PostgresURL(text) }
