@@ -43,7 +43,9 @@ extension OutputFault {
             self.init(.unavailable, "\(said); it is a standby, or read-only: name the primary in postgres.url")
         case "42501":
             self.init(.misconfigured, "\(said); check the role in postgres.url, or run: gattherd fleet add")
-        case "42883", "3F000", "42P01", "42703":
+        case "3F000":
+            self.init(.misconfigured, "\(said); run at the centre: gattherd fleet init")
+        case "42883", "42P01", "42703":
             self.init(.misconfigured, "\(said); run at the centre: gattherd fleet upgrade")
         default: self.init(class: state.prefix(2), said)
         }

@@ -87,7 +87,10 @@ struct PostgresFaultTests {
                 "ALTER FUNCTION gattherd.append RENAME TO gone", "ALTER FUNCTION gattherd.gone RENAME TO append",
                 .misconfigured, "gattherd fleet upgrade"
             ),
-            ("ALTER SCHEMA gattherd RENAME TO gone", "ALTER SCHEMA gone RENAME TO gattherd", .misconfigured, "upgrade"),
+            (
+                "ALTER SCHEMA gattherd RENAME TO gone", "ALTER SCHEMA gone RENAME TO gattherd", .misconfigured,
+                "run at the centre: gattherd fleet init"
+            ),
             (
                 "UPDATE gattherd.gateway SET role = 'x'", "UPDATE gattherd.gateway SET role = 'gattherd_attic'",
                 .misconfigured, "belongs to no gateway"
