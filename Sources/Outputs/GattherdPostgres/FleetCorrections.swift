@@ -13,6 +13,9 @@ enum FleetCorrections {
         LANGUAGE plpgsql AS $$
         DECLARE
             near record;
+            -- Limits for the planner, which would read all rows of the series otherwise.
+            low bigint := (SELECT gattherd.floored(min(m), 3600000000) FROM unnest(minutes) AS m);
+            high bigint := (SELECT gattherd.floored(max(m), 3600000000) + 3600000000 FROM unnest(minutes) AS m);
         BEGIN
             SELECT * INTO near FROM gattherd.near();
             DELETE FROM gattherd.minute m USING unnest(quantities, minutes) AS w(quantity, ts)
@@ -23,7 +26,7 @@ enum FleetCorrections {
             FROM unnest(quantities, minutes) AS w(quantity, ts)
             JOIN gattherd.metric_series q ON q.quantity = w.quantity
             JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
-            WHERE s.value IS NOT NULL GROUP BY 1, 2;
+            WHERE s.value IS NOT NULL AND s.ts >= low AND s.ts < high GROUP BY 1, 2;
             WITH wanted AS MATERIALIZED (
                 SELECT DISTINCT w.quantity, gattherd.floored(w.ts, 3600000000) AS ts
                     FROM unnest(quantities, minutes) AS w(quantity, ts)
@@ -32,6 +35,7 @@ enum FleetCorrections {
                     max(m.max) AS max
                 FROM wanted w LEFT JOIN gattherd.minute m
                     ON m.quantity = w.quantity AND m.ts >= w.ts AND m.ts < w.ts + 3600000000
+                    AND m.ts >= low AND m.ts < high
                 GROUP BY 1, 2
             ), emptied AS (
                 DELETE FROM gattherd.hour h USING counted c WHERE h.quantity = c.quantity AND h.ts = c.ts
