@@ -1,5 +1,9 @@
 #pragma once
 #include <libpq-fe.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 // The names of fields are character literals, which Swift does not import.
 static inline const char *cpostgres_sqlstate(const PGresult *result) {
@@ -12,4 +16,13 @@ static inline void cpostgres_ignore(void *context, const PGresult *result) {}
 // Notices of the server would be written to standard error.
 static inline void cpostgres_silence(PGconn *connection) {
     PQsetNoticeReceiver(connection, cpostgres_ignore, 0);
+}
+// The bytes that a TCP connection has received; 0 for other sockets. The C library's tcp_info lacks the newer fields.
+static inline uint64_t cpostgres_received(int descriptor) {
+    struct {
+        struct tcp_info info;
+        uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;
+    } all = {0};
+    socklen_t size = sizeof all;
+    return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &all, &size) == 0 ? all.bytes_received : 0;
 }

@@ -5,6 +5,9 @@ import Glibc
 ///
 /// `@unchecked Sendable` is safe: ``PostgresClient`` gives a connection to one thread at a time.
 @safe final class PostgresConnection: @unchecked Sendable {
+    /// The maximum number of bytes of an answer; libpq keeps a message as long as the server says it is.
+    private static let mostReceived: UInt64 = 32 * 1024 * 1024
+
     private let raw: OpaquePointer
 
     /// Connects; blocks until the host has answered or the time limit in the options has passed.
@@ -102,8 +105,9 @@ import Glibc
     /// Receives row by row, until the server is ready for the next statement.
     private func receive(while mayContinue: () -> Bool) throws(PostgresError) -> [[String?]] {
         guard unsafe PQsetSingleRowMode(raw) == 1 else { throw PostgresError(.connection, words) }
+        let start = received
         var (rows, failure) = (PostgresRows(), PostgresError?.none)
-        while let result = try unsafe next(while: mayContinue) {
+        while let result = try unsafe next(from: start, while: mayContinue) {
             defer { unsafe PQclear(result) }
             switch unsafe PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE: try unsafe rows.append(result)
@@ -118,24 +122,35 @@ import Glibc
     }
 
     /// Waits for the next result; `nil` at the end.
-    private func next(while mayContinue: () -> Bool) throws(PostgresError) -> OpaquePointer? {
-        try wait(while: mayContinue)
+    private func next(from start: UInt64, while mayContinue: () -> Bool) throws(PostgresError) -> OpaquePointer? {
+        try wait(from: start, while: mayContinue)
         // A server may send results faster than they are read.
         guard mayContinue() else { throw late() }
         return unsafe PQgetResult(raw)
     }
 
     /// Sends what is left and receives until the answer is there.
-    private func wait(while mayContinue: () -> Bool) throws(PostgresError) {
+    ///
+    /// - Parameters:
+    ///   - start: The bytes that were received before this statement.
+    ///   - mayContinue: Called several times a second.
+    /// - Throws: ``PostgresError`` after the time, or after too many bytes.
+    private func wait(from start: UInt64, while mayContinue: () -> Bool) throws(PostgresError) {
         var unsent = unsafe PQflush(raw)
         while unsent == 1 || (unsafe PQisBusy(raw) == 1) {
             guard mayContinue() else { throw late() }
             guard try poll(forWriting: unsent == 1) else { continue }
+            guard received <= start + Self.mostReceived else {
+                throw PostgresError(.connection, "the answer has more than \(Self.mostReceived) bytes")
+            }
             guard unsafe PQconsumeInput(raw) == 1 else { throw PostgresError(.connection, words) }
             if unsent == 1 { unsent = unsafe PQflush(raw) }
         }
         guard unsent == 0 else { throw PostgresError(.connection, words) }
     }
+
+    /// The bytes that were received since the start of the connection; 0 for a Unix socket, whose server is local.
+    private var received: UInt64 { cpostgres_received(unsafe PQsocket(raw)) }
 
     /// Waits a tenth of a second for the socket; false if nothing has happened.
     private func poll(forWriting isWriting: Bool) throws(PostgresError) -> Bool {

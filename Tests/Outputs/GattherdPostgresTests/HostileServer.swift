@@ -7,6 +7,8 @@ final class HostileServer: Sendable {
     enum Answer: Sendable {
         /// Rows without end.
         case endlessRows
+        /// One row of nearly 1 GiB.
+        case endlessRow
         /// The end of the statement, but not that the server is ready for the next one.
         case unfinished
     }
@@ -64,6 +66,10 @@ final class HostileServer: Sendable {
         let row = message("D", [0, 1, 0, 0, 4, 0] + Array(repeating: 65, count: 1024))
         switch answer {
         case .unfinished: _ = reply(client, head + message("C", Array("SELECT 0\0".utf8)))
+        case .endlessRow:
+            guard reply(client, head + [68, 63, 255, 255, 255, 0, 1, 63, 255, 255, 0]) else { return }
+            let part = [UInt8](repeating: 65, count: 65_536)
+            while reply(client, part) {}
         case .endlessRows:
             guard reply(client, head) else { return }
             let rows = Array(repeating: row, count: 64).flatMap(\.self)

@@ -9,8 +9,9 @@ struct PostgresClientTests {
         PostgresClient(try PostgresURL("postgresql://127.0.0.1:\(server.port)/fleet"), user: "attic")
     }
 
-    @Test func `rows without end are refused before the time has passed`() async throws {
-        let server = try HostileServer(.endlessRows)
+    @Test(arguments: [HostileServer.Answer.endlessRows, .endlessRow])
+    func `an answer without end is refused before the time has passed`(answer: HostileServer.Answer) async throws {
+        let server = try HostileServer(answer)
         let client = try Self.client(server)
         let error = await #expect(throws: PostgresError.self) {
             _ = try await client.run("SELECT x", within: .seconds(3000))
