@@ -9,8 +9,8 @@ enum FleetBlocks {
 
         -- Makes the partition of a table for the block that contains a moment, and moves its rows out of the default
         -- partition. They stay there for now if the default partition has more bytes than may be read meanwhile, or
-        -- if somebody holds it for long.
-        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS void
+        -- if somebody holds it for long. Returns false in the latter case.
+        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
             length bigint := CASE parent WHEN 'sample' THEN 86400000000 ELSE 30 * 86400000000 END;
@@ -18,20 +18,22 @@ enum FleetBlocks {
             near record;
             name text;
             patience text := current_setting('lock_timeout');
+            is_free boolean := true;
         BEGIN
             SELECT * INTO near FROM gattherd.near();
-            IF moment NOT BETWEEN near.low AND near.high + 11 * 86400000000 THEN RETURN; END IF;
+            IF moment NOT BETWEEN near.low AND near.high + 11 * 86400000000 THEN RETURN true; END IF;
             name := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second', 'YYYYMMDD');
-            IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN; END IF;
+            IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
             PERFORM set_config('lock_timeout', '200ms', true);
             BEGIN
                 IF pg_relation_size('gattherd.' || parent || '_other') <= most THEN
                     PERFORM pg_advisory_xact_lock(1195463752, 1);
                     PERFORM gattherd.attach_block(parent, name, start, start + length);
                 END IF;
-            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN NULL;
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN is_free := false;
             END;
             PERFORM set_config('lock_timeout', patience, true);
+            RETURN is_free;
         END $$;
 
         CREATE OR REPLACE FUNCTION gattherd.attach_block(parent text, block text, since bigint, until bigint)
@@ -60,8 +62,9 @@ enum FleetBlocks {
         DECLARE day bigint;
         BEGIN
             FOR day IN SELECT DISTINCT gattherd.floored(m, 86400000000) FROM unnest(moments) AS m LIMIT 500 LOOP
-                PERFORM gattherd.make_block('sample', day, 33554432);
-                PERFORM gattherd.make_block('minute', day, 33554432);
+                -- Waiting once is enough: the others would be held up, too.
+                EXIT WHEN NOT gattherd.make_block('sample', day, 33554432);
+                EXIT WHEN NOT gattherd.make_block('minute', day, 33554432);
             END LOOP;
         END $$;
 
@@ -74,14 +77,14 @@ enum FleetBlocks {
                 FOREACH day IN ARRAY ARRAY(
                     SELECT DISTINCT gattherd.floored(s.ts, 86400000000) FROM gattherd.sample_other s
                 ) LOOP
-                    PERFORM gattherd.make_block('sample', day, most);
+                    EXIT WHEN NOT gattherd.make_block('sample', day, most);
                 END LOOP;
             END IF;
             IF pg_relation_size('gattherd.minute_other') <= most THEN
                 FOREACH day IN ARRAY ARRAY(
                     SELECT DISTINCT gattherd.floored(m.ts, 86400000000) FROM gattherd.minute_other m
                 ) LOOP
-                    PERFORM gattherd.make_block('minute', day, most);
+                    EXIT WHEN NOT gattherd.make_block('minute', day, most);
                 END LOOP;
             END IF;
         END $$;
