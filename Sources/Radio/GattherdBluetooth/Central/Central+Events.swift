@@ -6,9 +6,9 @@ extension Central {
         switch event {
         case .available: becomeAvailable()
         case .accessDenied(let detail): becomeUnavailable(detail, isRefused: true)
-        case .unavailable(let detail): becomeUnavailable(detail, isRefused: registry.withLock { $0.isRefused })
+        case .unavailable(let detail): becomeUnavailable(detail, isRefused: registry.withLock { $0.platform.isRefused })
         case .adapterChanged(let status): adapterChanged(status)
-        case .adapterRemoved(let address): update { $0.adapters[address] = nil }
+        case .adapterRemoved(let address): update { $0.platform.removeAdapter(address) }
         case .peripheralChanged(let status): peripheralChanged(status)
         case .peripheralRemoved(let id): peripheralRemoved(id)
         case .disconnected: break  // the status that follows says which link it was
@@ -29,12 +29,12 @@ extension Central {
     /// Changes the registry, then updates its observers in the order of the changes.
     func update(_ change: (inout CentralRegistry) -> Void) {
         telling.withLock { _ in
-            let (state, wish) = registry.withLock { registry in
+            let (state, request) = registry.withLock { registry in
                 change(&registry)
-                return (registry.state(configuration.adapter), registry.discoveryWish(configuration.adapter))
+                return (registry.state(configuration.adapter), registry.discoveryRequest(configuration.adapter))
             }
             stateBoard.set(state)
-            discovery.set(wish)
+            discovery.set(request)
         }
     }
 
@@ -47,28 +47,20 @@ extension Central {
     /// Handles bluetoothd's arrival; the events of its adapters follow at once, if there are any.
     private func becomeAvailable() {
         let session = registry.withLock { registry in
-            registry.isRefused = false
-            registry.forgetPeripherals()
-            registry.discoverySession += 1
-            return registry.discoverySession
+            registry.peripherals.removeAll()
+            return registry.platform.arrive()
         }
         inBackground {
             try? await Task.sleep(for: .milliseconds(100))
-            self.update { registry in
-                guard registry.discoverySession == session else { return }
-                registry.isAvailable = true
-            }
+            self.update { $0.platform.confirm(session) }
         }
     }
 
     private func becomeUnavailable(_ detail: String, isRefused: Bool) {
-        let (links, newest) = registry.withLock { ($0.links.values.map(\.self), $0.newestLink) }
+        let (links, newest) = registry.withLock { ($0.links.values.map(\.self), $0.peripherals.newestLink) }
         update { registry in
-            registry.isAvailable = false
-            registry.discoverySession += 1
-            registry.isRefused = isRefused
-            registry.detail = detail
-            registry.forgetPeripherals()
+            registry.platform.leave(detail, isRefused: isRefused)
+            registry.peripherals.removeAll()
         }
         for link in links {
             link.drop(upTo: newest, self)
@@ -77,11 +69,7 @@ extension Central {
     }
 
     private func adapterChanged(_ status: AdapterStatus) {
-        update { registry in
-            registry.isAvailable = true
-            let before = registry.adapters.updateValue(status, forKey: status.address)
-            if status.isPowered, before?.isPowered != true { registry.discoverySession += 1 }
-        }
+        update { $0.platform.update(status) }
     }
 
     // MARK: - Peripherals
@@ -89,9 +77,9 @@ extension Central {
     private func peripheralChanged(_ status: PeripheralStatus) {
         let sighting = Sighting(status: status, time: .now)
         let (link, before, listeners) = registry.withLock { registry in
-            let before = registry.peripherals.updateValue(status, forKey: status.id)
-            registry.newestLink = max(registry.newestLink, status.link)
-            let listeners = status.isSighting(after: before) ? hear(sighting, &registry) : []
+            let (before, isSighting) = registry.peripherals.update(sighting)
+            let isOurs = registry.platform.adapter(configuration.adapter)?.address == status.id.adapter
+            let listeners = isSighting && isOurs ? registry.scanners.admit(sighting) : []
             return (registry.links[status.id], before, listeners)
         }
         for mailbox in listeners { mailbox.push(sighting) }
@@ -99,24 +87,10 @@ extension Central {
         link?.follow(status, self)
     }
 
-    /// Returns the scanners that admit a sighting.
-    private func hear(_ sighting: Sighting, _ registry: inout CentralRegistry) -> [Mailbox<Sighting>] {
-        let peripheral = sighting.status.id
-        registry.lastSeen[peripheral] = sighting.time
-        guard registry.adapter(configuration.adapter)?.address == peripheral.adapter else { return [] }
-        return registry.scanners.keys.compactMap { id in
-            registry.scanners[id]?.admits(sighting) == true ? registry.scanners[id]?.mailbox : nil
-        }
-    }
-
     private func peripheralRemoved(_ id: PeripheralID) {
         let (before, link) = registry.withLock { registry in
-            for scanner in registry.scanners.keys { registry.scanners[scanner]?.forget(id) }
-            let before = registry.peripherals.removeValue(forKey: id)
-            registry.lastSeen[id] = nil
-            let link = registry.links[id]
-            if link?.isForgettable == true { registry.links[id] = nil }
-            return (before, link)
+            registry.scanners.forget(id)
+            return (registry.peripherals.remove(id), registry.linkOfRemoved(id))
         }
         guard let before else { return }
         link?.drop(upTo: before.link, self)
@@ -125,13 +99,5 @@ extension Central {
     private func ended(_ id: PeripheralID, _ reason: DisconnectReason) {
         guard let link = link(id) else { return }
         ended(link, reason)
-    }
-}
-
-extension PeripheralStatus {
-    /// True if a scan received the peripheral between the two statuses.
-    fileprivate func isSighting(after before: PeripheralStatus?) -> Bool {
-        guard let before, rssi != nil else { return rssi != nil }
-        return heard != before.heard || before.rssi == nil
     }
 }

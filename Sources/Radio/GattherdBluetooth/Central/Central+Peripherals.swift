@@ -26,7 +26,7 @@ extension Central {
     public func connectedPeripherals(services: [BluetoothUUID] = []) -> [Peripheral] {
         guard let adapter else { return [] }
         let statuses = registry.withLock { registry in
-            registry.peripherals.values.filter { status in
+            registry.peripherals.all.filter { status in
                 status.isConnected && status.id.adapter == adapter.address
                     && (services.isEmpty || services.contains { status.services.contains($0) })
             }
@@ -68,7 +68,7 @@ extension Central {
 
     func status(_ id: PeripheralID) -> PeripheralStatus? { registry.withLock { $0.peripherals[id] } }
 
-    func lastSeen(_ id: PeripheralID) -> ContinuousClock.Instant? { registry.withLock { $0.lastSeen[id] } }
+    func lastSeen(_ id: PeripheralID) -> ContinuousClock.Instant? { registry.withLock { $0.peripherals.lastSeen(id) } }
 
     func link(_ id: PeripheralID) -> Link? { registry.withLock { $0.links[id] } }
 
@@ -77,8 +77,9 @@ extension Central {
     /// The object is not removed meanwhile.
     func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
         registry.withLock { registry in
-            let link = registry.links[id] ?? Link(id, log: log, isClosed: registry.isClosed)
-            registry.links[id] = link
+            if let link = registry.links[id] { return body(link) }
+            let link = Link(id, log: log, isClosed: registry.isClosed)
+            registry.addLink(link)
             return body(link)
         }
     }

@@ -114,19 +114,12 @@ extension Central {
         for peripheral: PeripheralID?,
         _ task: @escaping @Sendable (Peripheral) async throws -> Void
     ) -> ConnectionTaskID {
-        registry.withLock { registry in
-            let id = registry.makeID()
-            registry.connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: task))
-            return ConnectionTaskID(value: id)
-        }
+        registry.withLock { $0.addConnectionTask(for: peripheral, task) }
     }
 
     public func removeConnectionTask(_ id: ConnectionTaskID) {
         // Objects of the task are released when the lock is free.
-        _ = registry.withLock { registry in
-            defer { registry.connectionTasks.removeAll { $0.id == id.value } }
-            return registry.connectionTasks
-        }
+        _ = registry.withLock { $0.removeConnectionTask(id) }
     }
 }
 

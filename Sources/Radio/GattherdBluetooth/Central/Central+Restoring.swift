@@ -21,7 +21,7 @@ extension Central {
         let (links, scanners) = registry.withLock { registry in
             (
                 registry.links.sorted { $0.key.address < $1.key.address },
-                registry.scanners.sorted { $0.key < $1.key }.map(\.value)
+                registry.scanners.sorted
             )
         }
         return CentralSnapshot(

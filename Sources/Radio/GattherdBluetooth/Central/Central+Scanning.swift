@@ -41,13 +41,8 @@ extension Central {
         let id = registry.withLock { registry -> UInt64? in
             guard !registry.isClosed else { return nil }
             let id = registry.makeID()
-            registry.scanners[id] = scanner
-            let adapter = registry.adapter(configuration.adapter)?.address
-            for (known, time) in registry.lastSeen where known.adapter == adapter {
-                guard let status = registry.peripherals[known] else { continue }
-                let sighting = Sighting(status: status, time: time)
-                if registry.scanners[id]?.admits(sighting) == true { scanner.mailbox.push(sighting) }
-            }
+            let adapter = registry.platform.adapter(configuration.adapter)?.address
+            registry.scanners.add(scanner, id: id, sightings: registry.peripherals.sightings(by: adapter))
             return id
         }
         guard let id else {
@@ -59,7 +54,7 @@ extension Central {
         let patience = life.state == .new ? waitForRun(scanner.mailbox) : nil
         return Cancellable { [weak self] in
             patience?.cancel()
-            _ = self?.registry.withLock { $0.scanners.removeValue(forKey: id) }
+            _ = self?.registry.withLock { $0.scanners.remove(id) }
             self?.updateDiscovery()
         }
     }
@@ -127,7 +122,7 @@ extension Central {
 
     private func fail(_ error: BluetoothError) {
         var scanners: [Scanner] = []
-        update { scanners = $0.takeScanners() }
+        update { scanners = $0.scanners.removeAll() }
         // A scanner that failed may scan again at once.
         for scanner in scanners { scanner.mailbox.finish(error) }
     }

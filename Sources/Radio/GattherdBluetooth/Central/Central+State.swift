@@ -9,10 +9,10 @@ extension Central {
     public var states: AsyncStream<CentralState> { stateBoard.watch() }
 
     /// All adapters of this machine, by name.
-    public var adapters: [AdapterStatus] { registry.withLock { $0.sortedAdapters } }
+    public var adapters: [AdapterStatus] { registry.withLock { $0.platform.sortedAdapters } }
 
     /// The used adapter; `nil` if it is missing.
-    public var adapter: AdapterStatus? { registry.withLock { $0.adapter(configuration.adapter) } }
+    public var adapter: AdapterStatus? { registry.withLock { $0.platform.adapter(configuration.adapter) } }
 
     /// Waits until ``state`` is ``CentralState/poweredOn``.
     ///
@@ -56,12 +56,13 @@ extension Central {
                 return BluetoothError(.serviceUnavailable, "the central is not running: use withCentral, or call run()")
             }
             switch registry.state(configuration.adapter) {
-            case .unauthorized: return BluetoothError(.accessDenied, registry.detail ?? "access denied")
+            case .unauthorized: return BluetoothError(.accessDenied, registry.platform.detail ?? "access denied")
             case .unknown, .resetting:
-                return BluetoothError(.serviceUnavailable, registry.detail ?? "bluetoothd has not answered yet")
+                let detail = registry.platform.detail ?? "bluetoothd has not answered yet"
+                return BluetoothError(.serviceUnavailable, detail)
             case .unsupported: return BluetoothError(.adapterUnavailable, Self.missing(configuration.adapter))
             case .poweredOff, .poweredOn:
-                return BluetoothError(.adapterUnavailable, Self.off(registry.adapter(configuration.adapter)))
+                return BluetoothError(.adapterUnavailable, Self.off(registry.platform.adapter(configuration.adapter)))
             }
         }
     }

@@ -178,7 +178,7 @@ extension Central {
 
     /// Finishes all sequences, also of later consumers.
     func endSequences() {
-        let (scanners, links) = registry.withLock { ($0.takeScanners(), Array($0.links.values)) }
+        let (scanners, links) = registry.withLock { ($0.scanners.removeAll(), Array($0.links.values)) }
         for scanner in scanners { scanner.mailbox.finish() }
         for link in links { link.close() }
         connectionChanges.finish()

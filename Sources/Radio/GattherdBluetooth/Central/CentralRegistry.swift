@@ -1,24 +1,12 @@
-/// The adapters, peripherals, links and scanners of a central.
+/// The platform, the peripherals, links, scanners and connection tasks of a central.
 struct CentralRegistry: Sendable {
     private(set) var isClosed = false
-    /// True while the platform is available.
-    var isAvailable = false
-    /// True if the bus denies this user access.
-    var isRefused = false
-    /// The reason of the unavailability, as text.
-    var detail: String?
-    var adapters: [BluetoothAddress: AdapterStatus] = [:]
-    var peripherals: [PeripheralID: PeripheralStatus] = [:]
-    /// The times of the last advertisements.
-    var lastSeen: [PeripheralID: ContinuousClock.Instant] = [:]
-    var links: [PeripheralID: Link] = [:]
-    var connectionTasks: [ConnectionTask] = []
-    var scanners: [UInt64: Scanner] = [:]
-    var nextID: UInt64 = 0
-    /// A number that grows when scans must be started again: with the power or with bluetoothd.
-    var discoverySession: UInt64 = 0
-    /// The number of the newest link.
-    var newestLink: UInt64 = 0
+    var platform = PlatformState()
+    var peripherals = KnownPeripherals()
+    var scanners = ScannerTable()
+    private(set) var links: [PeripheralID: Link] = [:]
+    private(set) var connectionTasks: [ConnectionTask] = []
+    private var lastID: UInt64 = 0
 
     /// Marks the registry as closed; returns true the first time.
     mutating func close() -> Bool {
@@ -26,19 +14,97 @@ struct CentralRegistry: Sendable {
         return !isClosed
     }
 
-    /// Removes all peripherals.
-    mutating func forgetPeripherals() {
-        (adapters, peripherals, lastSeen) = ([:], [:], [:])
-    }
-
     mutating func makeID() -> UInt64 {
-        nextID += 1
-        return nextID
+        lastID += 1
+        return lastID
     }
 
-    mutating func takeScanners() -> [Scanner] {
-        defer { scanners = [:] }
-        return Array(scanners.values)
+    func state(_ choice: Central.AdapterChoice) -> CentralState {
+        isClosed ? .unknown : platform.state(choice)
+    }
+
+    /// The scan that all scanners together require.
+    func discoveryRequest(_ choice: Central.AdapterChoice) -> DiscoveryRequest? {
+        guard let filter = scanners.discoveryFilter, let adapter = platform.adapter(choice), adapter.isPowered else {
+            return nil
+        }
+        return DiscoveryRequest(adapter: adapter.address, filter: filter, session: platform.discoverySession)
+    }
+
+    // MARK: - Links and connection tasks
+
+    /// Adds a link that does not exist yet.
+    mutating func addLink(_ link: Link) {
+        links[link.id] = link
+    }
+
+    /// Returns the link of a peripheral that the platform has removed; an unused link is removed as well.
+    mutating func linkOfRemoved(_ id: PeripheralID) -> Link? {
+        let link = links[id]
+        if link?.isForgettable == true { links[id] = nil }
+        return link
+    }
+
+    mutating func addConnectionTask(
+        for peripheral: PeripheralID?,
+        _ body: @escaping @Sendable (Peripheral) async throws -> Void
+    ) -> ConnectionTaskID {
+        let id = makeID()
+        connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: body))
+        return ConnectionTaskID(value: id)
+    }
+
+    /// Removes a task; returns the former tasks, whose objects should be released without a lock.
+    mutating func removeConnectionTask(_ id: ConnectionTaskID) -> [ConnectionTask] {
+        defer { connectionTasks.removeAll { $0.id == id.value } }
+        return connectionTasks
+    }
+}
+
+/// A task that runs after each connect, before the peripheral is ready.
+struct ConnectionTask: Sendable {
+    let id: UInt64
+    /// The peripheral; `nil` for every peripheral.
+    let peripheral: PeripheralID?
+    let body: @Sendable (Peripheral) async throws -> Void
+}
+
+/// The availability of bluetoothd and its adapters.
+struct PlatformState: Sendable {
+    private var isAvailable = false
+    /// True if the bus denies this user access.
+    private(set) var isRefused = false
+    /// The reason of the unavailability, as text.
+    private(set) var detail: String?
+    private var adapters: [BluetoothAddress: AdapterStatus] = [:]
+    /// A number that grows when scans must be started again: with the power or with bluetoothd.
+    private(set) var discoverySession: UInt64 = 0
+
+    /// Records the arrival of bluetoothd, whose adapters follow; returns the number for ``confirm(_:)``.
+    mutating func arrive() -> UInt64 {
+        (isRefused, adapters) = (false, [:])
+        discoverySession += 1
+        return discoverySession
+    }
+
+    /// Declares bluetoothd available even without adapters, unless it has gone since.
+    mutating func confirm(_ session: UInt64) {
+        if discoverySession == session { isAvailable = true }
+    }
+
+    mutating func leave(_ detail: String, isRefused: Bool) {
+        (isAvailable, self.isRefused, self.detail, adapters) = (false, isRefused, detail, [:])
+        discoverySession += 1
+    }
+
+    mutating func update(_ status: AdapterStatus) {
+        isAvailable = true
+        let before = adapters.updateValue(status, forKey: status.address)
+        if status.isPowered, before?.isPowered != true { discoverySession += 1 }
+    }
+
+    mutating func removeAdapter(_ address: BluetoothAddress) {
+        adapters[address] = nil
     }
 
     /// The adapter to use; `nil` if it is missing.
@@ -56,39 +122,9 @@ struct CentralRegistry: Sendable {
     }
 
     func state(_ choice: Central.AdapterChoice) -> CentralState {
-        guard !isClosed else { return .unknown }
         guard !isRefused else { return .unauthorized }
         guard isAvailable else { return detail == nil ? .unknown : .resetting }
         guard let adapter = adapter(choice) else { return .unsupported }
         return adapter.isPowered ? .poweredOn : .poweredOff
     }
-
-    /// The scan that all scanners together require.
-    func discoveryWish(_ choice: Central.AdapterChoice) -> DiscoveryRequest? {
-        guard !scanners.isEmpty, let adapter = adapter(choice), adapter.isPowered else { return nil }
-        let isNarrow = scanners.values.allSatisfy { !$0.filter.services.isEmpty }
-        return DiscoveryRequest(
-            adapter: adapter.address,
-            filter: DiscoveryFilter(
-                services: isNarrow ? Set(scanners.values.flatMap(\.filter.services)) : [],
-                reportsDuplicates: scanners.values.contains(where: \.allowsDuplicates)
-            ),
-            session: discoverySession
-        )
-    }
-}
-
-/// A scan of the adapter that serves all consumers.
-struct DiscoveryRequest: Hashable, Sendable {
-    let adapter: BluetoothAddress
-    let filter: DiscoveryFilter
-    let session: UInt64
-}
-
-/// A task that runs after each connect, before the peripheral is ready.
-struct ConnectionTask: Sendable {
-    let id: UInt64
-    /// The peripheral; `nil` for every peripheral.
-    let peripheral: PeripheralID?
-    let body: @Sendable (Peripheral) async throws -> Void
 }

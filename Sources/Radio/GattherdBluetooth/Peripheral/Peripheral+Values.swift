@@ -125,7 +125,7 @@ extension Peripheral {
             try await central.awaitRun()
             try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
             // The platform's event may not have arrived yet.
-            central.registry.withLock { $0.peripherals[id]?.isPaired = true }
+            central.registry.withLock { $0.peripherals.markPaired(id) }
         } catch {
             throw error.during(.pair)
         }
