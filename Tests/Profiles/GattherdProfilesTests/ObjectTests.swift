@@ -84,6 +84,37 @@ struct ObjectTests {
         #expect(try DeclarativeText.decode("40", by: profile)[0].hasPrefix("truncated"))
     }
 
+    @Test func `a wrong length or checksum after an ignored advertisement is a reject`() throws {
+        let text = """
+            contract: 1
+            profile: thing
+            advertisement:
+              - service_data: 181a
+                stream: thing
+                length: [2, 3]
+                check: {kind: sum8}
+                fields:
+                  - {flags: f, type: u8}
+                  - {ignore: "!f.6"}
+                  - {metric: x, type: u8}
+            """
+        let profile = try DeclarativeText.compile(text)
+        let session = profile.makeSession()
+        for (rejected, reason) in [([0x40, 5, 0x45, 0], "wrong length"), ([0x40, 5, 0x46], "its checksum is")]
+            as [([UInt8], String)]
+        {
+            var samples: [Sample] = []
+            try session.decode([0, 0].span, characteristic: 0, into: &samples)
+            #expect(samples.isEmpty)
+            let error = #expect(throws: PayloadError.self) {
+                try session.decode(rejected.span, characteristic: 0, into: &samples)
+            }
+            #expect(error?.description.hasPrefix(reason) == true)
+            let explanation = ProfileTools.explain([[0, 0], rejected], characteristic: 0, of: profile)
+            #expect(explanation?.rejection?.description.hasPrefix(reason) == true)
+        }
+    }
+
     @Test(
         arguments: [
             ("{objects: {id: u8}}", "9:10: 'objects' needs 'kinds'"),

@@ -123,11 +123,11 @@ struct DecodeProgram: Sendable {
         _ memory: inout DecodeMemory,
         into samples: inout [Sample]
     ) throws(PayloadError) {
+        memory.startPayload(octets: payload.count, sharing: sharedCount)
         if case .octets(let range) = length, !range.contains(payload.count) {
             throw Self.wrongLength(payload.count, range)
         }
         if let checksum { try checksum.verify(payload) }
-        memory.startPayload(octets: payload.count, sharing: sharedCount)
         var cursor = PayloadCursor(payload)
         let start = samples.count
         try runSteps(payload, &cursor, &memory, &samples, from: start)
