@@ -88,6 +88,13 @@ extension BindKey {
     }
 }
 
+extension PayloadError {
+    /// A plain payload of a device whose payloads are encrypted.
+    static let notEncrypted = PayloadError.invalid(
+        reason: "it is not encrypted, although the device has a bind key: anybody could send it"
+    )
+}
+
 /// The counter of one stream of a device's advertisements.
 ///
 /// Payloads with the number of the one before are repetitions. With a key, payloads with a lower number are replays.

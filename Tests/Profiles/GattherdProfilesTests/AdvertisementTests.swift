@@ -24,12 +24,16 @@ struct AdvertisementTests {
         """
     }
 
-    private static func decode(_ hex: String..., by session: any ProfileSession) throws -> [String] {
+    private static func decode(
+        _ hex: String...,
+        by session: any ProfileSession,
+        frame: Int = 0
+    ) throws -> [String] {
         try hex.map { hex in
             let octets = try #require(Hexadecimal.octets(hex))
             var samples: [Sample] = []
             do throws(PayloadError) {
-                try session.decode(octets.span, characteristic: 0, into: &samples)
+                try session.decode(octets.span, characteristic: frame, into: &samples)
                 return samples.isEmpty ? "nothing" : "\(samples.count)"
             } catch {
                 return error.description
@@ -192,6 +196,25 @@ struct AdvertisementTests {
     @Test func `descriptions never contain the key`() {
         #expect("\(Self.sender)".contains("231d") == false)
         #expect(String(reflecting: Self.sender).contains("35") == false)
+    }
+
+    // MARK: - Plain and encrypted frames
+
+    @Test(arguments: [(0, "A4C138112233 00EA 2D 55 0B9A 1F"), (1, "332211 38C1A4 0F27 1027 B80B 64 01 00")])
+    func `a plain frame beside encrypted ones is rejected if the device has a key`(frame: Int, hex: String) throws {
+        let profile = try Self.profile("xiaomi-atc")
+        let keyless = profile.makeSession(for: Sender(address: Self.sender.address))
+        #expect(try !Self.decode(hex, by: keyless, frame: frame)[0].contains(" "))
+        let session = profile.makeSession(for: Self.sender)
+        #expect(try Self.decode(hex, by: session, frame: frame)[0].contains("anybody could send it"))
+        let octets = try #require(Hexadecimal.octets(hex))
+        let explanation = ProfileTools.explain([octets], characteristic: frame, of: profile, from: Self.sender)
+        #expect(explanation?.rejection?.description.contains("anybody could send it") == true)
+    }
+
+    @Test func `a plain frame is decoded in spite of a key that no frame of the profile uses`() throws {
+        let session = try Self.profile("govee").makeSession(for: Self.sender)
+        #expect(try Self.decode("00 03215D 64 00", by: session) == ["3"])
     }
 
     // MARK: - What is wrong

@@ -39,7 +39,7 @@ struct BTHomeEnvelope {
         let rest = try cursor.octets(cursor.left)
         if device & 1 == 1 { return try decrypted(rest, device, at: cursor.offset - rest.count, address?.reversed()) }
         guard sender?.key == nil else {
-            throw .invalid(reason: "it is not encrypted, although the device has a bind key: anybody could send it")
+            throw .notEncrypted
         }
         return rest
     }

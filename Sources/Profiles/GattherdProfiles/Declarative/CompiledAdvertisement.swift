@@ -10,6 +10,11 @@ struct CompiledAdvertisement: Sendable {
         let counter: Counter?
         /// The envelope around the fields.
         let envelope: Envelope?
+        /// True for a plain frame of a profile in which others use the device's key: devices with a key send those.
+        var isForKeylessDevices = false
+
+        /// True if the frame is, or may be, encrypted with the device's key.
+        var usesDeviceKey: Bool { envelope != nil || program.decryption?.rule.usesDeviceKey == true }
     }
 
     /// The field that counts readings.
@@ -24,12 +29,24 @@ struct CompiledAdvertisement: Sendable {
     }
 
     let descriptor: AdvertisementDescriptor
-    let format: Format
+    var format: Format
     /// The source of each step of the program.
     let notes: [FieldNote]
     /// The line of the envelope, or of the frame.
     let line: Int
     let vectors: [TestVector]
+}
+
+extension [CompiledAdvertisement] {
+    /// The frames, of which plain ones beside encrypted ones are only for devices without a key.
+    var securedTogether: [CompiledAdvertisement] {
+        guard contains(where: \.format.usesDeviceKey) else { return self }
+        return map { frame in
+            var frame = frame
+            frame.format.isForKeylessDevices = !frame.format.usesDeviceKey
+            return frame
+        }
+    }
 }
 
 /// The decoder of one device's advertisements.
@@ -64,9 +81,12 @@ struct FrameDecoder {
     private var memory: DecodeMemory
     private var envelope: BTHomeEnvelope?
     private var lastCount: Int64?
+    /// True if the device sends other frames, so that this one is a forgery.
+    private let isForged: Bool
 
     init(_ frame: CompiledAdvertisement, _ sender: Sender?, shared: [Int64]) {
         format = frame.format
+        isForged = frame.format.isForKeylessDevices && sender?.key != nil
         memory = DecodeMemory(for: format.program, from: sender, stream: frame.descriptor.stream)
         memory.shared = shared
         if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
@@ -81,6 +101,7 @@ struct FrameDecoder {
 
     /// Decodes one payload and appends its samples; none if it repeats an earlier one.
     mutating func decode(_ payload: Span<UInt8>, into samples: inout [Sample]) throws(PayloadError) {
+        if isForged { throw .notEncrypted }
         guard envelope != nil else { return try run(payload, &samples) }
         guard let contents = try envelope?.open(payload) else { return }
         try run(contents.span, &samples)

@@ -182,7 +182,7 @@ struct DecodeProgram: Sendable {
         _ memory: DecodeMemory
     ) throws(PayloadError) -> [UInt8] {
         guard !rule.usesDeviceKey || memory.decryption?.sender?.key == nil else {
-            throw .invalid(reason: "it is not encrypted, although the device has a bind key: anybody could send it")
+            throw .notEncrypted
         }
         return (0..<payload.count).map { payload[$0] }
     }

@@ -91,7 +91,7 @@ struct ProfileCompiler {
             isStandIn: reader.value("stand_in", .boolean) ?? false,
             origin: origin,
             options: shared,
-            frames: frames.compactMap(\.value)
+            frames: frames.compactMap(\.value).securedTogether
         )
     }
 
