@@ -137,7 +137,8 @@ extension Profile {
     }
 
     /// Returns the frame of one part that matches an advertisement, and its payload: the first with matching octets
-    /// and length, else the first with matching octets, which will reject them; `nil` if none matches.
+    /// and length, else the first with matching octets, which will reject them; `nil` if none matches, and as long as
+    /// several do that only an unknown name distinguishes.
     public func frame(
         _ octets: [UInt8],
         from source: AdvertisementSource,
@@ -147,7 +148,10 @@ extension Profile {
             guard frame.before.isEmpty, frame.admits(name: name) else { return nil }
             return frame.contents(octets, from: source).map { (index, $0) }
         }
-        return like.first { advertisements[$0.index].admits(length: $0.payload.count) } ?? like.first
+        let fitting = like.filter { advertisements[$0.index].admits(length: $0.payload.count) }
+        guard let first = fitting.first else { return like.first }
+        let isAmbiguous = name == nil && fitting.count > 1 && !advertisements[first.index].names.isEmpty
+        return isAmbiguous ? nil : first
     }
 
     /// Returns the frame of the same source as another one that a payload fits.

@@ -68,6 +68,18 @@ struct AdvertisementTests {
         #expect(frame("LYWSD03MMC") == nil)
     }
 
+    @Test func `frames that only the name distinguishes wait for the name`() throws {
+        let profile = try Self.profile("govee")
+        let stream = { (octets: [UInt8], name: String?) in
+            profile.frame(octets, from: .manufacturer(1), name: name).map { profile.advertisements[$0.index].stream }
+        }
+        let octets: [UInt8] = [1, 1, 0x0E, 0xD1, 0x32, 0x98]
+        #expect(stream(octets, "GVH5106_1234") == "air")
+        #expect(stream(octets, "GVH5100_1234") == "climate_h51")
+        #expect(stream(octets, nil) == nil)
+        #expect(stream(octets + [0, 0], nil) == "climate_h51")
+    }
+
     @Test(
         arguments: [
             ("ATC_*", "ATC_", true), ("*_1", "a_1", true), ("a*b*c", "abc", true), ("a*b*c", "acb", false),
