@@ -114,15 +114,18 @@ struct DecryptionTests {
     }
 
     @Test func `a lower number is a replay, the same one a repetition`() throws {
-        let rule = "cipher: aes-ctr, nonce: \"00\", replay: 0..1"
-        let profile = try DeclarativeText.compile(Self.text(rule))
+        let profile = try DeclarativeText.compile(Self.text(Self.ccm + ", replay: 0..1"))
         let session = profile.makeSession(for: Self.sender)
-        let told = try ["05 0000", "05 0000", "06 0000", "04 0000"].map { try Self.decode($0, by: session) }
-        #expect(told[0] == told[2] && told[1] == "")
-        #expect(told[3].hasPrefix("it is a replay: its counter 4 is below 6"))
+        // Encrypted with another implementation of AES-CCM.
+        let (fourth, fifth, sixth) = ("041119E61CA695", "050C961D5E3207", "06EB4A6E87E7BD")
+        let forged = "FFEB4A6E87E7BD"
+        let told = try [fifth, fifth, forged, sixth, fourth].map { try Self.decode($0, by: session) }
+        #expect(told[0] == "2350" && told[1] == "" && told[3] == "2350")
+        #expect(told[2].contains("tampered"))
+        #expect(told[4].hasPrefix("it is a replay: its counter 4 is below 6"))
         let later = profile.makeSession(for: Self.sender)
         later.resume(from: Dictionary(uniqueKeysWithValues: session.replayMarks.map { ($0.sender, $0.counter) }))
-        #expect(try Self.decode("05 0000", by: later).contains("replay"))
+        #expect(try Self.decode(fifth, by: later).contains("replay"))
     }
 
     @Test func `the whole decrypted payload counts for an exact length`() throws {
@@ -168,6 +171,11 @@ struct DecryptionTests {
             (text("cipher: aes-ctr"), "8:19: aes-ctr needs 'nonce'"),
             (text("cipher: aes-ecb, nonce: 0..1"), "8:37: 'nonce' has no meaning for aes-ecb"),
             (text("cipher: aes-ctr, nonce: 0..1, tag: -4.."), "8:50: 'tag' is for aes-ccm"),
+            (text("cipher: aes-ctr, nonce: 0..1, replay: 0..1"), "8:50: 'replay' is for aes-ccm"),
+            (
+                text("cipher: aes-ccm, nonce: 0..1, tag: -4.., key: 0..1, replay: 0..1"),
+                "8:72: 'replay' needs the device's key"
+            ),
             (text("cipher: aes-ctr, nonce: adress"), "8:44: 'adress' is invalid; expected address, address_le"),
             (text("cipher: aes-ctr, nonce: []"), "8:37: 'nonce' is a list of 1 to 8 parts"),
             (text("cipher: aes-ccm, nonce: 0..1, tag: -5.."), "8:50: a tag has 4, 6, 8, 10, 12, 14 or 16 bytes"),

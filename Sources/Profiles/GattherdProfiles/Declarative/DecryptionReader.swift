@@ -22,7 +22,7 @@ struct DecryptionReader {
         check(mode)
         let tag = reader.value("tag", .slice)
         let numbers = -Self.furthest...Self.furthest
-        return Decryption(
+        let decryption = Decryption(
             mode: mode,
             key: reader.node("key")?.text == "device" ? nil : .read(reader, "key"),
             nonce: .read(reader, "nonce") ?? [],
@@ -33,6 +33,10 @@ struct DecryptionReader {
             replay: .read(reader, "replay"),
             isReversed: reader.value("reversed", .boolean) ?? false
         )
+        if decryption.replay != nil, !decryption.usesDeviceKey {
+            reader.report("'replay' needs the device's key: anybody could send a high number", at: "replay")
+        }
+        return decryption
     }
 
     /// Checks the keys that a mode needs, and that it cannot have.
@@ -44,7 +48,7 @@ struct DecryptionReader {
             }
             return
         }
-        reader.forbid(["aad", "tag"], "is for aes-ccm")
+        reader.forbid(["aad", "tag", "replay"], "is for aes-ccm")
         if mode == .ecb { reader.forbid(["nonce"], "has no meaning for aes-ecb") }
         if mode != .ecb, !reader.has("nonce") { reader.report("\(mode.rawValue) needs 'nonce'") }
     }
