@@ -24,6 +24,9 @@ struct ChecksumTests {
             ("{kind: crc16, init: 0, order: be}", "31C3"), ("{kind: crc16, init: 0x1D0F, order: be}", "E5CC"),
             ("{kind: crc16, poly: 0x8005, reflect: true}", "374B"),
             ("{kind: crc16, init: 0xFFFF, xor: 0xFFFF, reflect: true}", "6E90"),
+            ("{kind: crc16, init: 0xC6C6, reflect: true}", "05BF"),
+            ("{kind: crc16, init: 0xB2AA, reflect: true}", "D063"),
+            ("{kind: crc16, init: 0x89EC, reflect: true}", "B126"), ("{kind: crc8, poly: 0x1D, init: 0xFD}", "7E"),
             ("{kind: crc32}", "2639F4CB"), ("{kind: crc32, xor: 0, init: 0, reflect: false, order: be}", "89A1897F"),
         ]
     )

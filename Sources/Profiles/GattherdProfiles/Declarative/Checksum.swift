@@ -57,7 +57,7 @@ struct Checksum: Hashable, Sendable {
     private var mask: UInt32 { .max >> UInt32(32 - 8 * kind.width) }
 
     private func value(of payload: Span<UInt8>, _ range: Range<Int>) -> UInt32 {
-        var value = start
+        var value = initialRegister
         for index in range {
             switch kind {
             case .sum8, .sum16: value &+= UInt32(payload[index])
@@ -68,9 +68,15 @@ struct Checksum: Hashable, Sendable {
         return (value ^ inversion) & mask
     }
 
+    /// The register before the first byte; catalogues state it unreflected.
+    private var initialRegister: UInt32 {
+        kind.isCRC && isReflected ? reflected(start) : start
+    }
+
     /// Returns the register of a CRC after another byte.
     private func shifted(_ register: UInt32, _ octet: UInt8) -> UInt32 {
         let bits = UInt32(8 * kind.width)
+        let reflectedPolynomial = reflected(polynomial)
         var value = register ^ (isReflected ? UInt32(octet) : UInt32(octet) << (bits - 8))
         for _ in 0..<8 {
             if isReflected {
@@ -82,8 +88,9 @@ struct Checksum: Hashable, Sendable {
         return value & mask
     }
 
-    private var reflectedPolynomial: UInt32 {
-        polynomial.bitReversed >> UInt32(32 - 8 * kind.width)
+    /// Returns a number of the checksum's width with its bits in reverse order.
+    private func reflected(_ number: UInt32) -> UInt32 {
+        number.bitReversed >> UInt32(32 - 8 * kind.width)
     }
 
     private func text(_ number: UInt32) -> String {
