@@ -48,6 +48,18 @@ public struct BluetoothUUID: Hashable, Sendable {
         return UInt16(exactly: high >> 32)
     }
 
+    /// The shortest form on air, little-endian: 2, 4 or 16 octets.
+    package var shortestOctets: [UInt8] {
+        guard low == Self.baseLow, high & 0xFFFF_FFFF == Self.baseHighTail else {
+            return Self.littleEndian(low, count: 8) + Self.littleEndian(high, count: 8)
+        }
+        return Self.littleEndian(high >> 32, count: assigned16 == nil ? 4 : 2)
+    }
+
+    private static func littleEndian(_ number: UInt64, count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * $0)) }
+    }
+
     /// The lowercase 36-character form that BlueZ uses on D-Bus.
     public var canonical: String {
         let digits = Self.hexadecimal(high, width: 16) + Self.hexadecimal(low, width: 16)

@@ -72,7 +72,7 @@ final class AdvertisementMonitors {
 
     /// One monitor, with a pattern for each source of the watch.
     private static func monitors(of watch: AdvertisementWatch, _ root: String) -> DBusValue {
-        let patterns = watch.sources.compactMap(\.pattern).map { type, octets in
+        let patterns = watch.sources.map(\.pattern).map { type, octets in
             DBusValue.structure([.byte(0), .byte(type), .bytes(octets)])
         }
         let properties = DBusValue.properties([
@@ -89,12 +89,13 @@ final class AdvertisementMonitors {
 }
 
 extension AdvertisementSource {
-    /// The AD type and its first bytes; `nil` for a UUID that has no pattern.
-    fileprivate var pattern: (type: UInt8, octets: [UInt8])? {
+    /// The AD type and its first bytes: Core Specification Supplement, Part A, "Service Data".
+    fileprivate var pattern: (type: UInt8, octets: [UInt8]) {
         switch self {
-        case .manufacturer(let company): (0xFF, [UInt8(truncatingIfNeeded: company), UInt8(company >> 8)])
+        case .manufacturer(let company): return (0xFF, [UInt8(truncatingIfNeeded: company), UInt8(company >> 8)])
         case .serviceData(let uuid):
-            uuid.assigned16.map { (0x16, [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)]) }
+            let octets = uuid.shortestOctets
+            return (octets.count == 2 ? 0x16 : octets.count == 4 ? 0x20 : 0x21, octets)
         }
     }
 }
