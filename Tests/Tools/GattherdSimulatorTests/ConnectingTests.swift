@@ -161,6 +161,21 @@ import Testing
         #expect(bench.wait(.milliseconds(430)).contains("(disconnected timeout)"))
     }
 
+    @Test func `each loss of radio contact has the whole supervision timeout`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        for _ in 0..<3 {
+            try bench.order(.vanish("p"))
+            #expect(bench.wait(.milliseconds(300)) == [])
+            try bench.order(.appear("p"))
+            #expect(bench.wait(.milliseconds(50)) == [])
+        }
+        try bench.order(.vanish("p"))
+        #expect(bench.wait(.milliseconds(300)) == [])
+        try bench.order(.vanish("p"))
+        #expect(bench.wait(.milliseconds(130)).contains("(disconnected timeout)"))
+    }
+
     @Test func `changed services move and lose their subscriptions`() throws {
         var bench = try Bench(kind: "heart-rate", ", battery: 50")
         bench.connect()

@@ -58,10 +58,10 @@ final class CommandPerformer {
     private func appear(_ index: Int) {
         guard !world.air.peripherals[index].isPresent else { return }
         world.air.peripherals[index].isPresent = true
-        if world.air.peripherals[index].link == nil {
-            world.air.startAdvertising(index)
+        if let key = world.air.peripherals[index].link {
+            components.range.startContact(key)
         } else {
-            restartNotifications(index)
+            world.air.startAdvertising(index)
         }
     }
 

@@ -3,11 +3,17 @@ final class RangeControl {
     /// The time between two checks of a moving peripheral.
     private static let period = Duration.milliseconds(100)
 
+    /// A loss of contact during a link, until the contact returns.
+    private struct Absence {
+        let id: UInt64
+        let linkEpoch: UInt64
+    }
+
     private let world: World
     private let notifications: NotificationSender
     private let attempts: ConnectionAttempts
-    /// The links without contact at the last check.
-    private var lost: Set<DeviceKey> = []
+    /// The absences of linked peripherals, by device.
+    private var absences: [DeviceKey: Absence] = [:]
 
     init(_ world: World, _ notifications: NotificationSender, _ attempts: ConnectionAttempts) {
         self.world = world
@@ -21,29 +27,36 @@ final class RangeControl {
         world.clock.schedule(.checkRange(peripheral: index), after: Self.period)
         for adapter in world.adapters.indices {
             let key = DeviceKey(adapter: adapter, peripheral: index)
-            if world.isInRange(key) { startContact(key) } else { loseContact(key) }
+            if world.isInRange(key) { startContact(key) } else { endContact(key) }
         }
     }
 
-    private func startContact(_ key: DeviceKey) {
+    /// Continues an attempt, or the notifications of a link that has not timed out.
+    func startContact(_ key: DeviceKey) {
         attempts.resume(key)
-        if lost.remove(key) != nil { restartNotifications(key) }
-    }
-
-    private func loseContact(_ key: DeviceKey) {
-        guard world.air.peripherals[key.peripheral].link == key else {
-            lost.remove(key)
-            return
-        }
-        if lost.insert(key).inserted { endContact(key) }
+        guard world.isInContact(key), absences.removeValue(forKey: key) != nil else { return }
+        restartNotifications(key)
     }
 
     /// Stops the notifications of a link, which is lost after the supervision timeout.
     func endContact(_ key: DeviceKey) {
-        guard world.air.peripherals[key.peripheral].link == key, let device = world.devices[key] else { return }
+        guard world.air.peripherals[key.peripheral].link == key, let device = world.devices[key],
+            absences[key]?.linkEpoch != device.linkEpoch
+        else { return }
         notifications.stop(key.peripheral)
-        let timer = SimulationTimer.loseContact(key, linkEpoch: device.linkEpoch)
+        let absence = Absence(id: world.clock.makeID(), linkEpoch: device.linkEpoch)
+        absences[key] = absence
+        let timer = SimulationTimer.loseContact(key, absence: absence.id)
         world.clock.schedule(timer, after: world.timing.supervisionTimeout)
+    }
+
+    /// Ends an absence after the supervision timeout.
+    ///
+    /// - Returns: False if the contact or the link ended it before.
+    func endAbsence(_ id: UInt64, of key: DeviceKey) -> Bool {
+        guard let absence = absences[key], absence.id == id else { return false }
+        absences[key] = nil
+        return world.isCurrent(key, absence.linkEpoch)
     }
 
     /// Starts the notifications of a resolved link again.

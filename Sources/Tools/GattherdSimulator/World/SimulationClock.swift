@@ -8,7 +8,7 @@ enum SimulationTimer: Hashable, Sendable {
     case giveUp(DeviceKey, attempt: UInt64)
     case resolve(DeviceKey, linkEpoch: UInt64)
     case linkDown(DeviceKey, linkEpoch: UInt64, TruthEvent.DisconnectReason)
-    case loseContact(DeviceKey, linkEpoch: UInt64)
+    case loseContact(DeviceKey, absence: UInt64)
     /// Checks which adapters a moving peripheral reaches.
     case checkRange(peripheral: Int)
     case rediscover(DeviceKey, linkEpoch: UInt64)

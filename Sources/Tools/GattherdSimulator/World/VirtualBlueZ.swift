@@ -73,7 +73,8 @@ extension VirtualBlueZ {
         case .resolve(let key, let epoch): if world.isCurrent(key, epoch) { components.services.resolve(key) }
         case .linkDown(let key, let epoch, let reason):
             if world.isCurrent(key, epoch) { components.links.end(key, reason) }
-        case .loseContact(let key, let epoch): if world.isCurrent(key, epoch) { components.links.loseContact(key) }
+        case .loseContact(let key, let absence):
+            if components.range.endAbsence(absence, of: key) { components.links.loseContact(key) }
         case .checkRange(let index): components.range.check(index)
         case .rediscover(let key, let epoch): if world.isCurrent(key, epoch) { components.services.rediscover(key) }
         case .finish(let id): components.gatt.finish(id)
