@@ -108,6 +108,7 @@ struct OctetProfile: Profile {
     var services: [BluetoothUUID]
     var isOptIn = false
     var characteristics: [CharacteristicDescriptor]
+    var advertisements: [AdvertisementDescriptor] = []
     var controls: [ControlDescriptor] = []
     var tasks: [ConnectionTaskDescriptor] = []
     let origin = "test"

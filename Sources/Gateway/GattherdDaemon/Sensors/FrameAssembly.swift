@@ -3,44 +3,57 @@ import GattherdModel
 
 /// Joins the parts of one sensor's frames to payloads.
 ///
-/// A device may send the parts of a frame in different advertisements. The newest of each is kept.
+/// A device may send the parts of a frame in different advertisements. The newest of each counts, unless it is older
+/// than the frame's `renewal`.
 struct FrameAssembly: Sendable {
     struct Payload: Sendable {
         let frame: Sensor.Frame
         let octets: [UInt8]
     }
 
+    private struct Part: Sendable {
+        let octets: [UInt8]
+        let time: SuspendingClock.Instant
+    }
+
     /// The parts of each frame of several parts; `nil` for parts that were not heard yet.
-    private var parts: [Sensor.Frame: [[UInt8]?]] = [:]
+    private var parts: [Sensor.Frame: [Part?]] = [:]
 
     /// Returns the payloads of an advertisement; frames of several parts also contain those of earlier ones.
-    mutating func payloads(of advertisement: HeardAdvertisement, _ sensor: Sensor) -> [Payload] {
+    mutating func payloads(
+        of advertisement: HeardAdvertisement,
+        _ sensor: Sensor,
+        now: SuspendingClock.Instant
+    ) -> [Payload] {
         let single = advertisement.frames.flatMap { sensor.payloads(of: $0, name: advertisement.name) }
         let composite = sensor.compositeFrames.compactMap { frame, descriptor -> Payload? in
             guard descriptor.admits(name: advertisement.name) else { return nil }
-            return payload(of: frame, descriptor, advertisement)
+            return payload(of: frame, descriptor, advertisement, now)
         }
         return single + composite
     }
 
-    /// Returns the joined parts; `nil` if the advertisement has none of them, or one is still missing.
+    /// Returns the joined parts; `nil` if the advertisement has none of them, or one is missing or too old.
     private mutating func payload(
         of frame: Sensor.Frame,
         _ descriptor: AdvertisementDescriptor,
-        _ advertisement: HeardAdvertisement
+        _ advertisement: HeardAdvertisement,
+        _ now: SuspendingClock.Instant
     ) -> Payload? {
         var known = parts[frame] ?? Array(repeating: nil, count: descriptor.before.count + 1)
         var isTouched = false
         for heard in advertisement.frames {
-            for (index, contents) in descriptor.parts(in: heard).enumerated() where contents != nil {
-                known[index] = contents
+            for (index, contents) in descriptor.parts(in: heard).enumerated() {
+                guard let contents else { continue }
+                known[index] = Part(octets: contents, time: now)
                 isTouched = true
             }
         }
         guard isTouched else { return nil }
         parts[frame] = known
-        let octets = known.compactMap(\.self)
-        return octets.count == known.count ? Payload(frame: frame, octets: Array(octets.joined())) : nil
+        let current = known.compactMap(\.self).filter { now - $0.time <= descriptor.renewal }
+        guard current.count == known.count else { return nil }
+        return Payload(frame: frame, octets: current.flatMap(\.octets))
     }
 }
 

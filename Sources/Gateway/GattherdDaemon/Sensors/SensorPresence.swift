@@ -25,7 +25,7 @@ struct SensorPresence: Sendable {
     ) -> [New] {
         lastHeard = now
         var new: [New] = []
-        for payload in assembly.payloads(of: advertisement, sensor) {
+        for payload in assembly.payloads(of: advertisement, sensor, now: now) {
             guard let binding = sensor.bindings[payload.frame],
                 isNew(payload.octets, at: payload.frame, binding, now)
             else { continue }

@@ -1,0 +1,73 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdDaemon
+
+/// One sensor in virtual time.
+struct SensorPresenceTests {
+    private static let first = AdvertisementSource.serviceData(0xFCD2)
+    private static let second = AdvertisementSource.manufacturer(0x0969)
+    private static let address = BluetoothAddress(value: 0xC0FF_EE00_0001)
+    private let start = SuspendingClock.now
+
+    private static func frame(_ source: SourcePattern, _ stream: String) -> AdvertisementDescriptor {
+        AdvertisementDescriptor(source: source, stream: stream, metrics: [MetricDescriptor(name: "octet")])
+    }
+
+    private static func sensor(_ frames: [AdvertisementDescriptor], silence: Duration? = nil) throws -> Sensor {
+        var profile = OctetProfile("octet", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.advertisements = frames
+        let device = SupervisedDevice(
+            name: "tag",
+            address: address,
+            profileNames: ["octet"],
+            listening: .init(silence: silence)
+        )
+        let sensor = Sensor(device, [profile], newSession: { 1 }, describe: { _ in })
+        return try #require(sensor)
+    }
+
+    /// Records an advertisement some seconds after the start, and returns the payloads of new readings.
+    private func record(
+        _ frames: [(source: AdvertisementSource, octets: [UInt8])],
+        at seconds: Int,
+        _ presence: inout SensorPresence,
+        _ sensor: Sensor
+    ) -> [[UInt8]] {
+        let id = PeripheralID(adapter: BluetoothAddress(value: 1), address: Self.address)
+        let heard = frames.map { HeardAdvertisement.Frame($0.source, $0.octets) }
+        let advertisement = HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: heard)
+        return presence.record(advertisement, of: sensor, now: start + .seconds(seconds)).map(\.octets)
+    }
+
+    // MARK: - Joined frames
+
+    /// A frame of two parts, of which each may be 60 s old.
+    private static func joined() throws -> Sensor {
+        var frame = frame(.serviceData(0xFCD2), "joined")
+        frame.before = [AdvertisementPart(source: .manufacturer(0x0969), length: 1)]
+        return try sensor([frame])
+    }
+
+    @Test func `a part that was not heard again makes no new readings`() throws {
+        let sensor = try Self.joined()
+        var presence = SensorPresence()
+        #expect(record([(Self.first, [5]), (Self.second, [1])], at: 0, &presence, sensor) == [[1, 5]])
+        for seconds in stride(from: 10, through: 3600, by: 10) {
+            let new = record([(Self.second, [1])], at: seconds, &presence, sensor)
+            #expect(new == (seconds == 60 ? [[1, 5]] : []), "after \(seconds) s")
+        }
+        #expect(record([(Self.first, [5])], at: 3605, &presence, sensor) == [[1, 5]])
+    }
+
+    @Test func `an old part is left out even if the other one changes`() throws {
+        let sensor = try Self.joined()
+        var presence = SensorPresence()
+        #expect(record([(Self.first, [5])], at: 0, &presence, sensor) == [])
+        #expect(record([(Self.second, [1])], at: 60, &presence, sensor) == [[1, 5]])
+        #expect(record([(Self.second, [2])], at: 61, &presence, sensor) == [])
+        #expect(record([(Self.first, [6])], at: 70, &presence, sensor) == [[2, 6]])
+    }
+}
