@@ -42,6 +42,48 @@ struct SensorPresenceTests {
         return presence.record(advertisement, of: sensor, now: start + .seconds(seconds)).map(\.octets)
     }
 
+    // MARK: - Silence
+
+    /// A thermometer's frame, and one of a button that sends once in hours.
+    private static func frames() -> [AdvertisementDescriptor] {
+        var (often, seldom) = (frame(.serviceData(0xFCD2), "often"), frame(.manufacturer(0x0969), "seldom"))
+        (often.silence, seldom.silence) = (.seconds(300), .seconds(21_600))
+        return [often, seldom]
+    }
+
+    private func check(_ presence: inout SensorPresence, _ sensor: Sensor, at seconds: Int) -> SensorPresence.Status {
+        presence.check(sensor, now: start + .seconds(seconds))
+    }
+
+    @Test func `a sensor is away after the longest silence of the frames that it sends`() throws {
+        let sensor = try Self.sensor(Self.frames())
+        var presence = SensorPresence()
+        _ = record([(Self.first, [5])], at: 0, &presence, sensor)
+        #expect(check(&presence, sensor, at: 100) == .present(timeLeft: .seconds(200)))
+        _ = record([(Self.second, [1])], at: 200, &presence, sensor)
+        _ = record([(Self.first, [5])], at: 300, &presence, sensor)
+        #expect(check(&presence, sensor, at: 21_899) == .present(timeLeft: .seconds(1)))
+        #expect(check(&presence, sensor, at: 21_900) == .away(silence: .seconds(21_600)))
+        #expect(presence.isAway)
+        _ = record([(Self.first, [5])], at: 30_000, &presence, sensor)
+        #expect(check(&presence, sensor, at: 30_300) == .away(silence: .seconds(300)))
+    }
+
+    @Test func `the shortest silence counts until a frame of the profiles is heard`() throws {
+        let sensor = try Self.sensor(Self.frames())
+        var presence = SensorPresence()
+        _ = record([(.manufacturer(0x004C), [2])], at: 0, &presence, sensor)
+        #expect(check(&presence, sensor, at: 0) == .present(timeLeft: .seconds(300)))
+        #expect(check(&presence, sensor, at: 300) == .away(silence: .seconds(300)))
+    }
+
+    @Test func `a configured silence replaces that of all frames`() throws {
+        let sensor = try Self.sensor(Self.frames(), silence: .seconds(60))
+        var presence = SensorPresence()
+        _ = record([(Self.second, [1])], at: 0, &presence, sensor)
+        #expect(check(&presence, sensor, at: 60) == .away(silence: .seconds(60)))
+    }
+
     // MARK: - Joined frames
 
     /// A frame of two parts, of which each may be 60 s old.

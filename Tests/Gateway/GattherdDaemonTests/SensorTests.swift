@@ -22,7 +22,8 @@ private struct BeaconProfile: Profile {
         isGuarded: Bool = false,
         renewal: Duration = .seconds(3600),
         after before: [AdvertisementPart] = [],
-        source: SourcePattern = .serviceData(0xFCD2)
+        source: SourcePattern = .serviceData(0xFCD2),
+        silences: [Duration] = []
     ) {
         self.isGuarded = isGuarded
         let metrics = ["value", "count", "other"].map { MetricDescriptor(name: $0) }
@@ -30,6 +31,14 @@ private struct BeaconProfile: Profile {
         (frame.isOpen, frame.renewal, frame.before) = (isOpen, renewal, before)
         if before.isEmpty, source == .serviceData(0xFCD2) { frame.beginning = BytePattern("01") }
         advertisements = [frame]
+        // The same frame for each silence, with the first bytes 1, 2, …
+        guard !silences.isEmpty else { return }
+        advertisements = silences.enumerated().map { number, silence in
+            var frame = frame
+            (frame.stream, frame.silence) = ("beacon_\(number + 1)", silence)
+            frame.beginning = BytePattern("0\(number + 1)")
+            return frame
+        }
     }
 
     func makeSession() -> any ProfileSession { BeaconSession(isGuarded: isGuarded) }
@@ -75,7 +84,7 @@ private final class BeaconSession: ProfileSession {
 
     private func supervisor(
         _ profile: BeaconProfile = BeaconProfile(),
-        silence: Duration = .seconds(3600),
+        silence: Duration? = .seconds(3600),
         adapter: BluetoothAddress? = nil
     ) -> Supervisor {
         Supervisor(
@@ -239,6 +248,15 @@ private final class BeaconSession: ProfileSession {
             await announcer.wait(for: "tag", .waiting, times: 3)
         }
         #expect(announcer.statuses.state["tag"] == [.waiting, .ready, .waiting, .ready, .waiting])
+    }
+
+    @Test func `the silence of frames that a sensor does not send does not count`() async throws {
+        let profile = BeaconProfile(silences: [.milliseconds(20), .seconds(3600)])
+        try await run(supervisor(profile, silence: nil)) {
+            advertise(1, 5)
+            await announcer.wait(for: "tag", .waiting, times: 2)
+        }
+        #expect(announcer.statuses.state["tag"] == [.waiting, .ready, .waiting])
     }
 
     @Test func `a sensor with its own adapter is not heard on another one`() async throws {

@@ -16,7 +16,8 @@ struct Sensor: Sendable {
 
     let device: SupervisedDevice
     let profiles: [any Profile]
-    let silence: Duration
+    /// The configured time without an advertisement after which the sensor is away; `nil` for that of its frames.
+    let silence: Duration?
     let bindings: [Frame: StreamBinding]
     /// The streams and metrics heard so far.
     let metricCatalogue: MetricCatalogue
@@ -39,7 +40,7 @@ struct Sensor: Sendable {
         self.device = device
         let profiles = Self.profiles(of: device, from: all)
         self.profiles = profiles
-        silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? Self.standardSilence
+        silence = listening.silence
         let metricCatalogue = MetricCatalogue(device, describe)
         self.metricCatalogue = metricCatalogue
         let sender = Sender(address: device.address, key: listening.key)
@@ -59,6 +60,11 @@ struct Sensor: Sendable {
         }
         self.bindings = bindings
         (arrivals, wake) = AsyncStream.makeStream(of: HeardAdvertisement.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// The time without an advertisement after which the sensor is away as long as no frame of its profiles was heard.
+    var shortestSilence: Duration {
+        profiles.flatMap(\.advertisements).map(\.silence).min() ?? Self.standardSilence
     }
 
     /// The decoders of the sensor's profiles.

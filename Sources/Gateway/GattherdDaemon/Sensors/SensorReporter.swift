@@ -35,10 +35,10 @@ struct SensorReporter: Sendable {
             guard sensors.isWatched(sensor) else { return }
             reporter.status.setProfiles(sensor.profiles.map(\.name), of: name)
             reporter.publish(link, transition(from: .waiting, to: .ready))
-        case .away:
+        case .away(let silence):
             var link = LinkStatus(device: name, state: .waiting, since: reporter.now())
             link.reason = .silent
-            link.detail = "nothing was heard for \(sensor.silence)"
+            link.detail = "nothing was heard for \(silence)"
             reporter.publish(link, transition(from: .ready, to: .waiting, .silent, link.detail))
         }
     }

@@ -9,8 +9,8 @@ final class SensorWatch: AdvertisementSink {
     enum PresenceChange: Hashable, Sendable {
         /// The sensor returned with this advertisement.
         case present(HeardAdvertisement)
-        /// The sensor is away.
-        case away
+        /// The sensor is away: nothing was heard for this time.
+        case away(silence: Duration)
     }
 
     private struct Watched: Sendable {
@@ -124,23 +124,33 @@ final class SensorWatch: AdvertisementSink {
     private func follow(_ sensor: Sensor, _ report: (Sensor, PresenceChange) async -> Void) async {
         for await advertisement in sensor.arrivals where isWatched(sensor) {
             await report(sensor, .present(advertisement))
-            while let rest = timeLeft(of: sensor) {
-                guard (try? await clock.sleep(for: rest)) != nil else { return }
-            }
-            if isWatched(sensor) { await report(sensor, .away) }
+            guard let silence = await waitForAbsence(of: sensor), isWatched(sensor) else { continue }
+            await report(sensor, .away(silence: silence))
         }
+    }
+
+    /// Waits until the sensor counts as away, and returns the time in which it was not heard; `nil` for a sensor that
+    /// was replaced, and after a cancellation.
+    private func waitForAbsence(of sensor: Sensor) async -> Duration? {
+        while let status = check(sensor) {
+            switch status {
+            case .away(let silence): return silence
+            case .present(let rest): guard (try? await clock.sleep(for: rest)) != nil else { return nil }
+            }
+        }
+        return nil
     }
 
     func isWatched(_ sensor: Sensor) -> Bool {
         sensors.withLock { $0[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue }
     }
 
-    /// Returns the remaining time until the sensor counts as away; `nil` if it is away from now on.
-    private func timeLeft(of sensor: Sensor) -> Duration? {
+    /// Checks whether the sensor is still heard; `nil` if it was replaced.
+    private func check(_ sensor: Sensor) -> SensorPresence.Status? {
         let now = clock.now
         return sensors.withLock { sensors in
             guard sensors[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue else { return nil }
-            return sensors[sensor.device.address]?.presence.timeLeft(sensor.silence, now: now)
+            return sensors[sensor.device.address]?.presence.check(sensor, now: now)
         }
     }
 }
