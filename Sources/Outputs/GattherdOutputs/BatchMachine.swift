@@ -215,15 +215,19 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) {
-        guard let before = queue?.through else { return }
-        let after = max(batch.through, batch.entries.last?.seq ?? before)
-        guard requests.fetched(hasProgress: after > before, at: now) else { return }
+        // Without a queue the receiver has another cursor, and these entries are not wanted any more.
+        guard requests.fetched(hasProgress: hasProgress(batch), at: now) else { return }
         queue?.append(batch)
         guard let queue, queue.isEmpty else { return }
         // The cursor of a receiver that keeps it moves with the next entries.
         if !position.isKept { cursor = queue.through }
         gatheringSince = nil
         startGathering(at: now)
+    }
+
+    private func hasProgress(_ batch: JournalBatch) -> Bool {
+        guard let before = queue?.through else { return true }
+        return max(batch.through, batch.entries.last?.seq ?? before) > before
     }
 
     /// The time of the next fetch; `nil` if none is needed.

@@ -1,3 +1,4 @@
+import GattherdMachines
 import GattherdModel
 import GattherdOutputs
 
@@ -22,6 +23,8 @@ struct BatchTestWorld {
     var saves = 0
     var isClosed = false
     var isFinished = false
+    /// True if the next answer of the receiver is lost, although it commits.
+    var losesAnswer = false
     /// The cursor of a receiver that keeps it.
     var receiverCursor: Int64 = 0
     /// The number of questions for it.
@@ -82,6 +85,12 @@ struct BatchTestWorld {
         }
     }
 
+    /// Answers one of the requests, which run at the same time.
+    mutating func answerAny(using random: inout SplitMix64) {
+        requests.swapAt(0, Int(random.next() % UInt64(requests.count)))
+        answerOne()
+    }
+
     /// Answers the oldest request as a journal and the receiver would.
     mutating func answerOne() {
         switch requests.removeFirst() {
@@ -91,7 +100,7 @@ struct BatchTestWorld {
             (stored, saves) = (seq, saves + 1)
             step(.saved(seq))
         case .write(let entries, let after, let through, let ticket):
-            step(.written(ticket: ticket, write(entries, after: after, through: through)))
+            step(.written(ticket: ticket, answer(write(entries, after: after, through: through))))
         case .position(let ticket):
             positions += 1
             step(fault.map { .written(ticket: ticket, $0) } ?? .positioned(ticket: ticket, receiverCursor))
@@ -131,6 +140,11 @@ struct BatchTestWorld {
         }
         received += entries.map(\.seq)
         return nil
+    }
+
+    private mutating func answer(_ fault: OutputFault?) -> OutputFault? {
+        defer { losesAnswer = false }
+        return losesAnswer ? OutputFault(.unavailable, "connection reset") : fault
     }
 
     mutating func answerAll() {
