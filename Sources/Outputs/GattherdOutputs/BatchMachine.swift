@@ -106,7 +106,7 @@ public struct BatchMachine: Transducer {
         case .journalFailed(let operation): requests.failed(operation, at: now)
         case .rewound(let gap): rewound(gap, at: now)
         case .written(let ticket, let fault): return finished(ticket, fault, at: now)
-        case .positioned(let ticket, let seq): positioned(ticket, at: seq)
+        case .positioned(let ticket, let seq): positioned(ticket, seq, at: now)
         case .closed: isClosed = true
         }
         return []
@@ -186,6 +186,7 @@ public struct BatchMachine: Transducer {
     private mutating func timeOut(at now: Duration) -> [Effect] {
         guard let end = call.end, now >= end else { return [] }
         let detail = "the receiver has not taken a batch for \(options.writeTimeout); check it and its network"
+        sizer.timedOut(call.count)
         return call.cancel() + failed(OutputFault(.unavailable, detail), at: now)
     }
 
@@ -278,29 +279,37 @@ public struct BatchMachine: Transducer {
 
     private mutating func startCall(_ work: SinkCall.Work, at now: Duration) -> Int {
         receiver.startAttempt()
-        return call.start(work, until: now + options.writeTimeout)
+        return call.start(work, at: now, limit: options.writeTimeout)
     }
 
     /// Records the end of the call; also that of a cancelled one, whose entries the receiver may have taken.
     private mutating func finished(_ ticket: Int, _ fault: OutputFault?, at now: Duration) -> [Effect] {
-        guard let ended = call.finish(ticket) else { return [] }
+        guard let ended = call.finish(ticket, at: now) else { return [] }
         switch (ended.work, fault) {
-        case (.write(let count, let through), nil): return accepted(count, through, at: now)
+        case (.write(let count, let through), nil):
+            return accepted(count, through, isFast: ended.duration <= options.writeTimeout / 4, at: now)
         case (.record(let gap), nil): return recorded(gap, at: now)
         case (.write(let count, _), let fault?) where fault.kind == .refused && count > 0:
             return refused(count, fault, at: now)
         case (.position, nil): return []
-        case (_, let fault?): return ended.wasCancelled ? [] : failed(fault, at: now)
+        case (_, _?) where ended.wasCancelled: return []
+        case (.write(let count, _), let fault?) where fault.kind == .unavailable && isSlow(ended):
+            sizer.timedOut(count)
+            return failed(fault, at: now)
+        case (_, let fault?): return failed(fault, at: now)
         }
     }
 
-    private mutating func accepted(_ count: Int, _ through: Int64, at now: Duration) -> [Effect] {
+    /// True if a sink may have given up because the batch took too long; sinks have limits of their own.
+    private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.writeTimeout / 2 }
+
+    private mutating func accepted(_ count: Int, _ through: Int64, isFast: Bool, at now: Duration) -> [Effect] {
         let passed = queue?.removeFirst(count)
         cursor = position.isKept ? through : passed
         position.moved(through: through)
         guard count > 0 else { return failedIfAllIsRefused(at: now) }
         delivered += UInt64(count)
-        sizer.accepted(count)
+        sizer.accepted(count, isFast: isFast)
         return receiver.accepted()
     }
 
@@ -362,8 +371,8 @@ public struct BatchMachine: Transducer {
         }
     }
 
-    private mutating func positioned(_ ticket: Int, at seq: Int64) {
-        guard let ended = call.finish(ticket), ended.work == .position, !ended.wasCancelled else { return }
+    private mutating func positioned(_ ticket: Int, _ seq: Int64, at now: Duration) {
+        guard let ended = call.finish(ticket, at: now), ended.work == .position, !ended.wasCancelled else { return }
         guard !position.answered(max(0, seq), cursor: queue == nil ? nil : cursor) else { return }
         (cursor, queue) = (max(0, seq), nil)
     }

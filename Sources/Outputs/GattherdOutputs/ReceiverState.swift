@@ -60,7 +60,8 @@ struct ReceiverState: Sendable {
     }
 }
 
-/// The size of batches: halved after a refusal until the refused entry is alone, then doubled with each success.
+/// The size of batches: halved after a refusal until the refused entry is alone, and after a time-out, so that a slow
+/// receiver manages it; doubled with each fast success.
 struct BatchSizer: Sendable {
     private let most: Int
     private var limit: Int
@@ -75,15 +76,21 @@ struct BatchSizer: Sendable {
     }
 
     /// The most entries of the next batch.
-    var size: Int { suspects > 0 ? max(1, suspects / 2) : limit }
+    var size: Int { suspects > 0 ? max(1, min(suspects / 2, limit)) : limit }
 
-    mutating func accepted(_ count: Int) {
+    /// Records a success; fast if twice as many entries would not take too long.
+    mutating func accepted(_ count: Int, isFast: Bool) {
         refusals = 0
         if suspects > 0 {
             suspects = max(0, suspects - count)
-        } else {
+        } else if isFast {
             limit = min(most, limit * 2)
         }
+    }
+
+    /// Records that a batch took too long; no entries are another call.
+    mutating func timedOut(_ count: Int) {
+        if count > 0 { limit = max(1, min(limit, count) / 2) }
     }
 
     /// Records the refusal of a batch.

@@ -14,6 +14,7 @@ struct SinkCall: Sendable {
     struct Ended {
         let work: Work
         let wasCancelled: Bool
+        let duration: Duration
     }
 
     /// The number of the last call.
@@ -21,6 +22,7 @@ struct SinkCall: Sendable {
     /// The time at which the call is cancelled; `nil` without a call, and after that.
     private(set) var end: Duration?
     private var work: Work?
+    private var start = Duration.zero
 
     var isRunning: Bool { work != nil }
     /// True if the call has not been cancelled.
@@ -32,9 +34,9 @@ struct SinkCall: Sendable {
     }
 
     /// Starts a call; returns its ticket.
-    mutating func start(_ work: Work, until end: Duration) -> Int {
+    mutating func start(_ work: Work, at now: Duration, limit: Duration) -> Int {
         ticket += 1
-        (self.work, self.end) = (work, end)
+        (self.work, start, end) = (work, now, now + limit)
         return ticket
     }
 
@@ -46,9 +48,9 @@ struct SinkCall: Sendable {
     }
 
     /// Records the end of the call with this ticket; `nil` if it has ended already.
-    mutating func finish(_ ticket: Int) -> Ended? {
+    mutating func finish(_ ticket: Int, at now: Duration) -> Ended? {
         guard ticket == self.ticket, let work else { return nil }
         defer { (self.work, end) = (nil, nil) }
-        return Ended(work: work, wasCancelled: end == nil)
+        return Ended(work: work, wasCancelled: end == nil, duration: now - start)
     }
 }

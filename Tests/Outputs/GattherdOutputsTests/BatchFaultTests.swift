@@ -137,6 +137,38 @@ import Testing
         #expect(world.reports.map(\.word) == ["unavailable", "connected"])
     }
 
+    @Test(arguments: [false, true])
+    func `batches that take too long are halved, and grow again when the receiver is fast`(givesUp: Bool) {
+        var world = World.started(committed: 3000)
+        (world.pace, world.givesUp) = (.milliseconds(300), givesUp)
+        world.settle(limit: .seconds(3600))
+        #expect(world.received == Array(1...3000))
+        #expect(world.calls.map(\.count).prefix(5) == [1000, 500, 250, 125, 62])
+        #expect(world.calls.dropFirst(4).allSatisfy { $0.count <= 62 }, "no further time-outs")
+        world.pace = .zero
+        world.commit(8000)
+        world.settle()
+        #expect(world.received == Array(1...11_000))
+        #expect(world.calls.contains { $0.count == 1000 && ($0.first ?? 0) > 3000 })
+    }
+
+    @Test func `a receiver that is slow and refuses entries loses these only`() {
+        var world = World.started(committed: 3000)
+        (world.pace, world.refused) = (.seconds(1), [7, 1500, 1501, 3000])
+        world.settle(limit: .seconds(86_400))
+        #expect(world.received == (1...3000).filter { !world.refused.contains($0) })
+        #expect(world.machine.output.skipped == 4)
+    }
+
+    @Test func `a receiver that is down at once does not shrink batches`() {
+        var world = World.started(committed: 1000)
+        world.fault = Self.down
+        world.settle(limit: .seconds(600))
+        world.fault = nil
+        world.settle()
+        #expect(world.calls.last?.count == 1000)
+    }
+
     @Test func `entries that a cancelled call has delivered are not repeated`() throws {
         var world = World.started(committed: 1000)
         while world.calls.isEmpty { world.answerOne() }

@@ -19,6 +19,10 @@ struct BatchTestWorld {
     var refused: Set<Int64> = []
     /// The fault of the receiver; `nil` while it works.
     var fault: OutputFault?
+    /// The time that the receiver needs for an entry.
+    var pace = Duration.zero
+    /// True if a slow call is ended by the sink, shortly before the machine would cancel it.
+    var givesUp = false
     var reports: [BatchMachine.Report] = []
     var saves = 0
     var isClosed = false
@@ -100,6 +104,8 @@ struct BatchTestWorld {
             (stored, saves) = (seq, saves + 1)
             step(.saved(seq))
         case .write(let entries, let after, let through, let ticket):
+            guard pace * entries.count < callLimit else { return timeOut(ticket) }
+            now += pace * entries.count
             step(.written(ticket: ticket, answer(write(entries, after: after, through: through))))
         case .position(let ticket):
             positions += 1
@@ -119,6 +125,14 @@ struct BatchTestWorld {
         let entries = Array(committed.dropFirst(Int(seq)).prefix(limit))
         let through = entries.count < limit ? committed.last?.seq ?? 0 : entries.last?.seq ?? 0
         return JournalBatch(entries, through: through)
+    }
+
+    private var callLimit: Duration { givesUp ? options.writeTimeout * 5 / 6 : options.writeTimeout }
+
+    private mutating func timeOut(_ ticket: Int) {
+        now += callLimit
+        step(.tick)
+        step(.written(ticket: ticket, OutputFault(.unavailable, "timeout")))
     }
 
     private mutating func rewind(to seq: Int64) {
