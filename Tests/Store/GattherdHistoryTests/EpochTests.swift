@@ -97,6 +97,25 @@ struct EpochTests {
         try await history.close()
     }
 
+    @Test func `a file in place of a damaged one repeats no number if it is lost, too`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        for _ in 0..<2 {
+            await history.recordFailure(StoreFault("damaged", .damaged))
+            while history.status.fault != nil { await Task.yield() }
+        }
+        try await history.append(.plain(integers: 0..<10))
+        let mark = try #require(Int64(try await folder.shell.value("SELECT value FROM state WHERE key = 'seq'")))
+        #expect(mark >= history.newestSeq)
+        let other = try TemporaryFolder()
+        try copy(folder.database + "-seq", to: other.database + "-seq")
+        let next = try await ReadingHistory.open(other)
+        try await next.append(.plain(integers: 0..<1))
+        #expect(next.newestSeq > history.newestSeq)
+        try await history.close()
+        try await next.close()
+    }
+
     @Test func `a restored backup is a new epoch that continues the one before`() throws {
         let backup = folder.file("backup.db")
         let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backup) }

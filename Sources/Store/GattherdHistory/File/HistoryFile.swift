@@ -68,7 +68,7 @@ final class HistoryFile {
             log
         )
         epochs = try EpochTable(connection, state)
-        try epochs.link(to: sequence.file, last: sequence.last, isEmpty: stored == 0, previous: carriedOver?.epoch)
+        try epochs.link(to: sequence, isEmpty: stored == 0, previous: carriedOver?.epoch)
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))

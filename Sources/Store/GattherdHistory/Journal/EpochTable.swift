@@ -36,12 +36,13 @@ final class EpochTable {
     /// Starts a new epoch if the file is another one than that of the last start, and links it to the sequence file.
     ///
     /// - Parameters:
-    ///   - file: The sequence file.
-    ///   - last: The last number that was or may have been assigned.
+    ///   - sequence: The source of numbers, whose reservation is written into both files, because numbers up to it are
+    ///     assigned without another write.
     ///   - isEmpty: True if no number is in the database.
     ///   - previous: The epoch of the file that this one replaces, if known.
     /// - Throws: ``StoreFault`` if a new epoch is due and cannot be recorded.
-    func link(to file: SequenceFile, last: Int64, isEmpty: Bool, previous: String?) throws(StoreFault) {
+    func link(to sequence: SequenceSource, isEmpty: Bool, previous: String?) throws(StoreFault) {
+        let (file, last) = (sequence.file, sequence.last)
         let outside = file.link()
         let inside = (now: try state.optionalValue(of: .link), before: try state.optionalValue(of: .linkBefore))
         if inside.now == nil {
@@ -52,8 +53,11 @@ final class EpochTable {
         }
         // Without room for a new link the old one stays.
         let link = Self.newLink()
-        try? connection.transaction { () throws(StoreFault) in try setLink(link, before: outside) }
-        if try state.optionalValue(of: .link) == link { try? file.write(last, link: link) }
+        try? connection.transaction { () throws(StoreFault) in
+            try setLink(link, before: outside)
+            try state.set(.seq, to: max(sequence.reserved, state.value(of: .seq)))
+        }
+        if try state.optionalValue(of: .link) == link { try? file.write(sequence.reserved, link: link) }
     }
 
     /// Records the link that the sequence file gets next; only in a transaction.

@@ -19,6 +19,8 @@ final class SequenceSource {
 
     /// The last number that was or may have been assigned.
     var last: Int64 { numbers.last }
+    /// The highest number that may be assigned without another write.
+    var reserved: Int64 { numbers.reserved }
 
     /// Continues above the mark of another database.
     func raise(above mark: Int64) {
