@@ -204,6 +204,23 @@ struct RewindTests {
         #expect(try file.gap(of: "copy", after: 120) == nil)
     }
 
+    @Test func `readings that the backlog gave up for a dead consumer are there for one that goes back`() throws {
+        var limits = HistoryLimits()
+        limits.backlogAge = .seconds(1000)
+        let file = try file([Self.copy, Self.mqtt], limits)
+        for second in 0..<50 {
+            let time = Fixture.epoch.advanced(by: .seconds(second * 100))
+            try file.append(.plain((0..<100).map { .integer($0) }, at: time))
+        }
+        file.journal?.acknowledge(through: 5000, by: "copy")
+        try file.startPass(at: Fixture.epoch.advanced(by: .seconds(5000)))
+        try finish(file)
+        #expect(try file.connection.integer("SELECT min(first) FROM outbox") == 4001)
+        try file.rewind("copy", to: 100)
+        try finish(file)
+        #expect(try seqs(file, after: 100, for: "copy") == Array(101...5000))
+    }
+
     @Test func `numbers that a crash has left out are no gap`() throws {
         var file: HistoryFile? = try file([Self.copy])
         try file?.append(.plain(integers: 0..<100))

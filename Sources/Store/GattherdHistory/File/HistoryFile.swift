@@ -77,7 +77,7 @@ final class HistoryFile {
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)
-        let backlog = try Backlog(connection, saved: cursors.lowest(), journal, meter, limits)
+        let backlog = try Backlog(connection, state, saved: cursors.lowest(), journal, meter, limits)
         retention = try Retention(limits, connection, state, rollups, backlog)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
@@ -324,7 +324,7 @@ final class HistoryFile {
     private func rebuildExtents() throws(StoreFault) {
         guard let journal else { return }
         try commit { () throws(StoreFault) in try journal.stepScan() }
-        try journal.didStepScan()
+        try journal.readStart()
     }
 
     private func correctTimestamps() throws(StoreFault) {

@@ -5,6 +5,8 @@ final class Backlog {
     /// The number of extents that are dropped at once.
     private static let chunk = 1024
 
+    private let connection: SQLiteConnection
+    private let state: StateTable
     private let journal: Journal?
     private let meter: BacklogMeter
     private let saved: Int64
@@ -21,6 +23,7 @@ final class Backlog {
 
     /// - Parameters:
     ///   - connection: The database.
+    ///   - state: The named integers in the file.
     ///   - saved: The lowest cursor in the file, for the time without consumers.
     ///   - journal: The delivery's journal; `nil` while delivery is off, when older readings may still wait.
     ///   - meter: The counter of undelivered bytes.
@@ -28,11 +31,13 @@ final class Backlog {
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
         _ connection: SQLiteConnection,
+        _ state: StateTable,
         saved: Int64,
         _ journal: Journal?,
         _ meter: BacklogMeter,
         _ limits: HistoryLimits
     ) throws(StoreFault) {
+        (self.connection, self.state) = (connection, state)
         self.journal = journal
         self.meter = meter
         self.limits = limits
@@ -117,35 +122,49 @@ final class Backlog {
     /// Drops the oldest extents of which nothing was handed over, while `isWanted` returns true.
     private func drop(while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int {
         let start = handedOver
-        let (last, count) = try oldest(after: start, while: isWanted)
-        if count > 0 { try delete(after: start, through: last) }
-        return count
+        let oldest = try oldest(after: start, while: isWanted)
+        if oldest.count > 0 { try delete(after: start, oldest) }
+        return oldest.count
     }
 
-    /// Returns the `first` of the last extent for which `isWanted` is true, and the number of readings up to there.
+    /// The oldest extents that are dropped at once.
+    private struct Oldest {
+        /// The first reading of the last extent.
+        var first: Int64 = 0
+        /// The last reading of the last extent.
+        var last: Int64 = 0
+        /// The number of readings.
+        var count = 0
+    }
+
+    /// Returns the extents for which `isWanted` is true.
     private func oldest(
         after start: Int64,
         while isWanted: (borrowing Statement) -> Bool
-    ) throws(StoreFault) -> (last: Int64, count: Int) {
-        var last = start
-        var count: Int64 = 0
+    ) throws(StoreFault) -> Oldest {
+        var oldest = Oldest()
         select.bind(start)
         defer { select.reset() }
         while try select.step(), isWanted(select) {
-            last = select.integer(0)
-            count += select.integer(1) - last + 1
+            (oldest.first, oldest.last) = (select.integer(0), select.integer(1))
+            oldest.count += Int(clamping: oldest.last - oldest.first + 1)
         }
-        return (last, Int(count))
+        return oldest
     }
 
-    private func delete(after start: Int64, through last: Int64) throws(StoreFault) {
-        delete.bind(start, last)
+    /// Deletes the extents, and records up to where extents are missing.
+    private func delete(after start: Int64, _ oldest: Oldest) throws(StoreFault) {
         do throws(StoreFault) {
-            try meter.delete(delete)
-            meter.didCommit()
+            try connection.transaction { () throws(StoreFault) in
+                delete.bind(start, oldest.first)
+                try meter.delete(delete)
+                try state.set(.journalFrom, to: max(oldest.last, state.value(of: .journalFrom)))
+            }
         } catch {
             meter.didRollBack()
             throw error
         }
+        meter.didCommit()
+        try journal?.readStart()
     }
 }

@@ -274,8 +274,8 @@ final class Journal {
         try state.set(.journalFrom, to: first)
     }
 
-    /// Records the end of a scan that is committed.
-    func didStepScan() throws(StoreFault) { start = try state.value(of: .journalFrom) }
+    /// Reads again from which number on all extents are there; call this after a commit that changed it.
+    func readStart() throws(StoreFault) { start = try state.value(of: .journalFrom) }
 
     /// Returns the number of the first entry after `seq` that a consumer gets; `nil` without one.
     func first(after seq: Int64, for consumer: String) throws(StoreFault) -> Int64? {
