@@ -99,10 +99,15 @@ public struct JournalBatch: Hashable, Sendable {
     public var entries: [JournalEntry]
     /// The journal has no other entries for the consumer up to this number.
     public var through: Int64
+    /// Entries that the journal has lost, in place of any others; the next ones follow after ``through``.
+    public let missing: JournalGap?
 
     public init(_ entries: [JournalEntry], through: Int64) {
-        self.entries = entries
-        self.through = through
+        (self.entries, self.through, missing) = (entries, through, nil)
+    }
+
+    public init(missing gap: JournalGap) {
+        (entries, through, missing) = ([], gap.through, gap)
     }
 
     public var readings: [JournalReading] { entries.compactMap(\.reading) }

@@ -44,9 +44,10 @@ public protocol JournalConsumer: Sendable {
     ///
     /// Returns when the entries after `seq` can be fetched, which takes a scan of the file if they were acknowledged.
     ///
-    /// - Returns: The entries that the journal does not have any more, if any; fetch after them.
+    /// The entries after it that the journal does not have any more are ``JournalBatch/missing`` then.
+    ///
     /// - Throws: ``StoreFault``; `busy` if the journal never had the number `seq`. Then it has started a new epoch.
-    func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap?
+    func rewind(to seq: Int64) async throws(StoreFault)
 }
 
 extension JournalConsumer {
@@ -56,7 +57,7 @@ extension JournalConsumer {
         throw StoreFault("this journal has no epoch")
     }
 
-    public func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? {
+    public func rewind(to seq: Int64) async throws(StoreFault) {
         throw StoreFault("this journal cannot go back")
     }
 }

@@ -13,8 +13,8 @@ extension BatchMachine {
         case fetched(JournalBatch)
         case saved(Int64)
         case journalFailed(JournalOperation)
-        /// The journal is at the position of ``Effect/rewind(_:)``, and has no entries of this gap any more.
-        case rewound(JournalGap?)
+        /// The journal is at the position of ``Effect/rewind(_:)``.
+        case rewound
         /// The call of the sink with this ticket has ended; `nil` is success.
         case written(ticket: Int, OutputFault?)
         /// The call with this ticket has returned the receiver's cursor.

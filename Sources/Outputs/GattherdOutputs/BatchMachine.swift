@@ -104,7 +104,7 @@ public struct BatchMachine: Transducer {
         case .saved(let seq): requests.saved(seq)
         case .journalFailed(.rewind): position.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
-        case .rewound(let gap): rewound(gap, at: now)
+        case .rewound: rewound(at: now)
         case .written(let ticket, let fault): return finished(ticket, fault, at: now)
         case .positioned(let ticket, let seq): positioned(ticket, seq, at: now)
         case .closed: isClosed = true
@@ -218,7 +218,7 @@ public struct BatchMachine: Transducer {
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) {
         // Without a queue the receiver has another cursor, and these entries are not wanted any more.
         guard requests.fetched(hasProgress: hasProgress(batch), at: now) else { return }
-        queue?.append(batch)
+        queue?.append(batch, recordsGaps: position.isKept)
         guard let queue, queue.isEmpty else { return }
         // The cursor of a receiver that keeps it moves with the next entries.
         if !position.isKept { cursor = queue.through }
@@ -233,7 +233,7 @@ public struct BatchMachine: Transducer {
 
     /// The time of the next fetch; `nil` if none is needed.
     private var fetchTime: Duration? {
-        guard let queue, position.isKnown else { return nil }
+        guard let queue, queue.gap == nil, position.isKnown else { return nil }
         let (unsent, bytes) = (queue.count - call.count, call.count > 0 ? 2 * options.bytes : options.bytes)
         guard unsent < options.entries, queue.bytes < bytes else { return nil }
         return requests.fetchTime(after: queue.through, wantedAt: fetchWish(queue, unsent))
@@ -256,25 +256,33 @@ public struct BatchMachine: Transducer {
 
     // MARK: - The sink
 
-    /// The time of the next batch; `nil` without entries, or while one is in the sink.
+    /// The time of the next batch, or of the gap behind the last one; `nil` without any, or while one is in the sink.
     private var writeTime: Duration? {
         guard !call.isRunning, position.isKnown, let queue else { return nil }
         if position.refused != nil { return receiver.retryAt ?? .zero }
         guard !queue.isEmpty else { return nil }
         if let retryAt = receiver.retryAt { return retryAt }
+        if queue.gap != nil { return .zero }
         if case .draining = phase { return .zero }
         return queue.count >= sizer.size || queue.bytes >= options.bytes ? .zero : gatheringEnd
     }
 
     private mutating func write(at now: Duration) -> [Effect] {
         guard let time = writeTime, now >= time, let queue, let cursor else { return [] }
+        if position.refused == nil, queue.count == 0, let gap = queue.gap { return record(gap, after: cursor, at: now) }
         let batch = position.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
-        let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.through
+        let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end
         let through = position.refused ?? last
         let ticket = startCall(.write(count: batch.count, through: through), at: now)
         gatheringSince = queue.count > batch.count ? now : nil
         startGathering(at: now)
         return [.write(batch, after: cursor, through: through, ticket: ticket)]
+    }
+
+    /// Lets the receiver record a gap, which begins at its cursor.
+    private mutating func record(_ gap: JournalGap, after cursor: Int64, at now: Duration) -> [Effect] {
+        let gap = JournalGap(after: cursor, through: gap.through, reason: gap.reason)
+        return [.record(gap, ticket: startCall(.record(gap), at: now))]
     }
 
     private mutating func startCall(_ work: SinkCall.Work, at now: Duration) -> Int {
@@ -345,7 +353,7 @@ public struct BatchMachine: Transducer {
 
     // MARK: - The receiver's cursor
 
-    /// Asks the receiver for its cursor, lets the journal go there and the receiver record what is missing.
+    /// Asks the receiver for its cursor, and lets the journal go there.
     private mutating func locate(at now: Duration) -> [Effect] {
         guard let time = locateTime, now >= time else { return connectedIfAllIsThere() }
         switch position.state {
@@ -353,10 +361,7 @@ public struct BatchMachine: Transducer {
             position.ask()
             return [.position(ticket: startCall(.position, at: now))]
         case .found: return position.rewind()
-        case .missing(let gap):
-            position.record(gap)
-            return [.record(gap, ticket: startCall(.record(gap), at: now))]
-        case .asking, .rewinding, .recording, .known: return []
+        case .asking, .rewinding, .known: return []
         }
     }
 
@@ -366,8 +371,7 @@ public struct BatchMachine: Transducer {
         case .unknown: call.isRunning ? nil : max(position.notBefore, receiver.retryAt ?? .zero)
         // An answer of the journal must not follow the new position.
         case .found: requests.isFetching || requests.isSaving ? nil : .zero
-        case .missing: call.isRunning ? nil : .zero
-        case .asking, .rewinding, .recording, .known: nil
+        case .asking, .rewinding, .known: nil
         }
     }
 
@@ -377,17 +381,17 @@ public struct BatchMachine: Transducer {
         (cursor, queue) = (max(0, seq), nil)
     }
 
-    private mutating func rewound(_ gap: JournalGap?, at now: Duration) {
-        guard let seq = position.rewound(gap) else { return }
+    private mutating func rewound(at now: Duration) {
+        guard let seq = position.rewound() else { return }
         requests.cursorLoaded(seq)
-        if gap == nil { start(after: seq, at: now) }
+        start(after: seq, at: now)
     }
 
     private mutating func recorded(_ gap: JournalGap, at now: Duration) -> [Effect] {
-        guard position.state == .recording(gap) else { return [] }
-        position.recorded()
-        start(after: gap.through, at: now)
-        return [.report(.missing(gap))]
+        cursor = gap.through
+        queue?.removeGap()
+        startGathering(at: now)
+        return [.report(.missing(gap))] + receiver.accepted()
     }
 
     /// A receiver that has answered and has everything works.

@@ -20,6 +20,8 @@ public actor BatchOutput: Output {
     private var machine: BatchMachine
     private var events: [BatchMachine.Event] = []
     private var isStepping = false
+    /// The epoch for which the receiver was asked for its cursor last.
+    private var epoch: JournalEpoch?
     /// The running call of the sink.
     private var call: (ticket: Int, task: Task<Void, Never>)?
     private var timer: (deadline: Duration, task: Task<Void, Never>)?
@@ -108,11 +110,15 @@ public actor BatchOutput: Output {
         case .write(let entries, let after, let through, let ticket):
             call(ticket) { (sink) throws(OutputFault) in
                 guard let sink = sink as? any PositionedSink else { return try await sink.write(entries) }
+                try await self.expectSameEpoch()
                 try await sink.write(entries, after: after, through: through)
             }
         case .position(let ticket): askForPosition(ticket)
         case .record(let gap, let ticket):
-            call(ticket) { (sink) throws(OutputFault) in try await (sink as? any PositionedSink)?.record(gap) }
+            call(ticket) { (sink) throws(OutputFault) in
+                try await self.expectSameEpoch()
+                try await (sink as? any PositionedSink)?.record(gap)
+            }
         case .cancelWrite(let ticket): if call?.ticket == ticket { call?.task.cancel() }
         case .close: close()
         case .report(let report): reporter.handle(report)
@@ -187,7 +193,8 @@ public actor BatchOutput: Output {
 
     private func rewind(to seq: Int64) async {
         do throws(StoreFault) {
-            step(.rewound(try await journal.rewind(to: seq)))
+            try await journal.rewind(to: seq)
+            step(.rewound)
         } catch {
             failed(.rewind, error)
         }
@@ -220,13 +227,23 @@ public actor BatchOutput: Output {
             var event = BatchMachine.Event.written(ticket: ticket, nil)
             do throws(OutputFault) {
                 guard let sink = sink as? any PositionedSink else { return }
-                event = .positioned(ticket: ticket, try await sink.position(in: journal.knownEpoch()))
+                let epoch = try await journal.knownEpoch()
+                event = .positioned(ticket: ticket, try await sink.position(in: epoch))
+                await self.found(epoch)
             } catch {
                 event = .written(ticket: ticket, error)
             }
             await self.ended(ticket, event)
         }
         call = (ticket, task)
+    }
+
+    private func found(_ epoch: JournalEpoch) { self.epoch = epoch }
+
+    /// Throws if the journal's file was replaced, so that the receiver is asked for its cursor in the new epoch.
+    private func expectSameEpoch() async throws(OutputFault) {
+        guard try await journal.knownEpoch() != epoch else { return }
+        throw OutputFault(.unavailable, "history has a new epoch, because its file was replaced; no action is needed")
     }
 
     private func ended(_ ticket: Int, _ event: BatchMachine.Event) {

@@ -29,7 +29,8 @@ public protocol PositionedSink: BatchSink {
     /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the position is asked again.
     func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault)
 
-    /// Records that the entries of the gap are missing for good, and moves the receiver's cursor over them.
+    /// Records that the entries of the gap, which begins at the receiver's cursor, are missing for good, and moves the
+    /// cursor over them.
     func record(_ gap: JournalGap) async throws(OutputFault)
 }
 

@@ -6,6 +6,8 @@ struct FetchedEntries: Sendable {
     private(set) var bytes = 0
     /// The journal has no other entries up to this number.
     private(set) var through: Int64
+    /// Entries behind all others that the journal has lost, which the receiver must record before any more are fetched.
+    private(set) var gap: JournalGap?
     /// The mean size of the entries appended last.
     private(set) var entrySize = 0
 
@@ -14,11 +16,20 @@ struct FetchedEntries: Sendable {
     }
 
     var count: Int { entries.count }
-    var isEmpty: Bool { entries.isEmpty }
+    var isEmpty: Bool { entries.isEmpty && gap == nil }
+    /// The number up to which nothing is lost.
+    var end: Int64 { gap?.after ?? through }
     var first: JournalEntry? { entries.first }
 
     /// Appends a batch; entries that are known already are left out.
-    mutating func append(_ batch: JournalBatch) {
+    ///
+    /// - Parameters:
+    ///   - batch: The batch.
+    ///   - recordsGaps: True if the receiver records entries that are lost.
+    mutating func append(_ batch: JournalBatch, recordsGaps: Bool) {
+        if recordsGaps, let missing = batch.missing, missing.through > through {
+            gap = JournalGap(after: through, through: missing.through, reason: missing.reason)
+        }
         let before = (count: entries.count, bytes: bytes)
         for entry in batch.entries where entry.seq > through {
             entries.append(entry)
@@ -47,8 +58,11 @@ struct FetchedEntries: Sendable {
         bytes -= removed.reduce(0) { $0 + $1.size }
         let last = removed.last?.seq ?? 0
         entries.removeFirst(removed.count)
-        return entries.isEmpty ? through : last
+        return entries.isEmpty ? end : last
     }
+
+    /// Records that the receiver has recorded the gap.
+    mutating func removeGap() { gap = nil }
 }
 
 extension JournalEntry {

@@ -9,9 +9,10 @@ final class OutputReporter: Sendable {
         /// The entries skipped since the last report about them.
         var skipped: Int64 = 0
         var journalFailedAt: SuspendingClock.Instant?
+        var missingAt: SuspendingClock.Instant?
     }
 
-    /// The shortest time between two reports about skipped entries, or about the journal.
+    /// The shortest time between two reports about skipped entries, about gaps, or about the journal.
     private static let pause = Duration.seconds(60)
 
     private let name: String
@@ -48,7 +49,9 @@ final class OutputReporter: Sendable {
         )
     }
 
+    /// Reports a gap; the receiver has all of them.
     private func missing(_ gap: JournalGap) {
+        guard limits.withLock({ Self.isDue(&$0.missingAt) }) else { return }
         record([
             "output": .text(name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),
@@ -87,15 +90,17 @@ final class OutputReporter: Sendable {
     }
 
     func journalFailed(_ operation: BatchMachine.JournalOperation, _ fault: StoreFault) {
-        let now = SuspendingClock.now
-        let isDue = limits.withLock { limits in
-            if let last = limits.journalFailedAt, now < last + Self.pause { return false }
-            limits.journalFailedAt = now
-            return true
-        }
-        guard isDue else { return }
+        guard limits.withLock({ Self.isDue(&$0.journalFailedAt) }) else { return }
         let fields = [LogField("journal.operation", operation.rawValue), LogField("journal.error", fault.detail)]
         log(.warning, "an output cannot use the journal", fields)
+    }
+
+    /// True if the last report of a kind was long ago; then the next one is due after a pause.
+    private static func isDue(_ last: inout SuspendingClock.Instant?) -> Bool {
+        let now = SuspendingClock.now
+        if let last, now < last + pause { return false }
+        last = now
+        return true
     }
 }
 

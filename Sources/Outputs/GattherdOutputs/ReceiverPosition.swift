@@ -1,9 +1,7 @@
-import GattherdModel
-
 /// The knowledge of the cursor that a ``PositionedSink`` keeps.
 ///
-/// After a start or a fault the receiver is asked, the journal goes to that position, and entries that the journal does
-/// not have any more are recorded as a gap. Then entries are written. Other sinks skip all this.
+/// After a start or a fault the receiver is asked, and the journal goes to that position. Then entries are written.
+/// Other sinks skip all this.
 struct ReceiverPosition: Sendable {
     enum State: Hashable, Sendable {
         /// The receiver must be asked.
@@ -12,9 +10,6 @@ struct ReceiverPosition: Sendable {
         /// The journal must go to this position.
         case found(Int64)
         case rewinding(Int64)
-        /// The receiver must record this gap.
-        case missing(JournalGap)
-        case recording(JournalGap)
         /// The receiver's cursor is that of the machine.
         case known
     }
@@ -61,9 +56,9 @@ struct ReceiverPosition: Sendable {
     }
 
     /// Records that the journal is at the receiver's position, which is returned; `nil` if it was not asked.
-    mutating func rewound(_ gap: JournalGap?) -> Int64? {
+    mutating func rewound() -> Int64? {
         guard case .rewinding(let seq) = state else { return nil }
-        state = gap.map { .missing($0) } ?? .known
+        state = .known
         return seq
     }
 
@@ -72,9 +67,6 @@ struct ReceiverPosition: Sendable {
         guard case .rewinding = state else { return }
         (state, notBefore) = (.unknown, retryAt)
     }
-
-    mutating func record(_ gap: JournalGap) { state = .recording(gap) }
-    mutating func recorded() { state = .known }
 
     /// Requires that the receiver's cursor moves over refused entries.
     mutating func refuse(through seq: Int64) {

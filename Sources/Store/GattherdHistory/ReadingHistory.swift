@@ -245,15 +245,14 @@ extension ReadingHistory {
 
     func epoch() throws(StoreFault) -> JournalEpoch { try opened().epoch() }
 
-    /// Moves a cursor back or forward; returns when the entries after it are complete, and the gap before them.
-    func rewind(to seq: Int64, for consumer: String) async throws(StoreFault) -> JournalGap? {
+    /// Moves a cursor back or forward; returns when the entries after it are complete.
+    func rewind(to seq: Int64, for consumer: String) async throws(StoreFault) {
         let file = try opened()
         try change { (file) throws(StoreFault) in try file.rewind(consumer, to: seq) }
         while file.isScanDue {
             await waitForUpkeep()
             guard self.file === file else { throw StoreFault("\(options.path): the history was opened again", .busy) }
         }
-        return try file.gap(of: consumer, after: seq)
     }
 
     /// Waits until a correction or a scan is complete, or the file is closed.
@@ -270,6 +269,7 @@ extension ReadingHistory {
         let isFirst = failures.recordUnstored(readings: readings.count, rejects: batch.rejects.count)
         if isFirst { reporter.deliveringUnstored() }
         requests.append(readings)
+        file.journal?.lost.addUnstored(through: file.sequence.last)
         tail.removeAll()
         newest.set(file.sequence.last)
         updateStatus()
@@ -322,6 +322,7 @@ extension ReadingHistory {
     private func adopt(_ new: HistoryFile) {
         let positions = abandonFile()
         new.journal?.acknowledge(positions, through: new.head)
+        new.journal?.lost.addUnstored(through: requests.lastUnstored)
         if !options.clock.isSynchronised() { reporter.openedUnsynchronised() }
         file = new
         tail.removeAll()

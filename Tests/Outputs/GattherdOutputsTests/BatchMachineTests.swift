@@ -106,6 +106,13 @@ import Testing
         #expect(world.calls.isEmpty && world.machine.output.backlog == 0)
     }
 
+    @Test func `a gap costs a receiver without a cursor nothing`() {
+        var world = World.started(committed: 30)
+        world.deleted = 12
+        world.settle()
+        #expect(world.received == Array(13...30) && world.recorded.isEmpty && world.stored == 30)
+    }
+
     @Test func `a journal without progress is asked again after a pause`() {
         var world = World.started()
         world.answerAll()

@@ -111,8 +111,7 @@ struct BatchTestWorld {
             positions += 1
             step(fault.map { .written(ticket: ticket, $0) } ?? .positioned(ticket: ticket, receiverCursor))
         case .record(let gap, let ticket):
-            if fault == nil { (recorded, receiverCursor) = (recorded + [gap], gap.through) }
-            step(.written(ticket: ticket, fault))
+            step(.written(ticket: ticket, answer(record(gap))))
         case .rewind(let seq): rewind(to: seq)
         case .close:
             isClosed = true
@@ -122,6 +121,10 @@ struct BatchTestWorld {
     }
 
     func batch(after seq: Int64, limit: Int) -> JournalBatch {
+        let lost = min(deleted, committed.last?.seq ?? 0)
+        guard lost <= seq else {
+            return JournalBatch(missing: JournalGap(after: seq, through: lost, reason: "deleted"))
+        }
         let entries = Array(committed.dropFirst(Int(seq)).prefix(limit))
         let through = entries.count < limit ? committed.last?.seq ?? 0 : entries.last?.seq ?? 0
         return JournalBatch(entries, through: through)
@@ -141,8 +144,7 @@ struct BatchTestWorld {
             return step(.journalFailed(.rewind))
         }
         (stored, rewinds) = (seq, rewinds + [seq])
-        let through = min(deleted, committed.last?.seq ?? 0)
-        step(.rewound(through > seq ? JournalGap(after: seq, through: through, reason: "deleted") : nil))
+        step(.rewound)
     }
 
     private mutating func write(_ entries: [JournalEntry], after: Int64, through: Int64) -> OutputFault? {
@@ -159,6 +161,27 @@ struct BatchTestWorld {
     private mutating func answer(_ fault: OutputFault?) -> OutputFault? {
         defer { losesAnswer = false }
         return losesAnswer ? OutputFault(.unavailable, "connection reset") : fault
+    }
+
+    private mutating func record(_ gap: JournalGap) -> OutputFault? {
+        if let fault { return fault }
+        guard gap.after == receiverCursor else { return OutputFault(.unavailable, "another position") }
+        (recorded, receiverCursor) = (recorded + [gap], gap.through)
+        return nil
+    }
+
+    /// The numbers that the receiver has, or has recorded as missing, in order.
+    var known: [Int64] {
+        (received + recorded.flatMap { Array($0.after + 1...$0.through) }).sorted()
+    }
+
+    /// Puts the receiver back to an earlier cursor.
+    mutating func restore(to seq: Int64) {
+        receiverCursor = seq
+        received.removeAll { $0 > seq }
+        recorded = recorded.filter { $0.after < seq }.map { gap in
+            JournalGap(after: gap.after, through: min(gap.through, seq), reason: gap.reason)
+        }
     }
 
     mutating func answerAll() {

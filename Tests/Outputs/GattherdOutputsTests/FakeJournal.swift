@@ -9,7 +9,14 @@ final class FakeJournal: JournalConsumer {
         var entries: [JournalEntry] = []
         var failures = 0
 
+        /// The last entry that is deleted.
+        var deleted: Int64 = 0
+        var epoch = JournalEpoch(String(repeating: "0", count: 32))
+
         func batch(after seq: Int64, limit: Int) -> JournalBatch {
+            guard deleted <= seq else {
+                return JournalBatch(missing: JournalGap(after: seq, through: deleted, reason: "deleted"))
+            }
             let found = Array(entries.drop { $0.seq <= seq }.prefix(limit))
             return JournalBatch(found, through: (found.count < limit ? entries : found).last?.seq ?? 0)
         }
@@ -69,19 +76,23 @@ final class FakeJournal: JournalConsumer {
 
     func epoch() async throws(StoreFault) -> JournalEpoch {
         try failIfAsked()
-        return JournalEpoch(String(repeating: "0", count: 32))
+        return state.withLock { $0.epoch }
     }
 
-    func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? {
+    func rewind(to seq: Int64) async throws(StoreFault) {
         try failIfAsked()
         cursor.set(seq)
-        let first = state.withLock { $0.entries.first?.seq ?? 0 }
-        return first > seq + 1 ? JournalGap(after: seq, through: first - 1, reason: "deleted") : nil
     }
+
+    /// Starts another epoch, as a history whose file is replaced.
+    func startEpoch(_ epoch: JournalEpoch) { state.withLock { $0.epoch = epoch } }
 
     /// Deletes the entries up to `seq`.
     func delete(through seq: Int64) {
-        state.withLock { $0.entries.removeAll { $0.seq <= seq } }
+        state.withLock { state in
+            state.entries.removeAll { $0.seq <= seq }
+            state.deleted = seq
+        }
     }
 
     func waitForCursor(_ seq: Int64) async {

@@ -81,6 +81,49 @@ struct PositionedMachineTests {
         #expect(world.machine.output.state == .connected && world.machine.output.fault == nil)
     }
 
+    @Test func `entries that disappear while the receiver is away are recorded, although its cursor has not moved`() {
+        var world = world(committed: 5) { $0.interval = .zero }
+        start(&world)
+        world.settle()
+        world.fault = Self.down
+        world.commit(20)
+        world.settle(limit: .seconds(5))
+        // Some entries are fetched already.
+        world.commit(1500)
+        world.deleted = 1400
+        world.fault = nil
+        world.settle()
+        #expect(world.rewinds == [0] && world.known == Array(1...1525))
+        #expect(world.recorded.count == 1 && world.recorded.last?.through == 1400)
+        #expect(world.received.prefix(25) == Array(1...25)[...] && world.received == world.received.sorted())
+        #expect(world.stored == 1525)
+    }
+
+    @Test func `a gap at the end is recorded before the output stops`() {
+        var world = world(committed: 5)
+        start(&world)
+        world.settle()
+        world.commit(20)
+        world.deleted = 25
+        world.step(.stop(drain: .seconds(5)))
+        world.settle()
+        #expect(world.known == Array(1...25) && world.stored == 25 && world.isFinished)
+    }
+
+    @Test func `a gap whose answer was lost is recorded once`() throws {
+        var world = world(committed: 9)
+        world.deleted = 4
+        start(&world)
+        while !world.requests.contains(where: \.isRecord) {
+            if world.requests.isEmpty { world.wait() } else { world.answerOne() }
+        }
+        guard case .record(let gap, let ticket)? = world.requests.popLast() else { throw Missing() }
+        (world.recorded, world.receiverCursor) = ([gap], gap.through)
+        world.step(.written(ticket: ticket, Self.down))
+        world.settle()
+        #expect(world.recorded.count == 1 && world.known == Array(1...9))
+    }
+
     @Test func `a fetch that is answered after the receiver's cursor has changed does not stall the output`() throws {
         var world = world(committed: 12) { ($0.entries, $0.interval) = (4, .zero) }
         start(&world)
@@ -200,12 +243,15 @@ struct PositionedMachineTests {
             case 1: world.fault = world.fault == nil ? Self.down : nil
             case 2:
                 // A restore of the receiver, which loses its last transactions.
-                world.receiverCursor = max(0, world.receiverCursor - Int64(random.next() % 20))
-                world.received.removeAll { $0 > world.receiverCursor }
+                world.restore(to: max(0, world.receiverCursor - Int64(random.next() % 20)))
             // A restart would end a stall, so half of the runs have none.
             case 3: if seed.isMultiple(of: 2) { world.restart() }
             case 4: world.rewindFailures = 1
             case 5: world.wait()
+            case 6:
+                // Entries disappear, some of which nobody has got.
+                let last = world.committed.last?.seq ?? 0
+                world.deleted = max(world.deleted, last - Int64(random.next() % 30))
             case 7: world.losesAnswer = true
             default: if world.requests.isEmpty { world.wait() } else { world.answerAny(using: &random) }
             }
@@ -213,11 +259,13 @@ struct PositionedMachineTests {
         world.fault = nil
         world.commit(1)
         world.settle()
-        #expect(world.received == Array(1...(world.committed.last?.seq ?? 0)))
+        #expect(world.known == Array(1...(world.committed.last?.seq ?? 0)))
+        #expect(world.received == world.received.sorted())
         #expect(world.stored == world.receiverCursor && world.receiverCursor == world.committed.last?.seq)
     }
 }
 
 extension BatchMachine.Effect {
+    fileprivate var isRecord: Bool { if case .record = self { true } else { false } }
     fileprivate var isPosition: Bool { if case .position = self { true } else { false } }
 }

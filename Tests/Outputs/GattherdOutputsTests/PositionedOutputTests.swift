@@ -14,6 +14,10 @@ import Testing
             var rows: [Int64] = []
             var gaps: [JournalGap] = []
             var epochs: Set<JournalEpoch> = []
+            /// The epoch of the last question for the cursor.
+            var epoch: JournalEpoch?
+            /// The rows written since that question.
+            var rowsOfEpoch: [Int64] = []
             /// The outcomes of the next calls; true commits and loses the answer, false fails.
             var script: [Bool] = []
         }
@@ -22,7 +26,10 @@ import Testing
         let content = LatestValue(Content())
 
         func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
-            content.update { $0.epochs.insert(epoch) }
+            content.update { content in
+                content.epochs.insert(epoch)
+                if content.epoch != epoch { (content.epoch, content.rowsOfEpoch) = (epoch, []) }
+            }
             return content.state.cursor
         }
 
@@ -31,6 +38,7 @@ import Testing
             guard outcome != false, content.state.cursor == after else { throw Self.fault }
             content.update { content in
                 (content.cursor, content.rows) = (through, content.rows + entries.map(\.seq))
+                content.rowsOfEpoch += entries.map(\.seq)
             }
             if outcome == true { throw Self.fault }
         }
@@ -113,5 +121,19 @@ import Testing
         #expect(receiver.content.state.rows == Array(1...20) + Array(31...51))
         #expect(receiver.content.state.gaps == [JournalGap(after: 20, through: 30, reason: "deleted")])
         #expect(events.contains { $0.contains("gap") })
+    }
+
+    @Test func `nothing of a file that was replaced is written before the receiver knows its epoch`() async throws {
+        let digits = (old: String(repeating: "0", count: 32), new: String(repeating: "1", count: 32))
+        let epoch = JournalEpoch(digits.new, previous: digits.old, after: 20)
+        _ = try await run {
+            journal.commit(20)
+            await journal.waitForCursor(20)
+            journal.startEpoch(epoch)
+            journal.commit(10)
+            await journal.waitForCursor(30)
+        }
+        #expect(receiver.content.state.rows == Array(1...30))
+        #expect(receiver.content.state.epoch == epoch && receiver.content.state.rowsOfEpoch == Array(21...30))
     }
 }

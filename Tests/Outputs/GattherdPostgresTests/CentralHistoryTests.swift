@@ -47,10 +47,10 @@ struct CentralHistoryTests {
         folder = try TemporaryFolder()
     }
 
-    private func open(_ clock: GatewayClock) async throws -> ReadingHistory {
+    private func open(_ clock: GatewayClock, longestBacklog: Int64? = nil) async throws -> ReadingHistory {
         let options = HistoryOptions(
             path: folder.file("gattherd.db"),
-            consumers: [JournalConsumerOptions(name: "postgres", content: .everything)],
+            consumers: [.init(name: "postgres", content: .everything, longestBacklog: longestBacklog)],
             clock: clock
         )
         return try await ReadingHistory.open(options, log: Log(threshold: .error) { _ in })
@@ -204,6 +204,39 @@ struct CentralHistoryTests {
         try await eventually { try await centre.value("SELECT count(*) FROM gattherd.history") == count }
         let twice = "SELECT count(*) FROM (SELECT seq, metric, element FROM gattherd.history GROUP BY 1, 2, 3 "
         #expect(try await centre.value(twice + "HAVING count(*) > 1) AS d") == "0")
+        await output.stop(within: .seconds(5))
+        await running.value
+        try await history.close()
+    }
+
+    @Test func `what is lost while the centre is away is a gap there, and all else arrives once`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let clock = SlowClock()
+        clock.synchronise()
+        let history = try await open(clock.clock, longestBacklog: 200)
+        let output = Self.output(history, sink)
+        let running = Task { await output.run() }
+        try await store(0, history, at: clock.clock.now())
+        try await eventually { try await centre.value("SELECT count(*) FROM gattherd.rejects") == "1" }
+        await centre.server.stop()
+        for round in 1..<20 {
+            clock.pass(.seconds(1))
+            try await store(round, history, at: clock.clock.now())
+        }
+        try await eventually { history.status.skipped["postgres"] != nil }
+        try await centre.server.start()
+        let head = history.newestSeq
+        try await eventually { try await centre.value("SELECT max(cursor) FROM gattherd.gateways") == "\(head)" }
+        // Each number is one entry, or in one gap.
+        let numbers = """
+            SELECT DISTINCT seq FROM gattherd.sample UNION ALL SELECT seq FROM gattherd.event
+            UNION ALL SELECT seq FROM gattherd.reject UNION ALL
+            SELECT n FROM gattherd.gaps g, generate_series(g.after + 1, g.through) AS n
+            """
+        let facts = try await centre.rows("SELECT count(*), count(DISTINCT seq), max(seq) FROM (\(numbers)) AS all_of")
+        #expect(facts == [["\(head)", "\(head)", "\(head)"]])
+        #expect(try await centre.value("SELECT reason FROM gattherd.gaps LIMIT 1") == "more than the longest backlog")
         await output.stop(within: .seconds(5))
         await running.value
         try await history.close()

@@ -243,8 +243,9 @@ extension ReadingHistory {
         limit: Int
     ) -> [Int64] {
         let entries = stored.prefix(max(0, limit)).map { JournalEntry.reading(reading($0)) }
-        let batch = JournalBatch(entries, through: stored.count < limit ? 1000 : entries.last?.seq ?? seq)
-        return unstored.merged(with: batch, after: seq, limit: limit).entries.map(\.seq)
+        let isComplete = stored.count < limit
+        let batch = JournalBatch(entries, through: isComplete ? 1000 : entries.last?.seq ?? seq)
+        return unstored.merged(with: batch, after: seq, limit: limit, isComplete: isComplete).entries.map(\.seq)
     }
 
     @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
@@ -268,5 +269,19 @@ extension ReadingHistory {
         #expect(merged(&unstored, [1, 2, 5, 6], after: 0, limit: 4) == [1, 2, 3, 4])
         #expect(merged(&unstored, [1, 2, 5, 6], after: 0, limit: 100) == [1, 2, 3, 4, 5, 6, 9])
         #expect(merged(&unstored, [], after: 4, limit: -1).isEmpty)
+    }
+
+    @Test func `unstored readings fill the gaps of the file, and what is dropped remains a gap`() {
+        var unstored = UnstoredReadings(consumers: ["a"])
+        unstored.append([3, 4, 9].map { reading($0) })
+        func next(after seq: Int64) -> JournalBatch {
+            let gap = JournalGap(after: seq, through: 20, reason: "lost")
+            return unstored.merged(with: JournalBatch(missing: gap), after: seq, limit: 9, isComplete: false)
+        }
+        #expect(next(after: 0).missing == JournalGap(after: 0, through: 2, reason: "lost"))
+        #expect(next(after: 2).entries.map(\.seq) == [3, 4] && next(after: 2).through == 4)
+        #expect(next(after: 4).missing == JournalGap(after: 4, through: 8, reason: "lost"))
+        #expect(next(after: 8).entries.map(\.seq) == [9])
+        #expect(next(after: 9).missing == JournalGap(after: 9, through: 20, reason: "lost"))
     }
 }

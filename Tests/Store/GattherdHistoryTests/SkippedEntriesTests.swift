@@ -31,8 +31,11 @@ struct SkippedEntriesTests {
         #expect(gaps == [.skipped(output: "influx", readings: 90, after: 0, through: 90)])
         #expect(history.status.skipped == ["influx": 90])
         let influx = history.consumer("influx")
-        #expect(try await influx.entries(after: 0, limit: 100).readings.map(\.seq) == Array(91...100))
-        #expect(influx.recent(after: 0, limit: 100)?.readings.map(\.seq) == Array(91...100))
+        let gap = JournalGap(after: 0, through: 90, reason: "more than the longest backlog")
+        #expect(influx.recent(after: 0, limit: 100) == nil)
+        #expect(try await influx.entries(after: 0, limit: 100) == JournalBatch(missing: gap))
+        #expect(influx.recent(after: 90, limit: 100)?.readings.map(\.seq) == Array(91...100))
+        #expect(try await influx.entries(after: 90, limit: 100).readings.map(\.seq) == Array(91...100))
         #expect(try await history.consumer("mqtt").entries(after: 0, limit: 200).readings.count == 100)
         try await history.close()
     }

@@ -130,26 +130,11 @@ final class HistoryFile {
         }
         let places = journal.places
         do throws(StoreFault) {
-            let start = journal.start(of: consumer, at: seq, head: head)
-            try commit { () throws(StoreFault) in try journal.rewind(consumer, to: start) }
+            try commit { () throws(StoreFault) in try journal.rewind(consumer, to: seq, head: head) }
         } catch {
             journal.restore(places)
             throw error
         }
-    }
-
-    /// Returns the entries that a consumer wants after `seq`, and that are not there any more.
-    func gap(of consumer: String, after seq: Int64) throws(StoreFault) -> JournalGap? {
-        guard let journal else { return nil }
-        let start = journal.start(of: consumer, at: seq, head: head)
-        let (deleted, replaced) = (try state.value(of: .lastDeleted), try epochs.current().after)
-        let first = try journal.first(after: start, for: consumer) ?? .max
-        let through = min(max(start, deleted, replaced), first - 1)
-        guard through > seq else { return nil }
-        let reason =
-            through <= start
-            ? "more than the longest backlog" : through <= deleted ? "deleted by the limits of history" : "another file"
-        return JournalGap(after: seq, through: through, reason: reason)
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {

@@ -16,6 +16,8 @@ struct ConsumerRequests {
     var unstoredLeft: Int { unstored.left }
     /// The number of readings that were not stored.
     var unstoredCount: Int { unstored.count }
+    /// The number of the last one; 0 without any.
+    var lastUnstored: Int64 { unstored.last }
     /// The number of those that were dropped before anybody had got them.
     var droppedCount: Int { unstored.dropped }
 
@@ -29,9 +31,11 @@ struct ConsumerRequests {
         for consumer: String,
         in file: HistoryFile
     ) throws(StoreFault) -> JournalBatch {
+        file.journal?.lost.removeUnstored(through: unstored.removed)
         let stored = try file.entries(after: seq, limit: limit, for: consumer)
         guard !unstored.isEmpty else { return stored }
-        return unstored.merged(with: stored, after: seq, limit: limit)
+        let isComplete = stored.through >= file.sequence.last
+        return unstored.merged(with: stored, after: seq, limit: limit, isComplete: isComplete)
     }
 
     func acknowledged(by consumer: String, in file: HistoryFile) -> Int64 {

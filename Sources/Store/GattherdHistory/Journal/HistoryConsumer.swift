@@ -33,7 +33,7 @@ public struct HistoryConsumer: JournalConsumer {
 
     public func epoch() async throws(StoreFault) -> JournalEpoch { try await history.epoch() }
 
-    public func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? {
+    public func rewind(to seq: Int64) async throws(StoreFault) {
         try await history.rewind(to: seq, for: options.name)
     }
 }

@@ -33,6 +33,8 @@ final class Journal {
     private let meter: BacklogMeter
     private let reader: JournalReader
     private let extents: ExtentTable
+    /// The entries that consumers cannot get any more.
+    let lost: LostEntries
     private let scan: RewindScan
     private let selectChunkEnd: Statement
     private let selectCount: Statement
@@ -57,6 +59,7 @@ final class Journal {
         self.meter = meter
         isFollowed = consumers.contains { $0.content == .everything }
         reader = try JournalReader(connection)
+        lost = try LostEntries(connection, state)
         extents = try ExtentTable(connection)
         let scan = try RewindScan(connection, meter, extents)
         self.scan = scan
@@ -155,7 +158,7 @@ final class Journal {
     /// The position of a consumer; `nil` if there is no such consumer.
     func position(of consumer: String) -> Int64? { cursor(consumer)?.position }
 
-    /// Reads entries back that a consumer has not skipped; see ``JournalReader``.
+    /// Reads entries back that a consumer has not skipped, or the gap before them; see ``JournalReader``.
     func entries(
         after seq: Int64,
         limit: Int,
@@ -164,9 +167,11 @@ final class Journal {
         _ shift: ClockShift?
     ) throws(StoreFault) -> JournalBatch {
         guard let index = index(of: consumer) else { return JournalBatch([], through: head) }
-        let start = max(seq, cursors[index].skipped)
-        let request = JournalReader.Request(after: start, limit: limit, head: head, shift: shift)
-        let batch = try reader.read(request, cursors[index].consumer.content)
+        if let gap = cursors[index].gap(after: seq) { return JournalBatch(missing: gap) }
+        let place = max(seq, cursors[index].skipped)
+        let request = JournalReader.Request(after: place, limit: limit, head: head, shift: shift)
+        let entries = try reader.read(request, cursors[index].consumer.content)
+        let batch = try lost.cut(entries, after: place, dropped: start)
         cursors[index].didRead(through: batch.entries.last?.seq ?? 0)
         return batch
     }
@@ -209,14 +214,19 @@ final class Journal {
             let end = head - longest
             guard end > start else { continue }
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
-            cursors[index].skip(through: end)
-            let name = cursors[index].consumer.name
-            tail.skip(through: end, by: name)
+            let consumer = cursors[index].consumer
+            let first = try reader.first(after: start, consumer.content) ?? .max
+            skip(through: end, by: index, isLoss: first <= end)
             if count > 0 {
-                gaps.append(Gap(consumer: name, after: start, through: end, readings: Int(clamping: count)))
+                gaps.append(Gap(consumer: consumer.name, after: start, through: end, readings: Int(clamping: count)))
             }
         }
         return gaps
+    }
+
+    private func skip(through seq: Int64, by index: Int, isLoss: Bool) {
+        cursors[index].skip(through: seq, isLoss: isLoss)
+        tail.skip(through: seq, by: cursors[index].consumer.name)
     }
 
     /// True if a consumer must skip entries.
@@ -239,15 +249,20 @@ final class Journal {
     /// Restores the cursors after a rewind that could not be committed.
     func restore(_ places: Places) { (cursors, trimmed) = (places.cursors, places.trimmed) }
 
-    /// Returns the position up to which a consumer skips entries that it wants again, because they are too many.
-    func start(of consumer: String, at seq: Int64, head: Int64) -> Int64 {
-        guard let longest = cursor(consumer)?.consumer.longestBacklog else { return seq }
-        return max(seq, head - longest)
+    /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
+    ///
+    /// A consumer that would be too far behind `head` skips the oldest entries.
+    func rewind(_ consumer: String, to seq: Int64, head: Int64) throws(StoreFault) {
+        guard let index = index(of: consumer) else { return }
+        let start = max(seq, cursors[index].consumer.longestBacklog.map { head - $0 } ?? seq)
+        try rewind(index, to: start)
+        guard start > seq else { return }
+        cursors[index].move(to: seq)
+        tail.move(consumer, to: seq)
+        skip(through: start, by: index, isLoss: true)
     }
 
-    /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
-    func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
-        guard let index = index(of: consumer) else { return }
+    private func rewind(_ index: Int, to seq: Int64) throws(StoreFault) {
         var complete = max(trimmed, start)
         if seq < delivered, try state.value(of: .lastDeleted) > seq {
             // Samples of readings that all consumers had may have been deleted.
@@ -257,7 +272,7 @@ final class Journal {
             trimmed = seq
         }
         cursors[index].move(to: seq)
-        tail.move(consumer, to: seq)
+        tail.move(cursors[index].consumer.name, to: seq)
         trimmed = min(trimmed, seq)
         if seq < complete { try scan.start(after: seq, through: complete) }
     }
@@ -277,11 +292,6 @@ final class Journal {
     /// Reads again from which number on all extents are there; call this after a commit that changed it.
     func readStart() throws(StoreFault) { start = try state.value(of: .journalFrom) }
 
-    /// Returns the number of the first entry after `seq` that a consumer gets; `nil` without one.
-    func first(after seq: Int64, for consumer: String) throws(StoreFault) -> Int64? {
-        try reader.first(after: seq, cursor(consumer)?.consumer.content ?? .readings)
-    }
-
     private func index(of consumer: String) -> Int? {
         cursors.firstIndex { $0.consumer.name == consumer }
     }
@@ -292,8 +302,10 @@ final class Journal {
 
     // MARK: - Saving
 
-    /// True if the next commit should save a cursor, or delete readings that all consumers have passed.
-    var isSaveDue: Bool { cursors.contains(where: \.isSaveDue) || delivered - trimmed > Self.tolerated }
+    /// True if the next commit should save a cursor or a mark, or delete readings that all consumers have passed.
+    var isSaveDue: Bool {
+        cursors.contains(where: \.isSaveDue) || lost.isSaveDue || delivered - trimmed > Self.tolerated
+    }
 
     /// True if the next commits delete readings that all consumers have passed.
     ///
@@ -316,6 +328,7 @@ final class Journal {
     /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(tidily: Bool) throws(StoreFault) -> Progress {
         for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.position) }
+        try lost.save()
         var progress = Progress(saved: cursors.map(\.position), trimmed: trimmed)
         guard tidily || delivered - trimmed > Self.tolerated else { return progress }
         progress.trimmed = try chunkEnd()
@@ -328,6 +341,7 @@ final class Journal {
     func didSave(_ progress: Progress) {
         for (index, position) in progress.saved.enumerated() { cursors[index].didSave(position) }
         trimmed = progress.trimmed
+        lost.didSave()
     }
 
     /// The last reading that may be deleted now.

@@ -12,6 +12,8 @@ struct JournalCursor {
     private(set) var saved: Int64
     /// The last number that the consumer has skipped, if any.
     private(set) var skipped = Int64.min
+    /// The number up to which the consumer has skipped entries that were there.
+    private var lost = Int64.min
     /// The last number that was read back from the file.
     private var read: Int64 = 0
 
@@ -38,14 +40,25 @@ struct JournalCursor {
     }
 
     /// Moves the cursor forward over entries that the consumer does not get.
-    mutating func skip(through seq: Int64) {
+    ///
+    /// - Parameters:
+    ///   - seq: The last number.
+    ///   - isLoss: True if there are entries among the numbers.
+    mutating func skip(through seq: Int64, isLoss: Bool) {
         skipped = max(skipped, seq)
+        if isLoss { lost = max(lost, seq) }
         acknowledge(through: seq)
     }
 
     /// Moves the cursor to a position before or behind it, and gets the entries after it again.
     mutating func move(to seq: Int64) {
-        (position, read, skipped) = (seq, min(read, seq), min(skipped, seq))
+        (position, read, skipped, lost) = (seq, min(read, seq), min(skipped, seq), min(lost, seq))
+    }
+
+    /// The entries after `seq` that the consumer has skipped, if any.
+    func gap(after seq: Int64) -> JournalGap? {
+        guard lost > seq else { return nil }
+        return JournalGap(after: seq, through: lost, reason: "more than the longest backlog")
     }
 
     mutating func didRead(through seq: Int64) {

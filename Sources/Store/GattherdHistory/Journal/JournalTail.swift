@@ -84,11 +84,12 @@ final class JournalTail: Sendable {
 
     /// Returns the entries after `seq` for a consumer, at most `limit`, and moves its position.
     ///
-    /// Returns `nil` if there are none, or some are missing in the tail.
+    /// Returns `nil` if there are none, some are missing in the tail, or the consumer has skipped some.
     func entries(after seq: Int64, limit: Int, for consumer: JournalConsumerOptions) -> JournalBatch? {
         state.withLock { state in
-            let seq = max(seq, state.skipped[consumer.name] ?? seq)
-            guard limit > 0, seq >= state.floor, seq < state.end else { return nil }
+            // The file has the gap of skipped entries.
+            guard limit > 0, seq >= state.skipped[consumer.name] ?? seq else { return nil }
+            guard seq >= state.floor, seq < state.end else { return nil }
             let batch = state.entries.batch(after: seq, limit: limit, consumer.content, end: state.end)
             if let position = state.positions[consumer.name] {
                 state.positions[consumer.name] = max(position, batch.through)

@@ -13,6 +13,10 @@ struct UnstoredReadings {
     private var start = 0
     private var bytes = 0
     private var handedOver: Int64 = 0
+    /// The number of the last reading that arrived.
+    private(set) var last: Int64 = 0
+    /// The number of the last reading that was removed.
+    private(set) var removed: Int64 = 0
     /// The number of readings that arrived.
     private(set) var count = 0
     /// The number of readings dropped before they were handed over.
@@ -31,6 +35,7 @@ struct UnstoredReadings {
     mutating func append(_ more: [JournalReading]) {
         readings += more
         count += more.count
+        last = more.last?.seq ?? last
         bytes += more.reduce(0) { $0 + $1.size }
         while bytes > capacity, left > 1 {
             if readings[start].seq > handedOver { dropped += 1 }
@@ -39,16 +44,35 @@ struct UnstoredReadings {
     }
 
     /// Returns the readings after `seq` merged with the journal's entries, in order, at most `limit`.
-    mutating func merged(with stored: JournalBatch, after seq: Int64, limit: Int) -> JournalBatch {
+    ///
+    /// - Parameters:
+    ///   - stored: The journal's entries, or a gap of them.
+    ///   - seq: The number after which entries are wanted.
+    ///   - limit: The most entries.
+    ///   - isComplete: True if the journal has no entries beyond the stored ones.
+    /// - Returns: The entries, or a gap.
+    mutating func merged(with stored: JournalBatch, after seq: Int64, limit: Int, isComplete: Bool) -> JournalBatch {
+        if let gap = stored.missing { return merged(with: gap, limit: limit) }
         let later = readings[start...].drop { $0.seq <= seq }.map { JournalEntry.reading($0) }
         // Beyond the stored entries there may be more, unless these are complete.
         let through = max(stored.through, later.last?.seq ?? 0)
-        let isComplete = stored.entries.count < limit
         let known = isComplete ? through : stored.through
         let found = (stored.entries + later.filter { $0.seq <= known }).sorted { $0.seq < $1.seq }
         let entries = Array(found.prefix(max(0, limit)))
         handedOver = max(handedOver, entries.last?.seq ?? 0)
         return JournalBatch(entries, through: entries.count < found.count ? entries.last?.seq ?? seq : known)
+    }
+
+    /// Returns what the journal does not have: the readings at the gap's start, or the gap before the first of them.
+    private mutating func merged(with gap: JournalGap, limit: Int) -> JournalBatch {
+        let inside = readings[start...].drop { $0.seq <= gap.after }.prefix { $0.seq <= gap.through }
+        guard let first = inside.first else { return JournalBatch(missing: gap) }
+        guard first.seq == gap.after + 1 else {
+            return JournalBatch(missing: JournalGap(after: gap.after, through: first.seq - 1, reason: gap.reason))
+        }
+        let run = inside.prefix(max(1, limit)).enumerated().prefix { $1.seq == first.seq + Int64($0) }.map(\.element)
+        handedOver = max(handedOver, run.last?.seq ?? 0)
+        return JournalBatch(run.map { .reading($0) }, through: run.last?.seq ?? gap.after)
     }
 
     /// Removes the readings that all consumers have acknowledged.
@@ -61,6 +85,7 @@ struct UnstoredReadings {
 
     private mutating func removeFirst() {
         bytes -= readings[start].size
+        removed = readings[start].seq
         start += 1
         guard start > readings.count / 2 else { return }
         readings.removeFirst(start)

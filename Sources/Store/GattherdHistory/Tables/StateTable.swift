@@ -12,6 +12,8 @@ final class StateTable {
         case journalFrom = "journal_from"
         /// The highest number of a sample that was deleted by its age, or for its space.
         case lastDeleted = "last_deleted"
+        /// The highest number of a reading that could not be stored, because the disk failed.
+        case unstored
         /// The lowest number of an imported reading; these are below zero.
         case imported
         /// The first instant that the table `minute` does not cover.
