@@ -11,6 +11,7 @@ struct LostEntriesTests {
     private static let copy = JournalConsumerOptions(name: "copy", content: .everything)
     private static let mqtt = JournalConsumerOptions(name: "mqtt")
     private static let dropped = "dropped by the limits of the backlog"
+    private static let deleted = "deleted by the limits of history"
 
     private let folder: TemporaryFolder
 
@@ -107,6 +108,23 @@ struct LostEntriesTests {
         let missing = found.gaps.flatMap { Array($0.after + 1...$0.through) }
         #expect(missing.count > 1000 && found.seqs.count > 1000)
         #expect((found.seqs + missing).sorted() == Array(1...40_400))
+    }
+
+    @Test func `after a rewind all deleted readings are gaps, and events among them are delivered`() throws {
+        let file = try open { $0.samples = .seconds(3600) }
+        for round in 0..<10 { try fill(file, at: round) }
+        try fill(file, at: 7200)
+        file.journal?.acknowledge(through: 1111, by: "copy")
+        try finish(file, at: 7200)
+        try #require(try file.connection.integer("SELECT min(seq) FROM sample") == 1011)
+        // The next number is that of an event.
+        try file.rewind("copy", to: 100)
+        try finish(file)
+        let found = try all(file, after: 100)
+        #expect(found.seqs == (1...10).map { $0 * 101 } + Array(1011...1111))
+        #expect(found.gaps.map(\.after) == (1...9).map { $0 * 101 })
+        #expect(found.gaps.map(\.through) == (2...10).map { $0 * 101 - 1 })
+        #expect(found.gaps.allSatisfy { $0.reason == Self.deleted })
     }
 
     @Test func `a consumer that skips entries gets the gap, and none if nothing was there`() throws {
