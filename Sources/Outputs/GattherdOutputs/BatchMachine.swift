@@ -27,12 +27,9 @@ public struct BatchMachine: Transducer {
     private var cursor: Int64?
     private var call = SinkCall()
     private var position: ReceiverPosition
-    /// The time since which entries gather.
-    private var gatheringSince: Duration?
     private var delivered: UInt64 = 0
     private var skipped: UInt64 = 0
     private var failures: UInt64 = 0
-    private var lastRefusal: OutputFault?
     private var isClosing = false
     private var isClosed = false
 
@@ -47,7 +44,7 @@ public struct BatchMachine: Transducer {
         position = ReceiverPosition(isKept: isPositioned)
         requests = BatchRequests(options)
         receiver = ReceiverState(options, seed: seed)
-        sizer = BatchSizer(most: options.entries)
+        sizer = BatchSizer(options)
     }
 
     public var isFinished: Bool { phase == .stopped }
@@ -62,7 +59,7 @@ public struct BatchMachine: Transducer {
         (progress.fault, progress.nextTry) = (receiver.fault, receiver.retryAt)
         progress.oldest = queue?.first
         (progress.fetched, progress.fetchedBytes) = (queue?.count ?? 0, queue?.bytes ?? 0)
-        progress.waitingSince = backlog > 0 ? gatheringSince : nil
+        progress.waitingSince = backlog > 0 ? queue?.gatheringSince : nil
         return progress
     }
 
@@ -194,7 +191,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func headMoved(to seq: Int64, at now: Duration) {
         requests.headMoved(to: seq)
-        startGathering(at: now)
+        queue?.startGathering(to: requests.head, at: now)
     }
 
     private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
@@ -204,31 +201,19 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func start(after seq: Int64, at now: Duration) {
-        queue = FetchedEntries(after: seq)
-        (cursor, gatheringSince) = (seq, nil)
-        startGathering(at: now)
-    }
-
-    /// Starts the interval with the first entry that is committed and not in the sink.
-    private mutating func startGathering(at now: Duration) {
-        guard gatheringSince == nil, let queue, let head = requests.head, head > queue.through else { return }
-        gatheringSince = now
+        var fetched = FetchedEntries(after: seq)
+        fetched.startGathering(to: requests.head, at: now)
+        (cursor, queue) = (seq, fetched)
     }
 
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) {
         // Without a queue the receiver has another cursor, and these entries are not wanted any more.
-        guard requests.fetched(hasProgress: hasProgress(batch), at: now) else { return }
+        guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return }
         queue?.append(batch, recordsGaps: position.isKept)
         guard let queue, queue.isEmpty else { return }
         // The cursor of a receiver that keeps it moves with the next entries.
         if !position.isKept { cursor = queue.through }
-        gatheringSince = nil
-        startGathering(at: now)
-    }
-
-    private func hasProgress(_ batch: JournalBatch) -> Bool {
-        guard let before = queue?.through else { return true }
-        return max(batch.through, batch.entries.last?.seq ?? before) > before
+        self.queue?.restartGathering(behind: 0, to: requests.head, at: now)
     }
 
     /// The time of the next fetch; `nil` if none is needed.
@@ -247,7 +232,7 @@ public struct BatchMachine: Transducer {
         return receiver.retryAt ?? gatheringEnd
     }
 
-    private var gatheringEnd: Duration { gatheringSince.map { $0 + options.interval } ?? .zero }
+    private var gatheringEnd: Duration { queue?.gatheringSince.map { $0 + options.interval } ?? .zero }
 
     private mutating func fetch(at now: Duration) -> [Effect] {
         guard let time = fetchTime, now >= time, let queue else { return [] }
@@ -274,8 +259,7 @@ public struct BatchMachine: Transducer {
         let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end
         let through = position.refused ?? last
         let ticket = startCall(.write(count: batch.count, through: through), at: now)
-        gatheringSince = queue.count > batch.count ? now : nil
-        startGathering(at: now)
+        self.queue?.restartGathering(behind: batch.count, to: requests.head, at: now)
         return [.write(batch, after: cursor, through: through, ticket: ticket)]
     }
 
@@ -324,10 +308,9 @@ public struct BatchMachine: Transducer {
     /// Searches the refused entry and skips it.
     private mutating func refused(_ count: Int, _ fault: OutputFault, at now: Duration) -> [Effect] {
         let effects = receiver.refused(fault)
-        guard sizer.refused(count), let entry = queue?.first else { return effects }
+        guard sizer.refused(count, fault), let entry = queue?.first else { return effects }
         let passed = queue?.removeFirst(1)
         skipped += 1
-        lastRefusal = fault
         let report = effects + [.report(.skipped(entry, fault))]
         guard !position.isKept else {
             position.refuse(through: entry.seq)
@@ -338,9 +321,7 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func failedIfAllIsRefused(at now: Duration) -> [Effect] {
-        guard sizer.refusals >= options.mostRefusals, let fault = lastRefusal else { return [] }
-        let detail = "the receiver refuses every entry: \(fault.detail)"
-        return failed(OutputFault(.misconfigured, detail, retryAfter: fault.retryAfter), at: now)
+        sizer.refusalOfAll.map { failed($0, at: now) } ?? []
     }
 
     private mutating func failed(_ fault: OutputFault, at now: Duration) -> [Effect] {
@@ -390,7 +371,7 @@ public struct BatchMachine: Transducer {
     private mutating func recorded(_ gap: JournalGap, at now: Duration) -> [Effect] {
         cursor = gap.through
         queue?.removeGap()
-        startGathering(at: now)
+        queue?.restartGathering(behind: 0, to: requests.head, at: now)
         return [.report(.missing(gap))] + receiver.accepted()
     }
 

@@ -10,6 +10,8 @@ struct FetchedEntries: Sendable {
     private(set) var gap: JournalGap?
     /// The mean size of the entries appended last.
     private(set) var entrySize = 0
+    /// The time since which entries that are not in the sink gather, fetched or not; `nil` without any.
+    private(set) var gatheringSince: Duration?
 
     init(after seq: Int64) {
         through = seq
@@ -20,6 +22,9 @@ struct FetchedEntries: Sendable {
     /// The number up to which nothing is lost.
     var end: Int64 { gap?.after ?? through }
     var first: JournalEntry? { entries.first }
+
+    /// True if a batch has numbers that are not known yet.
+    func isBehind(_ batch: JournalBatch) -> Bool { max(batch.through, batch.entries.last?.seq ?? through) > through }
 
     /// Appends a batch; entries that are known already are left out.
     ///
@@ -61,8 +66,20 @@ struct FetchedEntries: Sendable {
         return entries.isEmpty ? end : last
     }
 
-    /// Records that the receiver has recorded the gap.
+    /// Removes the gap, because the receiver has recorded it.
     mutating func removeGap() { gap = nil }
+
+    /// Starts the interval with the first entry that is not in the sink; `head` is the newest committed number.
+    mutating func startGathering(to head: Int64?, at now: Duration) {
+        guard gatheringSince == nil, let head, head > through else { return }
+        gatheringSince = now
+    }
+
+    /// Starts the next interval, because the first `count` entries are in the sink.
+    mutating func restartGathering(behind count: Int, to head: Int64?, at now: Duration) {
+        gatheringSince = entries.count > count ? now : nil
+        startGathering(to: head, at: now)
+    }
 }
 
 extension JournalEntry {

@@ -1,0 +1,55 @@
+/// The size of batches: halved after a refusal until the refused entry is alone, and after a time-out, so that a slow
+/// receiver manages it; doubled with each fast success.
+struct BatchSizer: Sendable {
+    private let most: Int
+    private let mostRefusals: Int
+    private var limit: Int
+    /// The number of entries at the head of the queue of which at least one is refused.
+    private var suspects = 0
+    /// The number of entries that were refused in a row, and the last refusal.
+    private var refusals = 0
+    private var lastRefusal: OutputFault?
+
+    init(_ options: BatchOptions) {
+        most = max(1, options.entries)
+        mostRefusals = options.mostRefusals
+        limit = most
+    }
+
+    /// The most entries of the next batch.
+    var size: Int { suspects > 0 ? max(1, min(suspects / 2, limit)) : limit }
+
+    /// Records a success; fast if twice as many entries would not take too long.
+    mutating func accepted(_ count: Int, isFast: Bool) {
+        refusals = 0
+        if suspects > 0 {
+            suspects = max(0, suspects - count)
+        } else if isFast {
+            limit = min(most, limit * 2)
+        }
+    }
+
+    /// Records that a batch took too long; no entries are another call.
+    mutating func timedOut(_ count: Int) {
+        if count > 0 { limit = max(1, min(limit, count) / 2) }
+    }
+
+    /// Records the refusal of a batch.
+    ///
+    /// - Returns: True if its only entry must be skipped.
+    mutating func refused(_ count: Int, _ fault: OutputFault) -> Bool {
+        suspects = count > 1 ? count : 0
+        guard count <= 1 else { return false }
+        limit = 1
+        refusals += 1
+        lastRefusal = fault
+        return true
+    }
+
+    /// The fault of a receiver that refuses every entry; `nil` while it does not.
+    var refusalOfAll: OutputFault? {
+        guard refusals >= mostRefusals, let fault = lastRefusal else { return nil }
+        let detail = "the receiver refuses every entry: \(fault.detail)"
+        return OutputFault(.misconfigured, detail, retryAfter: fault.retryAfter)
+    }
+}
