@@ -49,7 +49,7 @@ import Testing
                 let subscriptions = links.map { $0.state.withLock { $0.subscriptions.count } }
                 return [
                     links.count, subscriptions.reduce(0, +), links.count { $0.values.hasListeners },
-                    registry.scanners.count, registry.connectionTasks.count,
+                    registry.scanners.sorted.count, registry.connectionTasks.count,
                 ]
             }
             bluez = await (central.backend as? BlueZCentral)?.entryCounts ?? []

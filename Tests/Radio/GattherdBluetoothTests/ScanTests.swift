@@ -115,7 +115,7 @@ import Testing
         try await Bench.run { bench in
             async let once = hear(bench.central.scan(), 2)
             async let always = hear(bench.central.scan(allowDuplicates: true), 4)
-            try await eventually { bench.central.registry.withLock { $0.scanners.count } == 2 }
+            try await eventually { bench.central.registry.withLock { $0.scanners.sorted.count } == 2 }
             for _ in 0..<3 { bench.backend.advertise(Self.strap) }
             bench.backend.advertise(Self.dial)
             let (addresses, count) = try await (once.map(\.address), always.count)
