@@ -22,7 +22,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-delays coverage faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -132,6 +132,14 @@ test-sparkplug: setup ## Sparkplug messages, checked by two decoders from the Py
 	    $(DECODERS)/$$decoder/bin/pip install --quiet --disable-pip-version-check -r Tests/Sparkplug/$$decoder.txt || exit; \
 	done
 	@GATTHERD_SPARKPLUG_DECODERS=$(CURDIR)/$(DECODERS) swift test --disable-xctest --skip-build --filter GattherdSparkplugTests
+
+# Home Assistant needs Python 3.13. Where it cannot be had, the tests are skipped.
+HOME_ASSISTANT := .build/homeassistant
+test-homeassistant: build ## what a real Home Assistant from the Python package index makes of a gateway
+	@Tests/HomeAssistant/environment.sh $(HOME_ASSISTANT); case $$? in \
+	    0) python3 -B Tests/HomeAssistant/test_homeassistant.py $(RELEASE) $(HOME_ASSISTANT)/bin/hass;; \
+	    77) echo 'make: the tests are skipped' >&2;; \
+	    *) exit 1;; esac
 
 test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)

@@ -20,19 +20,23 @@ public struct DeviceDescription: Hashable, Sendable {
     public var controls: [ControlDescriptor]
     /// The names of the profiles that decode it.
     public var profiles: [String]
+    /// False for a sensor that only advertises, which has no link.
+    public var isConnectable: Bool
 
     public init(
         device: String,
         address: String,
         streams: [Stream],
         controls: [ControlDescriptor] = [],
-        profiles: [String] = []
+        profiles: [String] = [],
+        isConnectable: Bool = true
     ) {
         self.device = device
         self.address = address
         self.streams = streams
         self.controls = controls
         self.profiles = profiles
+        self.isConnectable = isConnectable
     }
 }
 

@@ -21,6 +21,24 @@ public enum MetricKind: String, Hashable, Sendable, CaseIterable {
     case event
 }
 
+/// The values that a metric can have, besides unknown.
+public enum ValueDomain: Hashable, Sendable {
+    /// Any value.
+    case open
+    case boolean
+    /// One of these texts.
+    case labels([String])
+
+    /// The domain with the values of both.
+    public func union(_ other: Self) -> Self {
+        switch (self, other) {
+        case (.boolean, .boolean): .boolean
+        case (.labels(let one), .labels(let two)): .labels(one + two.filter { !one.contains($0) })
+        default: .open
+        }
+    }
+}
+
 /// A metric of a stream.
 public struct MetricDescriptor: Hashable, Sendable {
     /// The name, `snake_case`; a key of MQTT payloads and a column value in history.
@@ -32,19 +50,23 @@ public struct MetricDescriptor: Hashable, Sendable {
     public let isRepeated: Bool
     /// The width in bits of a counter that wraps; `nil` if unknown or never.
     public let wrapBits: Int?
+    /// The values that the metric can have, as far as its profile says.
+    public var domain: ValueDomain
 
     public init(
         name: String,
         unit: String? = nil,
         kind: MetricKind = .gauge,
         isRepeated: Bool = false,
-        wrapBits: Int? = nil
+        wrapBits: Int? = nil,
+        domain: ValueDomain = .open
     ) {
         self.name = name
         self.unit = unit
         self.kind = kind
         self.isRepeated = isRepeated
         self.wrapBits = wrapBits
+        self.domain = domain
     }
 }
 

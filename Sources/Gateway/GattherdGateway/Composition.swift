@@ -27,6 +27,8 @@ package struct Composition: Sendable {
     private let http: GatewayHTTPBackend
     private let socket: ControlSocket
     private let live = LiveStatus()
+    private let delivery: MQTTDelivery?
+    private let router: RequestRouter
     private let token: Locked<AccessToken?>
     package let changes = PendingChanges()
     private let log: Log
@@ -51,8 +53,9 @@ package struct Composition: Sendable {
         token = Locked(configuration.http?.token)
         socket = try Self.controlSocket(configuration, log)
         let path = configuration.history.path.value
-        let router = RequestRouter(history: history, path: path)
-        let delivery = try Self.delivery(configuration, history, router, log)
+        router = RequestRouter(history: history, path: path)
+        delivery = try Self.delivery(configuration, history, router, log)
+        let (router, delivery) = (self.router, self.delivery)
         let outputs: [any Output] =
             try [delivery].compactMap(\.self)
             + configuration.makeOutputs(
@@ -130,6 +133,7 @@ package struct Composition: Sendable {
         async let _ = http.serve(live, token: token, log: log)
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
         async let _ = releaseMemory()
+        async let _ = publishHealth()
         await gateway.run {
             await stopped()
             SystemdNotifier.stopping()
@@ -158,6 +162,16 @@ package struct Composition: Sendable {
     }
 
     private static let longestPause = Duration.seconds(900)
+
+    /// Publishes the gateway's health, which its device in Home Assistant shows.
+    private func publishHealth() async {
+        guard let delivery else { return }
+        repeat {
+            if let health = router.health { delivery.setHealth(health) }
+        } while (try? await Task.sleep(for: Self.healthPause, clock: .loop)) != nil
+    }
+
+    private static let healthPause = Duration.seconds(30)
 
     // MARK: - Parts
 
@@ -216,6 +230,7 @@ package struct Composition: Sendable {
             mqtt,
             gateway: configuration.gateway,
             devices: configuration.devices,
+            http: configuration.http,
             log: log
         )
         settings.rememberBase(in: configuration.history.path.value.folder)

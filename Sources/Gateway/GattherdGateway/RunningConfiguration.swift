@@ -74,7 +74,8 @@ struct GatewayUpdater: Sendable {
         guard let delivery, let mqtt = configuration.mqtt else { return }
         delivery.apply(
             PublishingRules(mqtt, configuration.devices),
-            ControlPermissions(mqtt, configuration.devices)
+            ControlPermissions(mqtt, configuration.devices),
+            DeliverySettings.labels(configuration.devices)
         )
         delivery.setInfo(reporter.bridgeInfo(configuration, running.registry))
         // Delivery clears the topics of all other devices, so the enrolled ones must be known.

@@ -13,6 +13,8 @@ final class DeliveryContext: Sendable {
     let permissions: Locked<ControlPermissions>
     /// The publishing rules; a reload replaces them.
     let publishing: Locked<PublishingRules>
+    /// The names of devices for people; a reload replaces them.
+    let labels: Locked<[String: DeviceLabel]>
     let time = LoopTime(EventLoop(name: "mqtt"))
 
     init(_ settings: DeliverySettings, _ counters: DeliveryCounters, _ logger: DeliveryLogger) {
@@ -21,12 +23,14 @@ final class DeliveryContext: Sendable {
         self.logger = logger
         permissions = Locked(settings.permissions)
         publishing = Locked(settings.publishing)
+        labels = Locked(settings.labels)
         topics = Topics(base: settings.baseTopic)
         home = HomeAssistant(
             topics: topics,
             gateway: settings.gateway,
             prefix: settings.homeAssistant.prefix,
-            version: settings.homeAssistant.version
+            version: settings.homeAssistant.version,
+            configurationURL: settings.homeAssistant.configurationURL
         )
     }
 

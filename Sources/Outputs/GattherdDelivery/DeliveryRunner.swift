@@ -166,8 +166,8 @@ extension DeliveryRunner {
     }
 
     /// Applies new publishing rules and publishes all descriptions again, as they depend on the rules.
-    func apply(_ rules: PublishingRules, arePermissionsNew: Bool) {
-        guard arePermissionsNew || readings.rules != rules else { return }
+    func apply(_ rules: PublishingRules, areDescriptionsNew: Bool) {
+        guard areDescriptionsNew || readings.rules != rules else { return }
         // No delayed reading may follow readings under the new rules.
         step(journal.releaseAll())
         readings.rules = rules

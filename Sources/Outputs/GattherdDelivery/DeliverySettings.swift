@@ -10,8 +10,22 @@ public struct HomeAssistantSettings: Hashable, Sendable {
     public var prefix = "homeassistant"
     /// The version of gattherd.
     public var version = ""
+    /// The dashboard's address; `nil` if no other host can open it.
+    public var configurationURL: String?
 
     public init() {}
+}
+
+/// The names of a device for people.
+public struct DeviceLabel: Hashable, Sendable {
+    /// The name; `nil` for the device's own.
+    public var title: String?
+    /// The room or place of the device; `nil` if unknown.
+    public var area: String?
+
+    public init(title: String? = nil, area: String? = nil) {
+        (self.title, self.area) = (title, area)
+    }
 }
 
 /// The broker's address and credentials, and the rules of publishing.
@@ -51,6 +65,8 @@ public struct DeliverySettings: Sendable {
     /// The publishing rules of all streams.
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
+    /// The names of devices for people.
+    public var labels: [String: DeviceLabel] = [:]
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false

@@ -142,19 +142,34 @@ extension MQTTDelivery: Output, Announcer {
         write { $0.enrolled = addresses }
     }
 
+    /// Sets the payload of `bridge/health`, a JSON object.
+    public nonisolated func setHealth(_ json: [UInt8]) {
+        write { $0.health = json }
+    }
+
     /// Sets the payload of `bridge/info`, a JSON object.
     public nonisolated func setInfo(_ json: [UInt8]) {
         write { $0.info = json }
     }
 
-    /// Applies new publishing rules and permissions; readings and sets in progress may still follow the old ones.
-    public nonisolated func apply(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
+    /// Applies new rules, permissions and names; readings and sets in progress may still follow the old ones.
+    public nonisolated func apply(
+        _ publishing: PublishingRules,
+        _ permissions: ControlPermissions,
+        _ labels: [String: DeviceLabel] = [:]
+    ) {
         let arePermissionsNew = context.permissions.withLock { current in
             defer { current = permissions }
             return current != permissions
         }
+        let areLabelsNew = context.labels.withLock { current in
+            defer { current = labels }
+            return current != labels
+        }
         context.loop.execute {
-            self.assumeIsolated { $0.runner.apply(publishing, arePermissionsNew: arePermissionsNew) }
+            self.assumeIsolated {
+                $0.runner.apply(publishing, areDescriptionsNew: arePermissionsNew || areLabelsNew)
+            }
         }
     }
 

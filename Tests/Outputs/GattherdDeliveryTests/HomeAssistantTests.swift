@@ -41,7 +41,7 @@ import Testing
     @Test func `a device's payload is word for word as expected`() {
         let metrics = [
             MetricDescriptor(name: "heart_rate", unit: "bpm"),
-            MetricDescriptor(name: "sensor_contact", kind: .state),
+            MetricDescriptor(name: "sensor_contact", kind: .state, domain: .boolean),
             MetricDescriptor(name: "energy_expended", unit: "kJ", kind: .counter),
             MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
         ]
@@ -57,7 +57,7 @@ import Testing
         {"availability":[{"topic":"gattherd/lab-1/bridge/state"},{"topic":"gattherd/lab-1/chest-strap/availability"}],
         "availability_mode":"all",
         "device":{"identifiers":["gattherd_lab-1_c0ffee000001"],"connections":[["bluetooth","C0:FF:EE:00:00:01"]],
-        "name":"chest-strap"},
+        "name":"chest-strap","via_device":"gattherd_lab-1_gateway"},
         "origin":{"name":"gattherd","sw_version":"1.2.3"},
         "qos":1,
         "components":{
@@ -66,22 +66,25 @@ import Testing
         "default_entity_id":"sensor.chest_strap_heart_rate","name":"Heart rate",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
         "value_template":"{{ value_json['heart_rate'] if 'heart_rate' in value_json else '' }}",
-        "unit_of_measurement":"bpm","state_class":"measurement"},
-        "heart_rate-sensor_contact":{"platform":"sensor",
+        "unit_of_measurement":"bpm","state_class":"measurement","suggested_display_precision":0,
+        "icon":"mdi:heart-pulse"},
+        "heart_rate-sensor_contact":{"platform":"binary_sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-sensor_contact",
-        "default_entity_id":"sensor.chest_strap_sensor_contact","name":"Sensor contact",
+        "default_entity_id":"binary_sensor.chest_strap_sensor_contact","name":"Sensor contact",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
-        "value_template":"{% set v = value_json['sensor_contact'] if 'sensor_contact' in value_json else
-         states(entity_id) if has_value(entity_id) else none %}{{ ('on' if v else 'off') if v is boolean else v }}"},
+        "value_template":"{% set v = value_json['sensor_contact'] if 'sensor_contact' in value_json else '' %}
+        {{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}",
+        "payload_on":"true","payload_off":"false","icon":"mdi:hand-back-right"},
         "heart_rate-energy_expended":{"platform":"sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-energy_expended",
         "default_entity_id":"sensor.chest_strap_energy_expended","name":"Energy expended",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
         "value_template":"{{ value_json['energy_expended'] if 'energy_expended' in value_json else '' }}",
-        "unit_of_measurement":"kJ","device_class":"energy","state_class":"total_increasing"},
+        "unit_of_measurement":"kJ","device_class":"energy","state_class":"total_increasing",
+        "suggested_display_precision":0},
         "heart_rate-rr_interval":{"platform":"sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-rr_interval",
-        "default_entity_id":"sensor.chest_strap_rr_interval","name":"Rr interval",
+        "default_entity_id":"sensor.chest_strap_rr_interval","name":"RR interval",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
         "value_template":"{{ (value_json['rr_interval'] | last) if value_json['rr_interval'] | default([], true) else '' }}",
         "unit_of_measurement":"s","device_class":"duration","state_class":"measurement"},
@@ -90,24 +93,34 @@ import Testing
         "default_entity_id":"sensor.chest_strap_battery_level","name":"Battery level",
         "state_topic":"gattherd/lab-1/chest-strap/battery",
         "value_template":"{{ value_json['battery_level'] if 'battery_level' in value_json else '' }}",
-        "unit_of_measurement":"%","device_class":"battery","state_class":"measurement","entity_category":"diagnostic"},
+        "unit_of_measurement":"%","device_class":"battery","state_class":"measurement",
+        "suggested_display_precision":0,"entity_category":"diagnostic"},
         "reset":{"platform":"button","unique_id":"gattherd_lab-1_c0ffee000001_reset",
         "default_entity_id":"button.chest_strap_reset","name":"Reset",
         "command_topic":"gattherd/lab-1/chest-strap/reset/set"},
         "connection-state":{"platform":"sensor","unique_id":"gattherd_lab-1_c0ffee000001_connection-state",
         "default_entity_id":"sensor.chest_strap_connection","name":"Connection",
         "state_topic":"gattherd/lab-1/chest-strap/connection",
-        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],"entity_category":"diagnostic",
+        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
         "value_template":"{{ value_json.state }}","device_class":"enum",
         "options":["waiting","connecting","discovering","preparing","ready","disconnecting","disconnected","backingOff",
-        "held","failed"]},
+        "held","failed"],"entity_category":"diagnostic"},
         "connection-rssi":{"platform":"sensor","unique_id":"gattherd_lab-1_c0ffee000001_connection-rssi",
-        "default_entity_id":"sensor.chest_strap_rssi","name":"Rssi",
+        "default_entity_id":"sensor.chest_strap_rssi","name":"RSSI",
         "state_topic":"gattherd/lab-1/chest-strap/connection",
-        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],"entity_category":"diagnostic",
+        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
         "value_template":"{{ value_json['rssi'] if 'rssi' in value_json else '' }}",
         "unit_of_measurement":"dBm","device_class":"signal_strength","state_class":"measurement",
-        "enabled_by_default":false}}}
+        "suggested_display_precision":0,"entity_category":"diagnostic","enabled_by_default":false},
+        "connection-switch":{"platform":"switch","unique_id":"gattherd_lab-1_c0ffee000001_connection-switch",
+        "default_entity_id":"switch.chest_strap_link","name":"Link",
+        "state_topic":"gattherd/lab-1/chest-strap/connection",
+        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
+        "value_template":"{{ 'off' if value_json.state == 'held' else 'on' }}","state_on":"on","state_off":"off",
+        "command_topic":"gattherd/lab-1/bridge/request/link",
+        "payload_on":"{\"device\":\"chest-strap\",\"link\":true}",
+        "payload_off":"{\"device\":\"chest-strap\",\"link\":false}",
+        "icon":"mdi:bluetooth-connect","entity_category":"config"}}}
         """#
 
     @Test func `each kind of control becomes the matching entity`() {
@@ -228,6 +241,71 @@ import Testing
         #expect(text.contains(#""name":"One type""#))
         #expect(text.contains(#""name":"Two type""#))
         #expect(text.split(separator: #""two-type":"#).count == 2)
+    }
+
+    @Test func `labels become options of a state and types of an event, without those for nothing`() {
+        let metrics = [
+            MetricDescriptor(name: "phase", kind: .state, domain: .labels(["on", "don't"])),
+            MetricDescriptor(name: "button", kind: .event, domain: .labels(["none", "press", "it's"])),
+            MetricDescriptor(name: "motion", kind: .event, domain: .boolean),
+            MetricDescriptor(name: "code", kind: .event),
+        ]
+        let text = payload(device([.init(name: "s", metrics: metrics)]))
+        #expect(text.contains(#""device_class":"enum","options":["on","don't"],"icon":"mdi:tag-outline"}"#))
+        #expect(text.contains(#""s-button":{"platform":"event""#))
+        #expect(text.contains(#""event_types":["press","it's"]"#))
+        #expect(text.contains(#"if v in ['press', 'it\\'s'] else '' }}","device_class":"button"}"#))
+        #expect(text.contains(#""s-motion":{"platform":"event""#))
+        #expect(text.contains(#""event_types":["motion"]"#))
+        #expect(text.contains(#""s-code":{"platform":"sensor""#))
+    }
+
+    @Test func `a device has one battery, preferably that of the Battery Service`() {
+        let flag = MetricDescriptor(name: "battery_low", kind: .state, domain: .boolean)
+        let streams = [
+            DeviceDescription.Stream(name: "a", metrics: [MetricDescriptor(name: "battery", unit: "%"), flag]),
+            DeviceDescription.Stream(name: "battery", metrics: [MetricDescriptor(name: "battery_level", unit: "%")]),
+        ]
+        let text = payload(device(streams))
+        #expect(text.split(separator: #""device_class":"battery""#).count == 2)
+        #expect(text.contains(#""unit_of_measurement":"%","device_class":"battery""#))
+        let alone = payload(device([.init(name: "a", metrics: [flag])]))
+        #expect(alone.contains(#""payload_off":"false","device_class":"battery","entity_category":"diagnostic"}"#))
+    }
+
+    @Test func `facts, names and the place of a device are part of its payload`() {
+        var facts = DeviceFacts.Texts()
+        (facts.manufacturer, facts.model, facts.hardware) = ("Acme", "HR-1", "B")
+        (facts.firmware, facts.serial) = ("1.0", "007")
+        let label = DeviceLabel(title: "Chest \"strap\"", area: "Gym")
+        let text = String(decoding: home.payload(for: device(), label: label, facts: facts), as: UTF8.self)
+        let expected = #"""
+            "name":"Chest \"strap\"","manufacturer":"Acme","model":"HR-1","hw_version":"B","sw_version":"1.0",
+            "serial_number":"007","suggested_area":"Gym","via_device":"gattherd_lab-1_gateway"}
+            """#
+        #expect(text.contains(expected.split(separator: "\n").joined()), "\(text)")
+    }
+
+    @Test func `a sensor that only advertises has no switch`() {
+        var sensor = device()
+        sensor.isConnectable = false
+        #expect(!payload(sensor).contains("connection-switch"))
+        #expect(payload(sensor).contains("connection-state"))
+    }
+
+    @Test func `the gateway is a device that its own devices refer to`() {
+        var home = home
+        home.configurationURL = "http://gateway.local:8780/"
+        let text = String(decoding: home.gatewayPayload(), as: UTF8.self)
+        #expect(home.gatewayTopic == "homeassistant/device/gattherd_lab-1_gateway/config")
+        #expect(text.contains(#""device":{"identifiers":"gattherd_lab-1_gateway","name":"gattherd lab-1""#))
+        #expect(text.contains(#""configuration_url":"http://gateway.local:8780/""#))
+        let state = #""availability":[],"payload_on":"online","payload_off":"offline","device_class":"connectivity""#
+        #expect(text.contains(state))
+        for name in ["backlog", "ready_devices", "version", "output_behind"] { #expect(text.contains("_\(name)\"")) }
+        #expect(home.isGateway(home.gatewayPayload()))
+        #expect(!home.isGateway(home.payload(for: device())))
+        #expect(home.device(in: home.gatewayPayload()) == nil)
     }
 
     @Test func `the start of a payload identifies its gateway`() {

@@ -315,6 +315,12 @@ struct RequestTests {
         ),
         ("connect", "strap", #"{"status":"ok","data":{"connecting":"strap"}}"#),
         ("disconnect", "nobody", #"{"status":"error","error":"there is no device 'nobody'"}"#),
+        ("link", #"{"device":"strap","link":true}"#, #"{"status":"ok","data":{"connecting":"strap"}}"#),
+        ("link", #"{"device":"nobody","link":false}"#, #"{"status":"error","error":"there is no device 'nobody'"}"#),
+        (
+            "link", #"{"device":"strap"}"#,
+            #"{"status":"error","error":"name the device and the wish: {\"device\": \"…\", \"link\": true}"}"#
+        ),
         ("health", "", #"{"status":"ok","data":{}}"#),
         ("history", "strap", #"{"status":"error","error":"write an object: {\"device\": …}"}"#),
         ("history", #"{"limit":0}"#, #"{"status":"error","error":"'limit' must be a number from 1 to 10000"}"#),
@@ -331,7 +337,7 @@ struct RequestTests {
         ),
         (
             "dance", "",
-            #"{"status":"error","error":"unknown request 'dance'; use connect, disconnect, history or health"}"#
+            #"{"status":"error","error":"unknown request 'dance'; use connect, disconnect, link, history or health"}"#
         ),
     ]
 

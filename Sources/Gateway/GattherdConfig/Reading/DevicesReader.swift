@@ -63,6 +63,7 @@ struct DevicesReader {
         let adapter = section.value("adapter", .bluetoothAddress)
         let notify = section.value("notify", ConfigGrammar<NotifyChoice>.choice("a way of notification"))
         var device = name.flatMap { name in address.map { DeviceSettings(name: name, address: $0) } }
+        readLabel(section, into: &device)
         device?.profiles = profiles
         device?.adapter = adapter
         device?.notify = notify?.value
@@ -78,6 +79,21 @@ struct DevicesReader {
         device?.controls = controls
         section.section("publish") { device?.publish = PublishReader.device($0) }
         return device
+    }
+
+    private func readLabel(_ section: SectionReader, into device: inout DeviceSettings?) {
+        let title = section.value("title", label)?.value
+        let area = section.value("area", label)?.value
+        device?.title = title
+        device?.area = area
+    }
+
+    /// The grammar of names for people.
+    private var label: ConfigGrammar<String> {
+        ConfigGrammar(noun: "a name for people", advice: "write 1 to 100 characters in one line") { text in
+            let isPlain = !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+            return isPlain && (1...100).contains(text.count) && text.utf8.count <= 400 ? text : nil
+        }
     }
 
     private func readPairing(_ section: SectionReader, into device: inout DeviceSettings?) {

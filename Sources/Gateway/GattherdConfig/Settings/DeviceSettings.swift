@@ -51,6 +51,10 @@ package struct DeviceSettings: Hashable, Sendable {
     /// The device's name, a slug.
     package var name: Located<String>
     package var address: Located<BluetoothAddress>
+    /// The name for people; `nil`: ``name``.
+    package var title: String?
+    /// The room or place of the device, for people.
+    package var area: String?
     /// The names of its profiles; `nil`: every profile that matches its services.
     package var profiles: [Located<String>]?
     /// The only adapter that may be used; `nil`: any.

@@ -44,6 +44,7 @@ final class MetricCatalogue: Sendable {
 
     private var description: DeviceDescription {
         var description = DeviceDescription(device: device.name, address: device.address.description, streams: [])
+        description.isConnectable = false
         shared.withLock { shared in
             description.streams = zip(shared.streams, shared.seen).map { stream, seen in
                 DeviceDescription.Stream(name: stream.stream, metrics: seen.sorted().map { stream.metrics[$0] })

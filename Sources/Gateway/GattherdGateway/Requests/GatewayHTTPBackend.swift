@@ -89,7 +89,10 @@ extension AccessRules {
 }
 
 /// The names of this host in its network.
-private enum HostName {
+enum HostName {
+    /// The name that other hosts of a home network find; `localhost` if the host has none.
+    static var current: String { all.last ?? "localhost" }
+
     static var all: [String] {
         var octets = [CChar](repeating: 0, count: 256)
         guard unsafe gethostname(&octets, octets.count - 1) == 0 else { return [] }

@@ -47,7 +47,7 @@ final class RequestRouter: Sendable {
             case .connect(let device): try await dependencies.gateway.supervisor.connect(device)
             case .disconnect(let device): try await dependencies.gateway.supervisor.disconnect(device)
             case .history(let request): return await historyService.answer(request)
-            case .health: return .success(BridgeReply(health(dependencies)))
+            case .health: return .success(BridgeReply(Self.health(dependencies, history)))
             }
             return .success(BridgeReply(Array("{}".utf8)))
         } catch {
@@ -64,7 +64,10 @@ final class RequestRouter: Sendable {
         dependencies.withLock { $0 }?.gateway.recorder.record(device: device, kind: kind, members)
     }
 
-    private func health(_ dependencies: Dependencies) -> [UInt8] {
+    /// The payload of the retained topic `bridge/health`; `nil` before the start.
+    var health: [UInt8]? { dependencies.withLock { $0 }.map { Self.health($0, history) } }
+
+    private static func health(_ dependencies: Dependencies, _ history: ReadingHistory) -> [UInt8] {
         let live = dependencies.gateway.supervisor.status
         return JSONWriter.bytes { writer in
             writer.beginObject()

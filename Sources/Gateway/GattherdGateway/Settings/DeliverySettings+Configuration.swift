@@ -16,6 +16,7 @@ extension DeliverySettings {
         _ settings: MQTTSettings,
         gateway: String,
         devices: [DeviceSettings],
+        http: HTTPSettings? = nil,
         log: Log
     ) throws(GatewayError) {
         for finding in settings.findings {
@@ -35,16 +36,34 @@ extension DeliverySettings {
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = GattherdVersion.current
+        homeAssistant.configurationURL = http?.dashboard
+        labels = Self.labels(devices)
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
     }
 }
 
 extension DeliverySettings {
+    /// The names of devices for people.
+    static func labels(_ devices: [DeviceSettings]) -> [String: DeviceLabel] {
+        let labels = devices.map { ($0.name.value, DeviceLabel(title: $0.title, area: $0.area)) }
+        return Dictionary(labels.filter { $0.1 != DeviceLabel() }) { first, _ in first }
+    }
+
     /// Saves the base topic in a folder, and finds the former ones there.
     mutating func rememberBase(in folder: String) {
         let file = BaseTopicFile(path: folder + "/mqtt-base-topics")
         formerBases = file.use(baseTopic, at: target)
         forgetBase = { base in _ = NamedThread.start(name: "mqtt-file") { file.forget(base) } }
+    }
+}
+
+extension HTTPSettings {
+    /// The dashboard's address; `nil` if other hosts cannot open it.
+    var dashboard: String? {
+        guard !listen.isLoopback else { return nil }
+        let isEverywhere = ["0.0.0.0", "::"].contains(listen.host)
+        let host = isEverywhere ? hosts.first ?? HostName.current : listen.host
+        return "http://\(host.contains(":") ? "[\(host)]" : host):\(listen.port)/"
     }
 }
 

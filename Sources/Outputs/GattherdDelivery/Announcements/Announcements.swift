@@ -28,6 +28,7 @@ struct Announcements {
     private let hearsOnlyOthers: Bool
     private let logger: DeliveryLogger
     private var info: [UInt8]?
+    private var health: [UInt8]?
     private var current: CurrentDevices
     private var former: FormerDevices
     private var formerBases: [FormerBase]
@@ -58,6 +59,10 @@ struct Announcements {
             info = json
             queue.append(.info)
         }
+        if let json = changes.health {
+            health = json
+            queue.append(.health)
+        }
         if let addresses = changes.enrolled { former.enrol(addresses, &queue) }
         for (device, change) in changes.devices {
             if change.isRemoved { remove(device, &queue) }
@@ -74,6 +79,7 @@ struct Announcements {
     mutating func startSession(_ queue: inout PublishQueue) {
         isLeaving = false
         queue.append(.info)
+        queue.append(.health)
         current.startSession(&queue)
         former.startSession(&queue)
         for index in formerBases.indices { formerBases[index].startSession(&queue) }
@@ -151,6 +157,8 @@ extension Announcements {
     func topics(of state: PublishQueue.State) -> [String] {
         switch state {
         case .info: [topics.info]
+        case .health: [topics.health]
+        case .gatewayDiscovery: [home.gatewayTopic]
         case .connection(let device): [topics.connection(device)]
         case .availability(let device): [topics.availability(device)]
         case .description(let device): [topics.description(device)]
@@ -169,7 +177,8 @@ extension Announcements {
     /// Returns the packets of a state: its newest value, or none if it has no value any more.
     mutating func packets(of state: PublishQueue.State) -> [Packet] {
         switch state {
-        case .info, .connection, .availability, .description, .discovery, .online, .offline, .clear:
+        case .info, .health, .connection, .availability, .description, .gatewayDiscovery, .discovery, .online, .offline,
+            .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth: return subscriptions(state, .newMessages)
@@ -182,7 +191,7 @@ extension Announcements {
     private mutating func retained(_ state: PublishQueue.State) -> Packet? {
         guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
         switch state {
-        case .info, .connection, .description, .discovery:
+        case .info, .health, .connection, .description, .gatewayDiscovery, .discovery:
             return .retained(topic: topic, payload: payload, isJSON: true)
         default: return .retained(topic: topic, payload: payload, isJSON: false)
         }
@@ -191,13 +200,15 @@ extension Announcements {
     private mutating func payload(of state: PublishQueue.State) -> [UInt8]? {
         switch state {
         case .info: info
+        case .health: health
+        case .gatewayDiscovery: home.gatewayPayload()
         case .connection(let device): current.connection(of: device)
         case .availability(let device): current.availability(of: device, isLeaving: isLeaving)
         case .description(let device): current.description(of: device)
         case .discovery(let device): current.discovery(of: device)
         case .online: Array("online".utf8)
         case .offline: Array("offline".utf8)
-        case .clear(let topic): current.uses(topic) ? nil : []
+        case .clear(let topic): current.uses(topic) || former.isAwaited(topic) ? nil : []
         default: nil
         }
     }

@@ -57,8 +57,9 @@ struct CurrentDevices {
 
     /// Records what a device says of itself in a reading, and queues the description that it changes.
     mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
-        guard facts.record(reading), hasDescription(reading.stream.device) else { return }
-        queue.append(.description(device: reading.stream.device))
+        let device = reading.stream.device
+        guard facts.record(reading), descriptions[device] != nil else { return }
+        queueDescription(device, &queue)
     }
 
     /// Removes a device and clears its discovery payload.
@@ -74,12 +75,15 @@ struct CurrentDevices {
 
     /// Queues all descriptions and discovery payloads.
     func queueDescriptions(_ queue: inout PublishQueue) {
+        if context.settings.homeAssistant.isDiscoverable { queue.append(.gatewayDiscovery) }
         for device in descriptions.keys.sorted() { queueDescription(device, &queue) }
     }
 
     /// Queues all discovery payloads, for example after Home Assistant's start.
     func queueDiscovery(_ queue: inout PublishQueue) {
         guard context.settings.homeAssistant.isDiscoverable else { return }
+        // Devices refer to the gateway, so it comes first.
+        queue.append(.gatewayDiscovery)
         for device in descriptions.keys.sorted() { queue.append(.discovery(device: device)) }
     }
 
@@ -119,7 +123,15 @@ extension CurrentDevices {
     }
 
     func discovery(of device: String) -> [UInt8]? {
-        permitted(device).map { context.home.payload(for: $0, batched: batched($0)) }
+        permitted(device).map { description in
+            let label = context.labels.withLock { $0[device] ?? DeviceLabel() }
+            return context.home.payload(
+                for: description,
+                batched: batched(description),
+                label: label,
+                facts: facts[device]
+            )
+        }
     }
 
     func description(of device: String) -> [UInt8]? {

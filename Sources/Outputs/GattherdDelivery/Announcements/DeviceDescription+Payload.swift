@@ -1,49 +1,5 @@
 import GattherdModel
 
-/// The texts of the Device Information Service, by device.
-struct DeviceFacts {
-    /// The profile that reads the service.
-    private static let profile = "device-information"
-    /// The longest text that is kept, in bytes.
-    private static let longest = 200
-    /// The member of a description for each metric, in the order of writing.
-    private static let members = [
-        ("manufacturer_name", "manufacturer"), ("model_number", "model"), ("hardware_revision", "hardware"),
-        ("firmware_revision", "firmware"), ("software_revision", "software"),
-    ]
-
-    private var facts: [String: [String: String]] = [:]
-
-    /// True if a stream has facts.
-    static func contains(_ stream: StreamDefinition) -> Bool { stream.profile == profile }
-
-    /// The texts of a device, with their members of a description.
-    subscript(device: String) -> [(member: String, text: String)] {
-        guard let texts = facts[device] else { return [] }
-        return Self.members.compactMap { metric, member in texts[metric].map { (member, $0) } }
-    }
-
-    /// Records the facts of a reading; returns true if one is new.
-    mutating func record(_ reading: JournalReading) -> Bool {
-        guard Self.contains(reading.stream) else { return false }
-        var isNew = false
-        for sample in reading.samples where reading.stream.metrics.indices.contains(sample.metric) {
-            let metric = reading.stream.metrics[sample.metric].name
-            guard case .text(let text) = sample.value, !text.isEmpty,
-                Self.members.contains(where: { $0.0 == metric })
-            else { continue }
-            let fact = text.cut(toBytes: Self.longest)
-            let old = facts[reading.stream.device, default: [:]].updateValue(fact, forKey: metric)
-            isNew = isNew || old != fact
-        }
-        return isNew
-    }
-
-    mutating func remove(_ device: String) {
-        facts[device] = nil
-    }
-}
-
 /// The payload of `<device>/description`.
 extension DeviceDescription {
     /// The version of the format; new members do not change it.
@@ -54,15 +10,15 @@ extension DeviceDescription {
     /// - Parameters:
     ///   - topics: The topics of the gateway.
     ///   - batched: The streams that publish arrays of readings.
-    ///   - facts: The texts of its Device Information Service, by member.
+    ///   - facts: The texts of its Device Information Service.
     /// - Returns: The payload.
-    func payload(topics: Topics, batched: Set<String>, _ facts: [(member: String, text: String)]) -> [UInt8] {
+    func payload(topics: Topics, batched: Set<String>, _ facts: DeviceFacts.Texts) -> [UInt8] {
         JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("schema")
             writer.integer(Self.schema)
             writer.members([("device", .text(device)), ("address", .text(address))])
-            writer.members(facts.map { ($0.member, .text($0.text)) })
+            writer.texts(facts.described)
             writer.key("profiles")
             writer.list(profiles) { $0.string($1) }
             writer.key("streams")

@@ -21,6 +21,8 @@ struct FormerDevices {
     private var sessionSuccessors: Set<String> = []
     /// The addresses of all devices, by name; `nil` until they are known.
     private var enrolled: [String: String]?
+    /// The discovery topics of all devices, also of those that are not described yet.
+    private var awaited: Set<String> = []
 
     init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool, hasDescriptions: Bool) {
         self.topics = topics
@@ -45,6 +47,7 @@ struct FormerDevices {
         // If devices were only added, the broker retains nothing out of date.
         let isDue = enrolled.map { $0.contains { addresses[$0.key] != $0.value } } ?? true
         enrolled = addresses
+        awaited = isDiscoverable ? Set(addresses.values.map { home.topic(of: $0) }) : []
         if isDue { queue.append(.subscribeToRetained) }
     }
 
@@ -92,8 +95,8 @@ struct FormerDevices {
     /// - Returns: A device that must be removed, because it is not enrolled.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
         guard message.isRetained, message.length > 0 else { return nil }
-        if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
-            if !isCurrent(message.topic, of: device) { queue.append(.clear(topic: message.topic)) }
+        if message.topic.hasPrefix(home.prefix + "/") {
+            if isUnwantedDiscovery(message) { queue.append(.clear(topic: message.topic)) }
         } else if let device = topics.device(message.topic) {
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device)
                 || isUnwantedDescription(message.topic, device)
@@ -121,9 +124,15 @@ struct FormerDevices {
         !hasDescriptions && enrolled?[device] != nil && topic == topics.description(device)
     }
 
-    /// True if the device is enrolled with the address of its description.
-    private func isCurrent(_ topic: String, of device: String) -> Bool {
-        guard isDiscoverable, let address = enrolled?[device] else { return false }
-        return topic == home.topic(of: address)
+    /// True for a discovery payload of this gateway that describes none of its devices.
+    ///
+    /// The payload of a renamed device stays until the device is described again: Home Assistant would forget its
+    /// entities, with everything that people have set there.
+    private func isUnwantedDiscovery(_ message: BrokerMessage) -> Bool {
+        if message.topic == home.gatewayTopic { return !isDiscoverable && home.isGateway(message.payload) }
+        return home.device(in: message.payload) != nil && !isAwaited(message.topic)
     }
+
+    /// True if the topic belongs to a device of the gateway, even if it is not described yet.
+    func isAwaited(_ topic: String) -> Bool { awaited.contains(topic) }
 }

@@ -7,9 +7,8 @@ extension HomeAssistant {
             var part = HomeAssistantComponent(
                 control.name,
                 control.kind.platform,
-                of: device,
-                named: control.name,
-                in: self
+                of: owner(device),
+                named: control.name
             )
             part.set("command_topic", topics.set(device.device, control.name))
             if control.kind != .trigger { watch(control, of: device, batched, &part) }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The MQTT discovery of Home Assistant, with one payload for each device.
+/// The MQTT discovery of Home Assistant, with one payload for each device and one for the gateway.
 struct HomeAssistant: Sendable {
     let topics: Topics
     /// The gateway's name.
@@ -9,6 +9,8 @@ struct HomeAssistant: Sendable {
     let prefix: String
     /// The version of gattherd.
     let version: String
+    /// The dashboard's address; `nil` if no other host can open it.
+    var configurationURL: String?
 
     /// The topic on which Home Assistant publishes `online` after its start.
     var status: String { "\(prefix)/status" }
@@ -41,8 +43,20 @@ struct HomeAssistant: Sendable {
         return Array(availability.dropLast(#"/availability"}]"#.utf8.count))
     }
 
-    /// The JSON object that describes a device; the streams `batched` publish arrays of readings.
-    func payload(for device: DeviceDescription, batched: Set<String> = []) -> [UInt8] {
+    /// The JSON object that describes a device.
+    ///
+    /// - Parameters:
+    ///   - device: The device's streams and controls.
+    ///   - batched: The streams that publish arrays of readings.
+    ///   - label: Its names for people.
+    ///   - facts: The texts of its Device Information Service.
+    /// - Returns: The payload.
+    func payload(
+        for device: DeviceDescription,
+        batched: Set<String> = [],
+        label: DeviceLabel = DeviceLabel(),
+        facts: DeviceFacts.Texts = DeviceFacts.Texts()
+    ) -> [UInt8] {
         let parts = components(of: device, batched)
         return JSONWriter.bytes { writer in
             writer.beginObject()
@@ -52,11 +66,8 @@ struct HomeAssistant: Sendable {
             writer.key("availability_mode")
             writer.string("all")
             writer.key("device")
-            write(device, to: &writer)
-            writer.key("origin")
-            writer.object([("name", .text("gattherd")), ("sw_version", .text(version))])
-            writer.key("qos")
-            writer.integer(1)
+            write(device, label, facts, to: &writer)
+            writeOrigin(to: &writer)
             writer.key("components")
             writer.beginObject()
             for part in parts { part.write(to: &writer) }
@@ -65,20 +76,40 @@ struct HomeAssistant: Sendable {
         }
     }
 
-    private func write(_ device: DeviceDescription, to writer: inout JSONWriter) {
+    func writeOrigin(to writer: inout JSONWriter) {
+        writer.key("origin")
+        writer.object([("name", .text("gattherd")), ("sw_version", .text(version))])
+        writer.key("qos")
+        writer.integer(1)
+    }
+
+    /// The owner of a device's entities.
+    func owner(_ device: DeviceDescription) -> HomeAssistantOwner {
+        HomeAssistantOwner(identifier: identifier(of: device.address), slug: device.device)
+    }
+
+    private func write(
+        _ device: DeviceDescription,
+        _ label: DeviceLabel,
+        _ facts: DeviceFacts.Texts,
+        to writer: inout JSONWriter
+    ) {
         writer.beginObject()
         writer.key("identifiers")
         writer.list([identifier(of: device.address)]) { $0.string($1) }
         writer.key("connections")
         writer.list([["bluetooth", device.address]]) { writer, pair in writer.list(pair) { $0.string($1) } }
-        writer.key("name")
-        writer.string(device.device)
+        writer.texts([
+            "name": label.title ?? device.device, "manufacturer": facts.manufacturer, "model": facts.model,
+            "hw_version": facts.hardware, "sw_version": facts.firmware ?? facts.software,
+            "serial_number": facts.serial, "suggested_area": label.area, "via_device": gatewayIdentifier,
+        ])
         writer.endObject()
     }
 
     private func components(of device: DeviceDescription, _ batched: Set<String>) -> [HomeAssistantComponent] {
         var parts: [HomeAssistantComponent] = []
-        for part in sensors(of: device, batched) + controls(of: device, batched) + diagnostics(of: device)
+        for part in sensors(of: device, batched) + controls(of: device, batched) + link(of: device)
         where !parts.contains(where: { $0.key == part.key }) {
             parts.append(part)
         }
@@ -98,6 +129,15 @@ extension JSONWriter {
         beginObject()
         self.members(members)
         endObject()
+    }
+
+    /// Writes the members of an object that have a text.
+    mutating func texts(_ members: KeyValuePairs<String, String?>) {
+        for (name, text) in members {
+            guard let text else { continue }
+            key(name)
+            string(text)
+        }
     }
 
     /// Writes members of an object.

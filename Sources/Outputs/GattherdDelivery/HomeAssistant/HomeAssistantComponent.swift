@@ -1,5 +1,13 @@
 import GattherdModel
 
+/// The owner of entities: a device in Home Assistant.
+struct HomeAssistantOwner {
+    /// The device's identifier, with which the identifiers of its entities begin.
+    let identifier: String
+    /// The name in the ids of its entities, a slug.
+    let slug: String
+}
+
 /// One entity of a device in Home Assistant.
 struct HomeAssistantComponent {
     enum Value {
@@ -21,18 +29,17 @@ struct HomeAssistantComponent {
     /// - Parameters:
     /// - key: The component's key, unique in the device.
     /// - platform: The kind of entity.
-    /// - device: The entity's device.
+    /// - owner: The entity's device.
     /// - name: The name in `snake_case`; becomes the entity's name and part of its id.
-    /// - home: The discovery, which provides the identifiers.
-    init(_ key: String, _ platform: String, of device: DeviceDescription, named name: String, in home: HomeAssistant) {
+    init(_ key: String, _ platform: String, of owner: HomeAssistantOwner, named name: String) {
         self.key = key
         self.platform = platform
-        let entity = "\(device.device)_\(name)".replacing("-", with: "_")
+        let entity = "\(owner.slug)_\(name)".replacing("-", with: "_")
         members = [
             ("platform", .plain(.text(platform))),
-            ("unique_id", .plain(.text("\(home.identifier(of: device.address))_\(key)"))),
+            ("unique_id", .plain(.text("\(owner.identifier)_\(key)"))),
             ("default_entity_id", .plain(.text("\(platform).\(entity)"))),
-            ("name", .plain(.text(Self.words(name)))),
+            ("name", .plain(.text(HomeAssistantWords.name(name)))),
         ]
     }
 
@@ -42,6 +49,14 @@ struct HomeAssistantComponent {
 
     mutating func set(_ key: String, _ text: String?) {
         if let text { set(key, .plain(.text(text))) }
+    }
+
+    /// Makes the entity a diagnostic one.
+    ///
+    /// - Parameter isHidden: True if it is disabled until somebody enables it.
+    mutating func setDiagnostic(isHidden: Bool = false) {
+        set("entity_category", "diagnostic")
+        if isHidden { set("enabled_by_default", .plain(.boolean(false))) }
     }
 
     /// Writes the key and the object.
@@ -58,58 +73,20 @@ struct HomeAssistantComponent {
         }
         writer.endObject()
     }
-
-    /// The name as words: `heart_rate` as `Heart rate`.
-    private static func words(_ name: String) -> String {
-        let text = name.replacing("_", with: " ")
-        return text.prefix(1).uppercased() + text.dropFirst()
-    }
 }
 
-/// The Jinja templates, which extract a value from a payload: a reading, or an array of readings.
-///
-/// Of an array, the last reading with the metric counts.
-enum HomeAssistantTemplate {
-    /// A number.
-    ///
-    /// A missing value changes nothing, `null` makes the state unknown, and the last element of a list counts.
-    static func number(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
-        let value = value(metric, isBatched, default: "''")
-        return "\(value.preparation){{ \(value.expression) }}"
-    }
+/// The names of entities in words.
+enum HomeAssistantWords {
+    /// Words that are written in a way of their own.
+    private static let spellings = [
+        "rssi": "RSSI", "rr": "RR", "uv": "UV", "co2": "CO₂", "co": "CO", "voc": "VOC", "tvoc": "TVOC", "pm1": "PM1",
+        "pm25": "PM2.5", "pm10": "PM10", "id": "ID", "utc": "UTC",
+    ]
 
-    /// A text.
-    ///
-    /// Home Assistant accepts an empty text as a state, so a missing value is replaced by the current state.
-    static func text(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
-        let value = value(metric, isBatched, default: "states(entity_id) if has_value(entity_id) else none")
-        return "\(value.preparation){% set v = \(value.expression) %}"
-            + "{{ ('on' if v else 'off') if v is boolean else v }}"
-    }
-
-    /// A Boolean as `true` or `false`.
-    static func boolean(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
-        let value = value(metric, isBatched, default: "''")
-        return "\(value.preparation){% set v = \(value.expression) %}"
-            + "{{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}"
-    }
-
-    private static func value(
-        _ metric: MetricDescriptor,
-        _ isBatched: Bool,
-        default other: String
-    ) -> (preparation: String, expression: String) {
-        let name = metric.name
-        let object = isBatched ? "r" : "value_json"
-        // `selectattr` takes a name of digits for an index.
-        let last = "value_json | selectattr('\(name)', 'defined') | list | last | default({}, true)"
-        let isIndex = name.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        let preparation = !isBatched ? "" : "{% set r = \(isIndex ? "value_json | last" : last) %}"
-        let value = "\(object)['\(name)']"
-        let expression =
-            metric.isRepeated
-            ? "(\(value) | last) if \(value) | default([], true) else \(other)"
-            : "\(value) if '\(name)' in \(object) else \(other)"
-        return (preparation, expression)
+    /// Returns a `snake_case` name as words: `heart_rate` as `Heart rate`.
+    static func name(_ name: String) -> String {
+        let words = name.split(separator: "_").map { spellings[String($0)] ?? String($0) }
+        let text = words.joined(separator: " ")
+        return text.prefix(1).uppercased() + text.dropFirst()
     }
 }

@@ -1,19 +1,28 @@
 import GattherdModel
 
-/// The device class and state class of a number; Home Assistant rejects a class with a wrong unit.
+/// The device class, state class, precision and icon of a number.
+///
+/// Home Assistant rejects a class with a wrong unit, and its recorder a state class that does not fit the class.
 struct HomeAssistantMeaning: Hashable {
     /// The device class; `nil` if none fits.
     let deviceClass: String?
     let stateClass: String
+    /// The decimals that people want to see; `nil` for all.
+    let precision: Int?
+    /// The icon; `nil` if the device class brings one.
+    let icon: String?
 
     init(of metric: MetricDescriptor) {
         let isCounter = metric.kind == .counter
         let found = Self.deviceClass(metric.name, metric.unit)
         // Home Assistant accepts energy only as a counter, and allows counters in few other classes.
         let isFitting = isCounter ? Self.countable.contains(found ?? "") : found != "energy"
-        deviceClass = isFitting ? found : nil
+        let deviceClass = isFitting ? found : nil
+        self.deviceClass = deviceClass
         stateClass =
             isCounter ? "total_increasing" : deviceClass == "wind_direction" ? "measurement_angle" : "measurement"
+        precision = Self.precision(of: metric, deviceClass)
+        icon = deviceClass == nil ? HomeAssistantIcon.number(metric) : nil
     }
 
     private static func deviceClass(_ name: String, _ unit: String?) -> String? {
@@ -22,6 +31,23 @@ struct HomeAssistantMeaning: Hashable {
         return byName.first { !words.isDisjoint(with: $0.words) && $0.units.contains(unit) }?.deviceClass
             ?? byUnit[unit]
     }
+
+    /// A pulse interval of 0.8125 s needs its decimals; a temperature with its noise does not.
+    private static func precision(of metric: MetricDescriptor, _ deviceClass: String?) -> Int? {
+        if let deviceClass, let decimals = decimals[deviceClass] { return decimals }
+        return metric.unit.flatMap { decimalsByUnit[$0] }
+    }
+
+    private static let decimals = [
+        "battery": 0, "humidity": 1, "moisture": 1, "temperature": 1, "carbon_dioxide": 0, "illuminance": 0,
+        "signal_strength": 0, "sound_pressure": 1, "wind_speed": 1, "wind_direction": 0, "pm1": 1, "pm25": 1, "pm10": 1,
+        "precipitation": 1, "irradiance": 0,
+    ]
+
+    private static let decimalsByUnit = [
+        "bpm": 0, "1/min": 0, "rpm": 0, "Pa": 0, "hPa": 1, "mbar": 1, "kPa": 2, "mmHg": 1, "V": 2, "mV": 0, "A": 2,
+        "mA": 0, "W": 1, "kW": 2, "kWh": 2, "Wh": 0, "kJ": 0, "kcal": 0, "km/h": 1, "m/s": 1, "km": 2, "kg": 1, "g": 0,
+    ]
 
     /// The classes that allow sums.
     private static let countable: Set<String> = ["distance", "duration", "energy", "precipitation", "weight"]
@@ -58,4 +84,51 @@ struct HomeAssistantMeaning: Hashable {
         "kg": "weight", "g": "weight", "mg": "weight", "lb": "weight",
         "s": "duration", "ms": "duration", "min": "duration", "h": "duration", "d": "duration",
     ]
+}
+
+/// The device class of a Boolean.
+enum HomeAssistantBinaryMeaning {
+    /// The classes by the metric's name; the last word alone decides if the whole name does not.
+    private static let byName = [
+        "battery_low": "battery", "low_battery": "battery", "battery_charging": "battery_charging",
+        "charging": "battery_charging", "carbon_monoxide": "carbon_monoxide", "cold": "cold",
+        "connectivity": "connectivity", "door": "door", "garage_door": "garage_door", "gas": "gas",
+        "gas_detected": "gas", "heat": "heat", "light": "light", "lock_open": "lock", "moisture": "moisture",
+        "moisture_detected": "moisture", "water": "moisture", "leak": "moisture", "motion": "motion",
+        "moving": "moving", "occupancy": "occupancy", "open": "opening", "opening": "opening", "plug": "plug",
+        "power": "power", "power_on": "power", "presence": "presence", "problem": "problem", "error": "problem",
+        "running": "running", "smoke": "smoke", "sound": "sound", "tamper": "tamper", "vibration": "vibration",
+        "window": "window",
+    ]
+
+    static func deviceClass(_ name: String) -> String? { byName[name] }
+}
+
+/// Icons for what no device class describes.
+enum HomeAssistantIcon {
+    /// The icons by a word of the metric's name.
+    private static let byWord: [(word: String, icon: String)] = [
+        ("heart", "mdi:heart-pulse"), ("pulse", "mdi:heart-pulse"), ("saturation", "mdi:heart-pulse"),
+        ("steps", "mdi:shoe-print"), ("step", "mdi:shoe-print"), ("stride", "mdi:shoe-print"),
+        ("cadence", "mdi:rotate-right"), ("revolutions", "mdi:rotate-right"), ("wheel", "mdi:rotate-right"),
+        ("crank", "mdi:rotate-right"), ("energy", "mdi:fire"), ("uv", "mdi:sun-wireless"),
+        ("latitude", "mdi:crosshairs-gps"), ("longitude", "mdi:crosshairs-gps"), ("heading", "mdi:compass"),
+        ("acceleration", "mdi:axis-arrow"), ("rotation", "mdi:rotate-3d-variant"), ("glucose", "mdi:water"),
+        ("weight", "mdi:scale-bathroom"), ("fat", "mdi:human"), ("resistance", "mdi:omega"), ("level", "mdi:gauge"),
+        ("contact", "mdi:hand-back-right"), ("location", "mdi:map-marker"),
+    ]
+
+    static func number(_ metric: MetricDescriptor) -> String {
+        icon(metric.name) ?? (metric.kind == .counter ? "mdi:counter" : "mdi:gauge")
+    }
+
+    /// The icon of a state, a Boolean or an event.
+    static func other(_ metric: MetricDescriptor) -> String {
+        icon(metric.name) ?? (metric.kind == .event ? "mdi:bell-ring-outline" : "mdi:tag-outline")
+    }
+
+    private static func icon(_ name: String) -> String? {
+        let words = name.split(separator: "_").map(String.init)
+        return byWord.first { words.contains($0.word) }?.icon
+    }
 }

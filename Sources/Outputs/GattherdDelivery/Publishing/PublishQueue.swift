@@ -9,10 +9,13 @@ import GattherdSync
 struct PublishQueue {
     enum State: Hashable {
         case info
+        case health
         case connection(device: String)
         case availability(device: String)
         /// The device's description for backends.
         case description(device: String)
+        /// The gateway's discovery payload for Home Assistant.
+        case gatewayDiscovery
         /// The device's discovery payload for Home Assistant.
         case discovery(device: String)
         case subscribeToRequests

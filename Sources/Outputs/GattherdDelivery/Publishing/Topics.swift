@@ -15,12 +15,14 @@ struct Topics: Sendable {
     /// The topic of `online` and `offline`, also of the last will.
     var state: String { "\(base)/bridge/state" }
     var info: String { "\(base)/bridge/info" }
+    var health: String { "\(base)/bridge/health" }
     var event: String { "\(base)/bridge/event" }
     /// The filter for every ``Request/set``.
     var sets: String { "\(base)/+/+/set" }
     /// The filter for every ``Request/bridge``.
     var requests: String { "\(base)/bridge/request/+" }
 
+    func request(_ verb: String) -> String { "\(base)/bridge/request/\(verb)" }
     func response(_ verb: String) -> String { "\(base)/bridge/response/\(verb)" }
     func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }

@@ -57,11 +57,24 @@ extension BridgeRequest {
         switch verb {
         case "connect": self = .connect(device: try Self.device(payload))
         case "disconnect": self = .disconnect(device: try Self.device(payload))
+        case "link": self = try Self.link(payload)
         case "health": self = .health
         case "history": self = .history(try HistoryRequest(payload))
         default:
-            throw RequestError(description: "unknown request '\(verb)'; use connect, disconnect, history or health")
+            let known = "connect, disconnect, link, history or health"
+            throw RequestError(description: "unknown request '\(verb)'; use \(known)")
         }
+    }
+
+    /// Reads `{"device": …, "link": true}`: one request for both directions, as a switch needs it.
+    private static func link(_ payload: RequestPayload) throws(RequestError) -> Self {
+        let members = try payload.members(["device", "link"])
+        guard case .string(let device)? = members.first(where: { $0.name == "device" })?.value,
+            case .boolean(let isWanted)? = members.first(where: { $0.name == "link" })?.value
+        else {
+            throw RequestError(description: "name the device and the wish: {\"device\": \"…\", \"link\": true}")
+        }
+        return isWanted ? .connect(device: device) : .disconnect(device: device)
     }
 
     private static func device(_ payload: RequestPayload) throws(RequestError) -> String {

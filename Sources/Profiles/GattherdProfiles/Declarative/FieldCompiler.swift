@@ -222,6 +222,8 @@ struct FieldCompiler {
             return nil
         }
         if let index = metrics.firstIndex(where: { $0.name == metric.name }) {
+            let domain = metrics[index].domain
+            metrics[index].domain = metric.domain
             guard metrics[index] == metric else {
                 field.report(
                     "metric '\(metric.name)' is defined above with another unit, kind or repetition",
@@ -229,6 +231,7 @@ struct FieldCompiler {
                 )
                 return nil
             }
+            metrics[index].domain = domain.union(metric.domain)
             return index
         }
         guard !names.has(metric.name) else {

@@ -18,7 +18,8 @@ struct Numbering: Hashable, Sendable {
             unit: metric.unit,
             kind: metric.kind,
             isRepeated: metric.isRepeated,
-            wrapBits: metric.wrapBits
+            wrapBits: metric.wrapBits,
+            domain: metric.domain
         )
     }
 

@@ -18,6 +18,8 @@ struct ValueFormat {
     private let table: ValueTable?
     private let clamp: ClosedRange<Double>?
     private let range: ClosedRange<Double>?
+    /// The values that the field can have.
+    private let domain: ValueDomain
 
     /// - Parameters:
     ///   - field: The field's mapping.
@@ -49,6 +51,7 @@ struct ValueFormat {
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []
+        domain = Self.domain(source, labels, set)
         self.scale = scale
         kind = field.value("kind", .choice(Self.kinds)) ?? (isNumber && labels == nil && set == nil ? .gauge : .state)
         if kind != .counter { field.forbid(["wraps"], "is for 'kind: counter'") }
@@ -66,7 +69,17 @@ struct ValueFormat {
     var hasReasons: Bool { unknown.contains { $0.reason != nil } }
 
     func metric(named name: String, isRepeated: Bool) -> MetricDescriptor {
-        MetricDescriptor(name: name, unit: unit, kind: kind, isRepeated: isRepeated, wrapBits: wraps)
+        MetricDescriptor(name: name, unit: unit, kind: kind, isRepeated: isRepeated, wrapBits: wraps, domain: domain)
+    }
+
+    private static func domain(
+        _ source: FieldSource?,
+        _ labels: [Conversion.Label]?,
+        _ set: [Conversion.Label]?
+    ) -> ValueDomain {
+        if let labels { return labels.reduce(ValueDomain.labels([])) { $0.union(.labels([$1.text])) } }
+        guard let source, set == nil, source.isTruth || source.type == .boolean else { return .open }
+        return .boolean
     }
 
     /// Returns the reason metric of `metric`.

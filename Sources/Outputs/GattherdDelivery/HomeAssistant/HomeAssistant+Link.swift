@@ -1,0 +1,56 @@
+import GattherdModel
+
+/// The link of a device: its state, its signal and a switch.
+extension HomeAssistant {
+    /// The entities of the link, which stay available while the device is offline.
+    func link(of device: DeviceDescription) -> [HomeAssistantComponent] {
+        let both = [state(of: device), signal(of: device)]
+        return device.isConnectable ? both + [toggle(device)] : both
+    }
+
+    private func state(of device: DeviceDescription) -> HomeAssistantComponent {
+        var state = component("connection-state", "sensor", named: "connection", device)
+        state.set("value_template", "{{ value_json.state }}")
+        state.set("device_class", "enum")
+        state.set("options", .list(LinkState.allCases.map(\.rawValue)))
+        state.setDiagnostic()
+        return state
+    }
+
+    private func signal(of device: DeviceDescription) -> HomeAssistantComponent {
+        var rssi = component("connection-rssi", "sensor", named: "rssi", device)
+        rssi.set("value_template", HomeAssistantTemplate.number(MetricDescriptor(name: "rssi", unit: "dBm")))
+        rssi.set("unit_of_measurement", "dBm")
+        rssi.set("device_class", "signal_strength")
+        rssi.set("state_class", "measurement")
+        rssi.set("suggested_display_precision", .plain(.integer(0)))
+        rssi.setDiagnostic(isHidden: true)
+        return rssi
+    }
+
+    /// The switch that connects, or disconnects by hand.
+    private func toggle(_ device: DeviceDescription) -> HomeAssistantComponent {
+        var toggle = component("connection-switch", "switch", named: "link", device)
+        toggle.set("value_template", "{{ 'off' if value_json.state == 'held' else 'on' }}")
+        toggle.set("state_on", "on")
+        toggle.set("state_off", "off")
+        toggle.set("command_topic", topics.request("link"))
+        toggle.set("payload_on", #"{"device":"\#(device.device)","link":true}"#)
+        toggle.set("payload_off", #"{"device":"\#(device.device)","link":false}"#)
+        toggle.set("icon", "mdi:bluetooth-connect")
+        toggle.set("entity_category", "config")
+        return toggle
+    }
+
+    private func component(
+        _ key: String,
+        _ platform: String,
+        named name: String,
+        _ device: DeviceDescription
+    ) -> HomeAssistantComponent {
+        var part = HomeAssistantComponent(key, platform, of: owner(device), named: name)
+        part.set("state_topic", topics.connection(device.device))
+        part.set("availability", .availability([topics.state]))
+        return part
+    }
+}
