@@ -84,6 +84,7 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml \
 	    Plugins/Standard/profile.schema.json
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/scenarios config/scenarios/*.yaml
+	@$(RELEASE)/gattherd config schema | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/gattherd/gattherd.schema.json
 	@$(RELEASE)/gattherd completions bash | install -D -m 644 /dev/stdin $(COMPLETIONS)/bash-completion/completions/gattherd
 	@$(RELEASE)/gattherd completions zsh | install -D -m 644 /dev/stdin $(COMPLETIONS)/zsh/$(ZSH_FOLDER)/_gattherd
 	@$(RELEASE)/gattherd completions fish | install -D -m 644 /dev/stdin $(COMPLETIONS)/fish/vendor_completions.d/gattherd.fish

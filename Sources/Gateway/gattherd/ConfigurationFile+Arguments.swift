@@ -2,7 +2,11 @@ import GattherdConfig
 import GattherdGateway
 
 extension ConfigurationFile {
-    static let option = OptionSpec.value("config", "FILE", "the configuration (default: \(standardPath))")
+    static let option = OptionSpec.value(
+        "config",
+        "FILE",
+        "the configuration (default: $\(variable), else \(standardPath))"
+    )
 
     /// Creates the file that `--config` names, else the standard one.
     init(_ arguments: Arguments) {

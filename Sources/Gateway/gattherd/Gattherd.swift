@@ -12,6 +12,7 @@ enum Gattherd {
         .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
+        .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
         .capture, .replay, .simulate, .completions,
@@ -87,6 +88,7 @@ enum Gattherd {
               --version  print the version and end
 
             Environment:
+              GATTHERD_CONFIG          the configuration, unless --config names one
               RUNTIME_DIRECTORY        the folder of the daemon's socket (default: beside history)
               STATE_DIRECTORY          the folder of history, unless history.path is set
               DBUS_SYSTEM_BUS_ADDRESS  the bus, if bluetooth.bus is 'system'

@@ -39,6 +39,27 @@ package enum LinesOutput: OutputKind {
         return settings
     }
 
+    package static let descriptions: [String: ConfigDescription] = [
+        "": ConfigDescription(
+            "JSON lines in a file or a named pipe: readings, events, rejects and clock corrections."
+        ),
+        "path": ConfigDescription(
+            "The file, or a named pipe, which must exist.",
+            example: "/var/lib/gattherd/readings.jsonl"
+        ),
+        "max_size": ConfigDescription(
+            "The size at which the file becomes readings.jsonl.1, that one readings.jsonl.2 and so on.",
+            example: "100MiB",
+            otherwise: "never"
+        ),
+        "keep": ConfigDescription(
+            "The number of renamed files that stay; needs `max_size`.",
+            example: "5",
+            otherwise: "5"
+        ),
+        "fsync": ConfigDescription("True if lines are on the disk before they count as delivered.", default: "true"),
+    ]
+
     package static func consumer(_ settings: LinesSettings) -> JournalConsumerOptions {
         JournalConsumerOptions(name: section, content: .everything)
     }

@@ -33,6 +33,25 @@ package enum PostgresOutput: OutputKind {
         return configuration
     }
 
+    package static let descriptions: [String: ConfigDescription] = [
+        "": ConfigDescription("The central history of many gateways in PostgreSQL."),
+        "url": ConfigDescription(
+            "The database; several hosts are separated by commas.",
+            example: "postgresql://db.example.com/gattherd"
+        ),
+        "password_file": ConfigDescription(
+            "A file whose first line is the password that `gattherd fleet add` gave.",
+            example: "/etc/gattherd/postgres-password",
+            otherwise: "none"
+        ),
+        "ca_file": ConfigDescription(
+            "The authorities that sign the server's certificate.",
+            example: "/etc/gattherd/centre.pem",
+            otherwise: "the system's"
+        ),
+        "gateway": ConfigDescription("The gateway's name at the centre.", example: "attic", otherwise: "its own name"),
+    ]
+
     package static func consumer(_ settings: PostgresConfiguration) -> JournalConsumerOptions {
         JournalConsumerOptions(name: section, content: .everything)
     }

@@ -14,6 +14,13 @@ import Testing
         #expect(throws: CommandFailure.self) { try Arguments(["dial", "number", word], for: .set) }
     }
 
+    @Test func `check takes its file with or without --config, but not two`() throws {
+        for words in [["a.yaml"], ["--config", "a.yaml"], []] {
+            #expect(throws: Never.self) { try CheckCommand(try Arguments(words, for: .check)) }
+        }
+        #expect(throws: CommandFailure.self) { try CheckCommand(try Arguments(["a", "--config", "b"], for: .check)) }
+    }
+
     @Test func `after two hyphens there are no options`() throws {
         #expect(try Arguments(["dial", "--", "number", "--5"], for: .set).positionals == ["dial", "number", "--5"])
     }

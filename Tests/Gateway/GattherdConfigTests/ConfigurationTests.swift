@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import Testing
 
@@ -284,4 +285,12 @@ import Testing
 
 extension String {
     fileprivate var firstLine: String { String(prefix { $0 != "\n" }) }
+
+    @Test func `the command line names the file, else the environment, else it is the standard one`() {
+        let environment = [ConfigurationFile.variable: "/home/me/gateway.yaml"]
+        #expect(ConfigurationFile("mine.yaml", environment).path == "mine.yaml")
+        #expect(ConfigurationFile(nil, environment).path == "/home/me/gateway.yaml")
+        #expect(ConfigurationFile(nil, [ConfigurationFile.variable: ""]).path == ConfigurationFile.standardPath)
+        #expect(ConfigurationFile(nil, [:]).path == ConfigurationFile.standardPath)
+    }
 }

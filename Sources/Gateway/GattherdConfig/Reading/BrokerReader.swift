@@ -28,7 +28,7 @@ struct BrokerReader {
 
     private func broker(_ section: SectionReader) -> Located<BrokerAddress>? {
         let grammar = ConfigGrammar<BrokerAddress>.broker
-        let text = ConfigGrammar(noun: grammar.noun, advice: grammar.advice) { $0 }
+        let text = ConfigGrammar(noun: grammar.noun, advice: grammar.advice, shape: grammar.shape) { $0 }
         guard let url = section.required("url", text), let place = url.place else { return nil }
         if url.value.contains("@") {
             let instead = "write username and password_file instead of user:password@"

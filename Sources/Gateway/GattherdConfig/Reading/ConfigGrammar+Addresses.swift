@@ -3,7 +3,12 @@ import GattherdModel
 
 extension ConfigGrammar where Value == BluetoothAddress {
     static var bluetoothAddress: Self {
-        ConfigGrammar(noun: "a Bluetooth address", advice: "write an address such as C0:FF:EE:00:00:01") {
+        let shape = ConfigShape.pattern("^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$")
+        return ConfigGrammar(
+            noun: "a Bluetooth address",
+            advice: "write an address such as C0:FF:EE:00:00:01",
+            shape: shape
+        ) {
             BluetoothAddress($0)
         }
     }
@@ -40,7 +45,8 @@ extension ConfigGrammar where Value == String {
 
 extension ConfigGrammar where Value == BrokerAddress {
     package static var broker: Self {
-        ConfigGrammar(noun: "a broker's URL", advice: "write for example mqtt://localhost:1883") { text in
+        let advice = "write for example mqtt://localhost:1883"
+        return ConfigGrammar(noun: "a broker's URL", advice: advice, shape: .pattern("^mqtts?://")) { text in
             for (scheme, usesTLS, port) in [("mqtt://", false, UInt16(1883)), ("mqtts://", true, 8883)]
             where text.hasPrefix(scheme) {
                 let rest = text.dropFirst(scheme.count)

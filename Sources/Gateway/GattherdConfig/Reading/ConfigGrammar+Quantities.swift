@@ -9,7 +9,7 @@ extension ConfigGrammar where Value == Duration {
         ]
         let example = examples.first { range.contains($0.value) }?.text ?? most
         let advice = "write a number and its unit, for example \(example)"
-        return ConfigGrammar(noun: "a duration from \(least) to \(most)", advice: advice) { text in
+        return ConfigGrammar(noun: "a duration from \(least) to \(most)", advice: advice, shape: .duration) { text in
             QuantityGrammar.duration(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
@@ -18,7 +18,9 @@ extension ConfigGrammar where Value == Duration {
 extension ConfigGrammar where Value == SilenceLimit {
     static var silence: Self {
         let duration = ConfigGrammar<Duration>.duration(.seconds(1) ... .seconds(30 * 86_400))
-        return ConfigGrammar(noun: "a limit of silence", advice: duration.advice + ", or learned or never") { text in
+        let advice = duration.advice + ", or learned or never"
+        return ConfigGrammar(noun: "a limit of silence", advice: advice, shape: .durationOr(["learned", "never"])) {
+            text in
             switch text {
             case "learned": .learned
             case "never": .never
@@ -30,7 +32,8 @@ extension ConfigGrammar where Value == SilenceLimit {
 
 extension ConfigGrammar where Value == RetentionPeriod {
     static var retention: Self {
-        ConfigGrammar(noun: "a time to keep", advice: #"write for example "12h", "30d", "1y" or "forever""#) { text in
+        let advice = #"write for example "12h", "30d", "1y" or "forever""#
+        return ConfigGrammar(noun: "a time to keep", advice: advice, shape: .durationOr(["forever"])) { text in
             if text == "forever" { return .forever }
             return QuantityGrammar.duration(text).flatMap { $0 > .zero ? .atLeast($0) : nil }
         }
@@ -39,7 +42,8 @@ extension ConfigGrammar where Value == RetentionPeriod {
 
 extension ConfigGrammar where Value == UInt64 {
     package static var size: Self {
-        ConfigGrammar(noun: "a size", advice: #"write for example "500MiB" or "2GiB", at least 1MiB"#) { text in
+        let advice = #"write for example "500MiB" or "2GiB", at least 1MiB"#
+        return ConfigGrammar(noun: "a size", advice: advice, shape: .size) { text in
             QuantityGrammar.size(text).flatMap { $0 >= 1 << 20 ? $0 : nil }
         }
     }

@@ -6,14 +6,20 @@ package struct ConfigGrammar<Value> {
     package let noun: String
     /// The advice after an error, for example `write true or false`.
     package let advice: String
+    /// The values in YAML, for schemas.
+    package let shape: ConfigShape
     package let read: (String) -> Value?
+
+    /// The kind of value, for references.
+    var type: ConfigType { ConfigType(noun: noun, shape: shape) }
 
     /// - Parameters:
     ///   - noun: The name of the values with an article.
     ///   - advice: The advice after an error.
+    ///   - shape: The values in YAML, as far as a schema can tell.
     ///   - read: Returns the value of a text; `nil` for an error.
-    package init(noun: String, advice: String, read: @escaping (String) -> Value?) {
-        (self.noun, self.advice, self.read) = (noun, advice, read)
+    package init(noun: String, advice: String, shape: ConfigShape = .text, read: @escaping (String) -> Value?) {
+        (self.noun, self.advice, self.shape, self.read) = (noun, advice, shape, read)
     }
 }
 
@@ -22,7 +28,10 @@ extension ConfigGrammar where Value == String {
 
     /// The grammar of names that become parts of topics.
     package static var slug: Self {
-        ConfigGrammar(noun: "a name", advice: "use 1 to 64 of a-z, 0-9, '_' and '-'") { Slug.isValid($0) ? $0 : nil }
+        let advice = "use 1 to 64 of a-z, 0-9, '_' and '-'"
+        return ConfigGrammar(noun: "a name", advice: advice, shape: .pattern("^[a-z0-9_-]{1,64}$")) {
+            Slug.isValid($0) ? $0 : nil
+        }
     }
 
     package static var path: Self {
@@ -34,21 +43,25 @@ extension ConfigGrammar where Value == String {
 
 extension ConfigGrammar where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
     package static func choice(_ noun: String) -> Self {
-        let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
-        return ConfigGrammar(noun: noun, advice: "choose one of \(words)") { Value(rawValue: $0) }
+        let words = Value.allCases.map(\.rawValue)
+        let advice = "choose one of \(words.joined(separator: ", "))"
+        return ConfigGrammar(noun: noun, advice: advice, shape: .choice(words)) { Value(rawValue: $0) }
     }
 }
 
 extension ConfigGrammar where Value == Bool {
     package static var boolean: Self {
-        ConfigGrammar(noun: "a boolean", advice: "write true or false") { ["true": true, "false": false][$0] }
+        ConfigGrammar(noun: "a boolean", advice: "write true or false", shape: .boolean) {
+            ["true": true, "false": false][$0]
+        }
     }
 }
 
 extension ConfigGrammar where Value == Int {
     package static func integer(_ range: ClosedRange<Int>) -> Self {
         let expectation = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        return ConfigGrammar(noun: expectation, advice: "write for example \(range.upperBound)") { text in
+        let advice = "write for example \(range.upperBound)"
+        return ConfigGrammar(noun: expectation, advice: advice, shape: .integer(range)) { text in
             Int(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }

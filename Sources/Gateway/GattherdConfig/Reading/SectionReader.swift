@@ -29,6 +29,8 @@ package final class SectionReader {
     private var forbidden: Set<String> = []
     /// True if a part is no mapping; missing keys are then not reported.
     private var isBroken = false
+    /// Records the keys instead of reading them, for references; `nil` while a configuration is read.
+    private var recorder: SectionRecorder?
 
     /// - Parameters:
     ///   - parts: The mappings; a value of another kind is reported.
@@ -48,6 +50,13 @@ package final class SectionReader {
         self.findings = findings
         self.substitution = substitution
         for part in parts where !part.node.isNull { add(part) }
+    }
+
+    /// Creates a reader without values, whose keys are recorded.
+    convenience init(describing recorder: SectionRecorder) {
+        let substitution = Substitution(variables: [:])
+        self.init([], title: "", place: nil, findings: ConfigFindings(files: []), substitution: substitution)
+        self.recorder = recorder
     }
 
     private func add(_ part: FileNode) {
@@ -73,11 +82,13 @@ package final class SectionReader {
     }
 
     package func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+        guard recorder == nil else { return }
         findings.report(problem, at: place)
     }
 
     /// Returns the value of `key`; `nil` if it is absent or invalid, which is reported.
     package func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+        recorder?.record(key, .value(grammar.type))
         guard case .found(let text) = lookUp(key, expecting: grammar.noun) else { return nil }
         return read(text, grammar)
     }
@@ -94,6 +105,7 @@ package final class SectionReader {
     /// Returns the value of `key`; absence is an error.
     package func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>?
     {
+        recorder?.record(key, .value(grammar.type), isRequired: true)
         switch lookUp(key, expecting: grammar.noun) {
         case .found(let text): return read(text, grammar)
         case .wrong: return nil
@@ -105,6 +117,7 @@ package final class SectionReader {
 
     /// Returns the elements of a list of values; `nil` if the list is absent.
     package func list<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> [Located<Value>]? {
+        recorder?.record(key, .list(grammar.type))
         guard let node = single(key) else { return nil }
         guard let elements = node.node.elements else {
             if case .found = resolve(node, expecting: "a list") {
@@ -118,6 +131,7 @@ package final class SectionReader {
     /// Reads the section `key` with `body`; `nil` if no file has it.
     @discardableResult
     package func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
+        if let recorder { return body(SectionReader(describing: recorder.section(key, .mapping))) }
         let parts = present(key)
         guard let first = parts.first else { return nil }
         let reader = child(parts.map(\.value), title: "'\(key)'", place: first.key.place)
@@ -129,6 +143,9 @@ package final class SectionReader {
     ///
     /// The mappings of several files are parts of one section, unless one file has a list.
     package func oneOrMore<Value>(_ key: String, _ body: (SectionReader) -> Value?) -> [Value] {
+        if let recorder {
+            return [body(SectionReader(describing: recorder.section(key, .mappingOrList)))].compactMap(\.self)
+        }
         let parts = present(key).map(\.value)
         guard parts.contains(where: { $0.node.elements != nil }) else {
             return [section(key, body) ?? nil].compactMap(\.self)
@@ -142,7 +159,10 @@ package final class SectionReader {
 
     /// Reads each mapping of the list `key` with `body`; the lists of several files follow one another.
     package func sections<Value>(_ key: String, title: String, _ body: (SectionReader) -> Value?) -> [Value] {
-        present(key).map(\.value).flatMap { elements(of: $0) }.compactMap { element in
+        if let recorder {
+            return [body(SectionReader(describing: recorder.section(key, .list)))].compactMap(\.self)
+        }
+        return present(key).map(\.value).flatMap { elements(of: $0) }.compactMap { element in
             let reader = child([element], title: title, place: element.place)
             defer { reader.finish() }
             return body(reader)
@@ -151,17 +171,21 @@ package final class SectionReader {
 
     /// The keys of a section without fixed keys, with their places.
     package var names: [Located<String>] {
-        order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
+        if recorder != nil { return [Located(SectionRecorder.anyName)] }
+        return order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
     }
 
     /// True if `key` is present and a mapping.
-    package func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
+    package func isMapping(_ key: String) -> Bool {
+        recorder?.answersMapping ?? (present(key).first?.value.node.members != nil)
+    }
 
     /// Returns the place of `key`, if it is present.
     package func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 
     /// True if the text of `key` is exactly `word`, with variables replaced.
     package func isWord(_ key: String, _ word: String) -> Bool {
+        recorder?.record(key, .value(.choice([word])))
         guard let text = present(key).first?.value.node.text else { return false }
         return (try? substitution.apply(to: text)) == word
     }

@@ -17,10 +17,17 @@ package protocol OutputSectionKind: Sendable {
 
     /// Returns the files that the section names.
     static func files(_ settings: Settings) -> [NamedFile]
+
+    /// The descriptions of the section and of its keys, for references; `""` is the section itself.
+    ///
+    /// Keys of a section inside have names like `tls.ca`.
+    static var descriptions: [String: ConfigDescription] { get }
 }
 
 extension OutputSectionKind {
     package static func files(_ settings: Settings) -> [NamedFile] { [] }
+
+    package static var descriptions: [String: ConfigDescription] { [:] }
 }
 
 /// A file that the section of an output names.
@@ -131,7 +138,8 @@ extension ConfigGrammar where Value == Int64 {
     /// The grammar of a number of journal entries.
     static var backlog: Self {
         let noun = "a whole number from 1000"
-        return ConfigGrammar(noun: noun, advice: "write for example 1000000, or leave it out to hold all") { text in
+        let advice = "write for example 1000000, or leave it out to hold all"
+        return ConfigGrammar(noun: noun, advice: advice, shape: .integer(1000...Int(Int64.max))) { text in
             Int64(text).flatMap { $0 >= 1000 ? $0 : nil }
         }
     }

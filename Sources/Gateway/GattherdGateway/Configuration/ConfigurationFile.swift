@@ -5,14 +5,29 @@ import Glibc
 /// A configuration on the disk: one file, and `gattherd.d/*.yaml` beside it.
 package struct ConfigurationFile: Sendable {
     package static let standardPath = "/etc/gattherd/gattherd.yaml"
+    /// The environment variable that names another file.
+    package static let variable = "GATTHERD_CONFIG"
 
     package let path: String
 
+    /// - Parameter path: The file; `nil` for the one that the environment names, else the standard one.
     package init(_ path: String?) {
-        self.path = path ?? Self.standardPath
+        self.init(path, ProcessInfo.processInfo.environment)
     }
 
-    package static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
+    /// - Parameters:
+    ///   - path: The file; `nil` for the one that the environment names, else the standard one.
+    ///   - environment: The environment variables.
+    package init(_ path: String?, _ environment: [String: String]) {
+        let named = environment[Self.variable] ?? ""
+        self.path = path ?? (named.isEmpty ? Self.standardPath : named)
+    }
+
+    /// True if the environment names a file, or the standard one exists.
+    package static var isDefaultThere: Bool {
+        let path = ConfigurationFile(nil).path
+        return path != standardPath || FileManager.default.fileExists(atPath: standardPath)
+    }
 
     /// Reads and parses all files.
     ///

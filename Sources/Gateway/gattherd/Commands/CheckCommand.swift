@@ -8,9 +8,9 @@ extension CommandSpec {
         name: "check",
         summary: "check the configuration and its profiles",
         positionals: [PositionalSpec(name: "FILE", isOptional: true)],
-        options: [.flag("json", "print a JSON array of what is wrong")],
+        options: [ConfigurationFile.option, .flag("json", "print a JSON array of what is wrong")],
         details: """
-            FILE is \(ConfigurationFile.standardPath) by default. Prints each error with its line and column; warnings
+            FILE may be written with or without --config. Prints each error with its line and column; warnings
             do not change the exit code. An unusable profile is an error here; the daemon logs it
             and runs without it.
             """,
@@ -31,8 +31,12 @@ struct CheckCommand {
     private let file: ConfigurationFile
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) {
-        file = ConfigurationFile(arguments.positional(0))
+    init(_ arguments: Arguments) throws(CommandFailure) {
+        let named = [arguments.positional(0), arguments.value("config")].compactMap(\.self)
+        guard named.count < 2 else {
+            throw CommandSpec.check.misuse("there are two files, '\(named[0])' and '\(named[1])'; name one")
+        }
+        file = ConfigurationFile(named.first)
         isJSON = arguments.has("json")
     }
 

@@ -71,7 +71,7 @@ struct PeripheralClient {
 
     /// Returns the configuration; `nil` without one, which means the system bus.
     static func configuration(_ arguments: Arguments) throws(CommandFailure) -> Configuration? {
-        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
+        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isDefaultThere
         return isConfigured ? try ConfigurationFile(arguments).load().recallingEnrolled() : nil
     }
 

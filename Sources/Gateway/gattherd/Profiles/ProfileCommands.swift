@@ -10,7 +10,7 @@ extension CommandSpec {
         .value("path", "PATH", "use the profiles of this folder or file"),
     ]
     static let profileWhence =
-        "Without an option: the profiles of \(ConfigurationFile.standardPath), else the installed ones."
+        "Without an option: the profiles of the configuration, else the installed ones."
 
     static let profileList = CommandSpec(
         name: "profile list",
@@ -94,7 +94,7 @@ struct ProfileCommands {
     }
 
     private static func configured(_ path: String?) throws(CommandFailure) -> ProfileRegistry {
-        guard path != nil || ConfigurationFile.isStandardThere else { return InstalledProfiles.load() }
+        guard path != nil || ConfigurationFile.isDefaultThere else { return InstalledProfiles.load() }
         do throws(ConfigErrors) {
             return try ConfigurationFile(path).parsed().loadProfiles()
         } catch {

@@ -1,0 +1,129 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdGateway
+import GattherdModel
+import TestKit
+import Testing
+
+/// The reference of the configuration, which is made from its readers.
+@Suite struct ConfigReferenceTests {
+    private static let reference = ConfigReference(outputs: OutputRegistry.kinds)
+
+    /// The keys that a section needs besides the one in question.
+    private static let companions = [
+        "devices": "name: strap, address: 'C0:FF:EE:00:00:01'", "enrol": "name: 'x-{address}', match: {name: x}",
+        "mqtt": "url: 'mqtts://localhost'", "http": "listen: '127.0.0.1:1'", "lines": "path: x, max_size: 1MiB",
+        "influx": "url: 'https://localhost', database: x", "sparkplug": "url: 'mqtts://localhost'",
+        "postgres": "url: 'postgresql://localhost/x'",
+    ]
+
+    /// A configuration with `leaf` in the section that contains an entry.
+    private static func document(_ entry: ConfigReference.Entry, _ leaf: String) -> String {
+        let names = entry.path.split(separator: ".").map(String.init)
+        var text = leaf
+        for depth in stride(from: names.count - 1, to: 0, by: -1) {
+            let section = names[..<depth].joined(separator: ".")
+            let own = companions[section].map { without(names[depth], $0) } ?? ""
+            let members = [own, text].filter { !$0.isEmpty }.joined(separator: ", ")
+            let isList = ["devices", "enrol"].contains(section)
+            text = "\(names[depth - 1]): " + (isList ? "[{\(members)}]" : "{\(members)}")
+        }
+        return text
+    }
+
+    /// The members of a mapping without one of them.
+    private static func without(_ name: String, _ members: String) -> String {
+        members.split(separator: ", ").filter { !$0.hasPrefix(name + ":") }.joined(separator: ", ")
+    }
+
+    @Test(arguments: reference.all)
+    func `every key has a description, and every value an example`(entry: ConfigReference.Entry) {
+        #expect(entry.description?.text.isEmpty == false, "\(entry.path)")
+        if entry.entries == nil { #expect(entry.description?.example != nil, "\(entry.path)") }
+    }
+
+    @Test(arguments: reference.all.filter { $0.description?.example != nil })
+    func `every example is valid`(entry: ConfigReference.Entry) {
+        let text = Self.document(entry, "\(entry.name): \(entry.description?.example ?? "")")
+        let wrong = errors(in: text).filter { error in
+            switch error.problem {
+            case .conflict, .missing: false
+            default: true
+            }
+        }
+        #expect(wrong.isEmpty, "\(text): \(wrong)")
+    }
+
+    @Test(arguments: reference.all.filter { $0.description?.standard != nil && $0.path != "gateway" })
+    func `every default is the default`(entry: ConfigReference.Entry) throws {
+        let written = try parse(Self.document(entry, "\(entry.name): \(entry.description?.standard ?? "")"))
+        #expect(written == (try parse(Self.document(entry, ""))), "\(entry.path)")
+    }
+
+    @Test func `every description belongs to a key`() {
+        let paths = Set(Self.reference.all.map(\.path))
+        for kind in OutputRegistry.kinds {
+            for key in kind.descriptions.keys where !key.isEmpty {
+                #expect(paths.contains("\(kind.section).\(key)"), "\(kind.section).\(key)")
+            }
+        }
+        #expect(Set(ConfigReference.ownPaths).subtracting(paths) == [])
+    }
+
+    @Test func `the page is that of the documentation`() throws {
+        let url = Checkout.root.appending(path: "docs/configuration.md")
+        let written = String(decoding: try Data(contentsOf: url), as: UTF8.self)
+        #expect(written == Self.reference.page, "run: gattherd config page > docs/configuration.md")
+    }
+
+    @Test func `the manual has every key, and no line of text is taken for a request`() {
+        let lines = Self.reference.manual(version: "1.2.3").split(separator: "\n")
+        for entry in Self.reference.all { #expect(lines.contains(".B \(entry.path.replacing("-", with: "\\-"))")) }
+        let requests = Set([".TH", ".SH", ".TP", ".B", ".BR", ".I", ".br", ".PP"])
+        for line in lines where line.first == "." || line.first == "'" {
+            #expect(requests.contains(String(line.prefix { $0 != " " })), "\(line)")
+        }
+    }
+
+    @Test func `the schema has every key, and allows no others`() throws {
+        let schema = try #require(try? JSONReader.value(of: Array(Self.reference.schema.utf8)))
+        check(schema, Self.reference.entries)
+    }
+
+    /// Compares the schema of a mapping with its keys.
+    private func check(_ schema: JSONValue, _ entries: [ConfigReference.Entry]) {
+        let fixed = entries.filter { $0.name != "NAME" }
+        let properties = schema["properties"]
+        #expect(properties?.names == fixed.map(\.name))
+        if fixed.count == entries.count { #expect(schema["additionalProperties"] == .boolean(false)) }
+        for entry in fixed {
+            guard let nested = entry.entries, case .array(let forms)? = properties?[entry.name]?["anyOf"]
+            else { continue }
+            let sections = forms.compactMap { $0["items"]?["properties"] == nil ? $0 : $0["items"] }
+                .filter { $0["properties"] != nil }
+            #expect(!sections.isEmpty, "\(entry.path)")
+            for section in sections { check(section, nested) }
+        }
+    }
+
+    @Test func `the schema knows kinds of values`() {
+        let schema = Self.reference.schema
+        #expect(schema.contains(##""connect_timeout":{"description":"The limit of one connection attempt."##))
+        let duration = ##"[{"$ref":"#/definitions/duration"},{"type":"null"},{"$ref":"#/definitions/variable"}]"##
+        #expect(schema.contains(duration))
+        #expect(schema.contains(#""enum":["5","3.1.1",5.0]"#))
+        #expect(schema.contains(#""required":["name","address"]"#))
+    }
+}
+
+extension JSONValue {
+    fileprivate subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+
+    fileprivate var names: [String] {
+        guard case .object(let members) = self else { return [] }
+        return members.map(\.name)
+    }
+}
