@@ -134,6 +134,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
     public var devices: [Device]
     /// The outputs, in the order of the configuration.
     public var outputs: [Output]
+    /// The raised alerts; `nil` if there are none.
+    public var alerts: [ActiveAlert]?
     public var history: History
     /// Values dropped because the daemon was too slow.
     public var dropped: UInt64

@@ -1,4 +1,5 @@
 package import GattherdGATT
+package import GattherdModel
 
 /// The configuration of a gateway, with defaults filled in.
 ///
@@ -10,6 +11,7 @@ package struct Configuration: Hashable, Sendable {
     package var profiles = ProfileSettings()
     package var devices: [DeviceSettings] = []
     package var enrol: [EnrolRule] = []
+    package var alerts: [AlertRule] = []
     package var history: HistorySettings
     /// The section `mqtt`; `nil` without MQTT.
     package var mqtt: MQTTSettings?

@@ -29,6 +29,7 @@ package struct Composition: Sendable {
     private let live = LiveStatus()
     private let delivery: MQTTDelivery?
     private let router: RequestRouter
+    private let alerts: AlertMonitor
     private let token: Locked<AccessToken?>
     package let changes = PendingChanges()
     private let log: Log
@@ -64,13 +65,14 @@ package struct Composition: Sendable {
                 record: { router.record(kind: "output", $0) },
                 commands: Self.commands(router, running)
             )
-        let announcers = [live] + outputs.compactMap { $0 as? any Announcer }
+        alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
+        let announcers: [any Announcer] = [live, alerts] + outputs.compactMap { $0 as? any Announcer }
         let central = Self.central(configuration, log)
         gateway = Gateway(
             devices: devices,
             profiles: registry.profiles,
             central: central,
-            store: LiveStore(history, live: live),
+            store: LiveStore(history, live: live) { [alerts] in alerts.observe($0) },
             outputs: outputs,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth),
@@ -86,15 +88,20 @@ package struct Composition: Sendable {
         )
         let state = Locked(ReloadState())
         let supervisor = gateway.supervisor
-        let reporter = StatusReporter(running, gateway, outputs, history, state, started: started)
-        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter)
+        let reporter = StatusReporter(running, gateway, outputs, history, alerts, state, started: started)
+        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         let historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
         http = GatewayHTTPBackend(running, gateway, delivery, outputs, reporter, commands, historyService)
         router.open(gateway, outputs, started: started)
-        updater.updateDelivery()
+        let recorder = gateway.recorder
+        alerts.open(
+            record: { recorder.record(device: $0, kind: "alert", $1) },
+            publish: { delivery?.setAlerts($0) }
+        )
+        updater.update()
     }
 
     /// Carries out reloads and enrolment, one after the other, until cancelled.
@@ -134,6 +141,7 @@ package struct Composition: Sendable {
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
         async let _ = releaseMemory()
         async let _ = publishHealth()
+        async let _ = alerts.run()
         await gateway.run {
             await stopped()
             SystemdNotifier.stopping()
@@ -203,6 +211,16 @@ package struct Composition: Sendable {
         }
     }
 
+    /// The alerts that the last run left raised; their events are in history.
+    private static func raisedAlerts(_ configuration: Configuration) async -> [ActiveAlert] {
+        guard !configuration.alerts.isEmpty else { return [] }
+        let path = configuration.history.path.value
+        let events = await NamedThread.result(name: "alerts") {
+            (try? HistoryReader(path: path).events(kinds: ["alert"], newest: 1000)) ?? []
+        }
+        return ActiveAlert.raised(after: events ?? [])
+    }
+
     private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket
     {
         do throws(ControlSocketError) {
@@ -230,6 +248,7 @@ package struct Composition: Sendable {
             mqtt,
             gateway: configuration.gateway,
             devices: configuration.devices,
+            alerts: configuration.alerts,
             http: configuration.http,
             log: log
         )

@@ -49,33 +49,41 @@ struct GatewayUpdater: Sendable {
     private let delivery: MQTTDelivery?
     private let enrolled: Locked<EnrolledDevices>
     private let reporter: StatusReporter
+    private let alerts: AlertMonitor
 
     init(
         _ running: RunningConfiguration,
         _ supervisor: Supervisor,
         _ delivery: MQTTDelivery?,
         _ enrolled: Locked<EnrolledDevices>,
-        _ reporter: StatusReporter
+        _ reporter: StatusReporter,
+        _ alerts: AlertMonitor
     ) {
         (self.running, self.supervisor, self.delivery) = (running, supervisor, delivery)
-        (self.enrolled, self.reporter) = (enrolled, reporter)
+        (self.enrolled, self.reporter, self.alerts) = (enrolled, reporter, alerts)
     }
 
     /// Continues with `next`; links of unchanged devices stay.
     func apply(_ next: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) async {
         running.replace(next, registry, devices)
-        updateDelivery()
+        update()
         await supervisor.reload(devices: devices, profiles: registry.profiles)
     }
 
-    /// Passes the devices, their publishing rules and their permissions to MQTT.
-    func updateDelivery() {
+    /// Passes the devices and the rules about them to alerts and to MQTT.
+    func update() {
+        let configuration = running.configuration
+        alerts.configure(configuration.alerts, devices: configuration.devices.map(\.name.value))
+        updateDelivery()
+    }
+
+    private func updateDelivery() {
         let configuration = running.configuration
         guard let delivery, let mqtt = configuration.mqtt else { return }
         delivery.apply(
             PublishingRules(mqtt, configuration.devices),
             ControlPermissions(mqtt, configuration.devices),
-            DeliverySettings.labels(configuration.devices)
+            Presentation(configuration.devices, configuration.alerts)
         )
         delivery.setInfo(reporter.bridgeInfo(configuration, running.registry))
         // Delivery clears the topics of all other devices, so the enrolled ones must be known.

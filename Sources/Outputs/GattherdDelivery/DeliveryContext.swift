@@ -13,8 +13,8 @@ final class DeliveryContext: Sendable {
     let permissions: Locked<ControlPermissions>
     /// The publishing rules; a reload replaces them.
     let publishing: Locked<PublishingRules>
-    /// The names of devices for people; a reload replaces them.
-    let labels: Locked<[String: DeviceLabel]>
+    /// The names and alerts of devices; a reload replaces them.
+    let presentation: Locked<Presentation>
     let time = LoopTime(EventLoop(name: "mqtt"))
 
     init(_ settings: DeliverySettings, _ counters: DeliveryCounters, _ logger: DeliveryLogger) {
@@ -23,7 +23,7 @@ final class DeliveryContext: Sendable {
         self.logger = logger
         permissions = Locked(settings.permissions)
         publishing = Locked(settings.publishing)
-        labels = Locked(settings.labels)
+        presentation = Locked(settings.presentation)
         topics = Topics(base: settings.baseTopic)
         home = HomeAssistant(
             topics: topics,

@@ -15,6 +15,8 @@ struct DeliveryChanges: Sendable {
     var enrolled: [String: String]?
     /// The payload of `bridge/info`.
     var info: [UInt8]?
+    /// The raised alerts.
+    var alerts: [ActiveAlert]?
     /// The payload of `bridge/health`.
     var health: [UInt8]?
     private(set) var events: [LifecycleEvent] = []

@@ -28,6 +28,15 @@ public struct DeviceLabel: Hashable, Sendable {
     }
 }
 
+/// The parts of descriptions that only people need.
+public struct Presentation: Hashable, Sendable {
+    /// The names of devices.
+    public var labels: [String: DeviceLabel] = [:]
+    public var alerts: [AlertRule] = []
+
+    public init() {}
+}
+
 /// The broker's address and credentials, and the rules of publishing.
 public struct DeliverySettings: Sendable {
     /// The MQTT version of the connection.
@@ -65,8 +74,7 @@ public struct DeliverySettings: Sendable {
     /// The publishing rules of all streams.
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
-    /// The names of devices for people.
-    public var labels: [String: DeviceLabel] = [:]
+    public var presentation = Presentation()
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false

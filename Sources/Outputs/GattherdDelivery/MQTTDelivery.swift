@@ -142,6 +142,11 @@ extension MQTTDelivery: Output, Announcer {
         write { $0.enrolled = addresses }
     }
 
+    /// Sets the raised alerts.
+    public nonisolated func setAlerts(_ alerts: [ActiveAlert]) {
+        write { $0.alerts = alerts }
+    }
+
     /// Sets the payload of `bridge/health`, a JSON object.
     public nonisolated func setHealth(_ json: [UInt8]) {
         write { $0.health = json }
@@ -152,23 +157,23 @@ extension MQTTDelivery: Output, Announcer {
         write { $0.info = json }
     }
 
-    /// Applies new rules, permissions and names; readings and sets in progress may still follow the old ones.
+    /// Applies new rules, permissions, names and alerts; readings and sets in progress may still follow the old ones.
     public nonisolated func apply(
         _ publishing: PublishingRules,
         _ permissions: ControlPermissions,
-        _ labels: [String: DeviceLabel] = [:]
+        _ presentation: Presentation = Presentation()
     ) {
         let arePermissionsNew = context.permissions.withLock { current in
             defer { current = permissions }
             return current != permissions
         }
-        let areLabelsNew = context.labels.withLock { current in
-            defer { current = labels }
-            return current != labels
+        let isPresentationNew = context.presentation.withLock { current in
+            defer { current = presentation }
+            return current != presentation
         }
         context.loop.execute {
             self.assumeIsolated {
-                $0.runner.apply(publishing, areDescriptionsNew: arePermissionsNew || areLabelsNew)
+                $0.runner.apply(publishing, areDescriptionsNew: arePermissionsNew || isPresentationNew)
             }
         }
     }

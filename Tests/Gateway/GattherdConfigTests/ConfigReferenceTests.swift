@@ -11,6 +11,7 @@ import Testing
 
     /// The keys that a section needs besides the one in question.
     private static let companions = [
+        "alerts": "name: x, metric: y, below: 1",
         "devices": "name: strap, address: 'C0:FF:EE:00:00:01'", "enrol": "name: 'x-{address}', match: {name: x}",
         "mqtt": "url: 'mqtts://localhost'", "http": "listen: '127.0.0.1:1'", "lines": "path: x, max_size: 1MiB",
         "influx": "url: 'https://localhost', database: x", "sparkplug": "url: 'mqtts://localhost'",
@@ -25,7 +26,7 @@ import Testing
             let section = names[..<depth].joined(separator: ".")
             let own = companions[section].map { without(names[depth], $0) } ?? ""
             let members = [own, text].filter { !$0.isEmpty }.joined(separator: ", ")
-            let isList = ["devices", "enrol"].contains(section)
+            let isList = ["alerts", "devices", "enrol"].contains(section)
             text = "\(names[depth - 1]): " + (isList ? "[{\(members)}]" : "{\(members)}")
         }
         return text

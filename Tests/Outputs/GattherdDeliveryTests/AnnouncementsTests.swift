@@ -59,8 +59,9 @@ import Testing
         startSession()
         #expect(
             states() == [
-                .info, .health, .connection(device: "strap"), .availability(device: "strap"), .gatewayDiscovery,
-                .discovery(device: "strap"), .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .online,
+                .info, .health, .alerts, .connection(device: "strap"), .availability(device: "strap"),
+                .gatewayDiscovery, .discovery(device: "strap"),
+                .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .online,
             ]
         )
     }

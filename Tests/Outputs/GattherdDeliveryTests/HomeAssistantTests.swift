@@ -277,13 +277,33 @@ import Testing
         var facts = DeviceFacts.Texts()
         (facts.manufacturer, facts.model, facts.hardware) = ("Acme", "HR-1", "B")
         (facts.firmware, facts.serial) = ("1.0", "007")
-        let label = DeviceLabel(title: "Chest \"strap\"", area: "Gym")
-        let text = String(decoding: home.payload(for: device(), label: label, facts: facts), as: UTF8.self)
+        var presentation = Presentation()
+        presentation.labels["chest-strap"] = DeviceLabel(title: "Chest \"strap\"", area: "Gym")
+        let payload = home.payload(for: device(), presentation: presentation, facts: facts)
+        let text = String(decoding: payload, as: UTF8.self)
         let expected = #"""
             "name":"Chest \"strap\"","manufacturer":"Acme","model":"HR-1","hw_version":"B","sw_version":"1.0",
             "serial_number":"007","suggested_area":"Gym","via_device":"gattherd_lab-1_gateway"}
             """#
         #expect(text.contains(expected.split(separator: "\n").joined()), "\(text)")
+    }
+
+    @Test func `alerts that a device can raise are binary sensors`() {
+        var presentation = Presentation()
+        presentation.alerts = [
+            AlertRule(name: "low-battery", condition: .batteryBelow(15)),
+            AlertRule(name: "silent", device: "chest-strap", condition: .silent(.seconds(60))),
+            AlertRule(name: "other", device: "other", condition: .silent(.seconds(60))),
+        ]
+        let bare = String(decoding: home.payload(for: device(), presentation: presentation), as: UTF8.self)
+        #expect(bare.contains(#""alert-silent":{"platform":"binary_sensor""#))
+        #expect(!bare.contains("alert-low-battery") && !bare.contains("alert-other"))
+        let battery = device([.init(name: "battery", metrics: [MetricDescriptor(name: "battery_level", unit: "%")])])
+        let full = String(decoding: home.payload(for: battery, presentation: presentation), as: UTF8.self)
+        let template =
+            "value_json.alerts | selectattr('device', 'eq', 'chest-strap') | "
+            + "selectattr('alert', 'eq', 'low-battery') | list else 'OFF' }}"
+        #expect(full.contains(template))
     }
 
     @Test func `a sensor that only advertises has no switch`() {

@@ -18,6 +18,7 @@ struct ConfigurationReader {
         configuration.devices = DevicesReader(paths: paths).devices(top)
         checkAdapters(configuration, top)
         configuration.enrol = DevicesReader(paths: paths).rules(top)
+        configuration.alerts = AlertsReader(devices: names(configuration)).rules(top)
         top.section("history") { history($0, &configuration.history) }
         configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
         configuration.outputs = outputSections(top, gateway: gateway)
@@ -25,6 +26,11 @@ struct ConfigurationReader {
         top.section("log") { configuration.log = log($0) }
         top.finish()
         return configuration
+    }
+
+    /// The names of all devices; `nil` if rules can add others.
+    private func names(_ configuration: Configuration) -> [String]? {
+        configuration.enrol.isEmpty ? configuration.devices.map(\.name.value) : nil
     }
 
     private func outputSections(_ top: SectionReader, gateway: String) -> [OutputSection] {

@@ -59,12 +59,3 @@ enum PublishReader {
         }
     }
 }
-
-extension ConfigGrammar where Value == Double {
-    /// The grammar of a number that is not negative.
-    fileprivate static var magnitude: Self {
-        ConfigGrammar(noun: "a number of 0 or more", advice: "write for example 0.5", shape: .number(from: 0)) { text in
-            Double(text).flatMap { $0.isFinite && $0 >= 0 ? $0 : nil }
-        }
-    }
-}

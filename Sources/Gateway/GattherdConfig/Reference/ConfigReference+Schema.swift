@@ -108,8 +108,10 @@ extension ConfigReference {
             writer.integer(range.upperBound)
         case .number(let least):
             writer.text("type", "number")
-            writer.key("minimum")
-            writer.real(least)
+            if let least {
+                writer.key("minimum")
+                writer.real(least)
+            }
         case .choice(let words): writeChoice(words, to: &writer)
         case .duration: writer.text("$ref", "#/definitions/duration")
         case .durationOr(let words):

@@ -6,7 +6,8 @@ package enum ConfigShape: Hashable, Sendable {
     case pattern(String)
     case boolean
     case integer(ClosedRange<Int>)
-    case number(from: Double)
+    /// A number; `nil` for no lower bound.
+    case number(from: Double?)
     case choice([String])
     case duration
     /// A duration or one of these words.

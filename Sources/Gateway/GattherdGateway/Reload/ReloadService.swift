@@ -151,6 +151,7 @@ extension Configuration {
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
+        result.alerts = next.alerts
         result.log.level = next.log.level
         result.mqtt?.copyRules(of: next.mqtt)
         return result

@@ -4,7 +4,7 @@ package import GattherdDelivery
 package import GattherdLog
 import GattherdMQTT
 import GattherdMachines
-import GattherdModel
+package import GattherdModel
 import GattherdSync
 import Glibc
 
@@ -16,6 +16,7 @@ extension DeliverySettings {
         _ settings: MQTTSettings,
         gateway: String,
         devices: [DeviceSettings],
+        alerts: [AlertRule] = [],
         http: HTTPSettings? = nil,
         log: Log
     ) throws(GatewayError) {
@@ -37,18 +38,21 @@ extension DeliverySettings {
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = GattherdVersion.current
         homeAssistant.configurationURL = http?.dashboard
-        labels = Self.labels(devices)
+        presentation = Presentation(devices, alerts)
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
     }
 }
 
-extension DeliverySettings {
-    /// The names of devices for people.
-    static func labels(_ devices: [DeviceSettings]) -> [String: DeviceLabel] {
+extension Presentation {
+    init(_ devices: [DeviceSettings], _ alerts: [AlertRule]) {
+        self.init()
         let labels = devices.map { ($0.name.value, DeviceLabel(title: $0.title, area: $0.area)) }
-        return Dictionary(labels.filter { $0.1 != DeviceLabel() }) { first, _ in first }
+        self.labels = Dictionary(labels.filter { $0.1 != DeviceLabel() }) { first, _ in first }
+        self.alerts = alerts
     }
+}
 
+extension DeliverySettings {
     /// Saves the base topic in a folder, and finds the former ones there.
     mutating func rememberBase(in folder: String) {
         let file = BaseTopicFile(path: folder + "/mqtt-base-topics")

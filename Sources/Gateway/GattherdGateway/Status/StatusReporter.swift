@@ -16,6 +16,7 @@ struct StatusReporter: Sendable {
     private let intake: Intake
     private let outputs: [any Output]
     private let history: ReadingHistory
+    private let alerts: AlertMonitor
     private let reloads: Locked<ReloadState>
     private let started: Timestamp
 
@@ -24,11 +25,13 @@ struct StatusReporter: Sendable {
         _ gateway: Gateway,
         _ outputs: [any Output],
         _ history: ReadingHistory,
+        _ alerts: AlertMonitor,
         _ reloads: Locked<ReloadState>,
         started: Timestamp
     ) {
         (self.running, supervisor, intake) = (running, gateway.supervisor, gateway.intake)
-        (self.outputs, self.history, self.reloads, self.started) = (outputs, history, reloads, started)
+        (self.outputs, self.history, self.alerts) = (outputs, history, alerts)
+        (self.reloads, self.started) = (reloads, started)
     }
 
     /// The status of the whole daemon.
@@ -42,6 +45,8 @@ struct StatusReporter: Sendable {
         status.adapters = supervisor.status.adapters.map(adapterStatus)
         status.devices = supervisor.devices.compactMap(deviceStatus)
         status.outputs = outputs.map(outputStatus)
+        let active = alerts.active
+        status.alerts = active.isEmpty ? nil : active
         status.configuration = reloads.withLock(\.status)
         status.dropped = intake.dropped.value
         return status

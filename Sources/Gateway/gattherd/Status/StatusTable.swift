@@ -79,6 +79,7 @@ struct StatusTable {
         }
         lines += status.outputs.map(output)
         lines += history(status.history)
+        lines += (status.alerts ?? []).map(alert)
         if status.dropped > 0 {
             lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", style: .warning))
         }
@@ -135,6 +136,11 @@ struct StatusTable {
     private func waiting(for adapter: DaemonStatus.Adapter) -> String? {
         guard let count = adapter.waiting, count > 0 else { return nil }
         return count == 1 ? "1 device waits for a free slot" : "\(count) devices wait for a free slot"
+    }
+
+    private func alert(_ alert: ActiveAlert) -> Line {
+        let since = RelativeTime.ago(alert.since, sample.time) ?? alert.since
+        return Line(text: "alert      \(alert.alert) of \(alert.device): \(alert.detail), \(since)", style: .bad)
     }
 
     private func history(_ history: DaemonStatus.History) -> [Line] {

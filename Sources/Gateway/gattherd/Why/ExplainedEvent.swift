@@ -44,6 +44,8 @@ extension LifecycleEvent {
         case "link": return detail.linkWords
         case "daemon": return detail.daemonWords
         case "output": return OutputGap(self)?.eventWords ?? detail.outputWords
+        case "alert":
+            return "alert '\(detail.alert ?? "")' \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
         case "bluetoothd": return "bluetoothd \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
         case "adapter": return "adapter \(subject) \(detail.state ?? "")"
         case "recovery":
@@ -116,6 +118,7 @@ struct EventDetail: Hashable {
     var value: String?
     var error: String?
     var output: String?
+    var alert: String?
     var stream: String?
     var after: Int64?
     var through: Int64?
@@ -149,6 +152,7 @@ struct EventDetail: Hashable {
         case "value": value = text
         case "error": error = text
         case "output": output = text
+        case "alert": alert = text
         case "stream": stream = text
         default: break
         }

@@ -36,7 +36,8 @@ export class Gateway {
     setText(find("title"), status.gateway);
     document.title = `${status.gateway} · gattherd`;
     const tiles = [this.devices(), ...status.adapters.map(adapter), ...this.outputs(status.outputs), this.history(status)];
-    if (!status.adapters.length) tiles.splice(1, 0, ["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);
+    tiles.unshift(...(status.alerts ?? []).map((each) => alert(each, this.model.now())));
+    if (!status.adapters.length) tiles.push(["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);
     if (status.dropped) tiles.push(["Dropped", "bad", count(status.dropped), "values: history is too slow"]);
     const names = tiles.map(([name]) => name);
     for (const [name, { item }] of this.tiles) {
@@ -89,6 +90,11 @@ export class Gateway {
     const more = [history.error, `reading ${count(history.seq)}`, size(history.size), ...lost, `running for ${running}`].filter(Boolean).join(" · ");
     return ["History", history.error ? "bad" : lost.length ? "warn" : "good", history.error ? "Write error" : lost.length ? "Has gaps" : "Good", more];
   }
+}
+
+function alert(each, now) {
+  const since = span(Math.max(0, (now - Date.parse(each.since)) / 1000));
+  return [`Alert ${each.alert} of ${each.device}`, "bad", each.device, `${each.detail} · for ${since}`];
 }
 
 function adapter(each) {

@@ -29,6 +29,7 @@ struct Announcements {
     private let logger: DeliveryLogger
     private var info: [UInt8]?
     private var health: [UInt8]?
+    private var alerts: [UInt8]?
     private var current: CurrentDevices
     private var former: FormerDevices
     private var formerBases: [FormerBase]
@@ -59,6 +60,10 @@ struct Announcements {
             info = json
             queue.append(.info)
         }
+        if let raised = changes.alerts {
+            alerts = JSONWriter.bytes { $0.alerts(raised) }
+            queue.append(.alerts)
+        }
         if let json = changes.health {
             health = json
             queue.append(.health)
@@ -80,6 +85,7 @@ struct Announcements {
         isLeaving = false
         queue.append(.info)
         queue.append(.health)
+        queue.append(.alerts)
         current.startSession(&queue)
         former.startSession(&queue)
         for index in formerBases.indices { formerBases[index].startSession(&queue) }
@@ -158,6 +164,7 @@ extension Announcements {
         switch state {
         case .info: [topics.info]
         case .health: [topics.health]
+        case .alerts: [topics.alerts]
         case .gatewayDiscovery: [home.gatewayTopic]
         case .connection(let device): [topics.connection(device)]
         case .availability(let device): [topics.availability(device)]
@@ -177,8 +184,8 @@ extension Announcements {
     /// Returns the packets of a state: its newest value, or none if it has no value any more.
     mutating func packets(of state: PublishQueue.State) -> [Packet] {
         switch state {
-        case .info, .health, .connection, .availability, .description, .gatewayDiscovery, .discovery, .online, .offline,
-            .clear:
+        case .info, .health, .alerts, .connection, .availability, .description, .gatewayDiscovery, .discovery, .online,
+            .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth: return subscriptions(state, .newMessages)
@@ -191,7 +198,7 @@ extension Announcements {
     private mutating func retained(_ state: PublishQueue.State) -> Packet? {
         guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
         switch state {
-        case .info, .health, .connection, .description, .gatewayDiscovery, .discovery:
+        case .info, .health, .alerts, .connection, .description, .gatewayDiscovery, .discovery:
             return .retained(topic: topic, payload: payload, isJSON: true)
         default: return .retained(topic: topic, payload: payload, isJSON: false)
         }
@@ -201,6 +208,7 @@ extension Announcements {
         switch state {
         case .info: info
         case .health: health
+        case .alerts: alerts
         case .gatewayDiscovery: home.gatewayPayload()
         case .connection(let device): current.connection(of: device)
         case .availability(let device): current.availability(of: device, isLeaving: isLeaving)
@@ -215,6 +223,21 @@ extension Announcements {
 
     private func subscriptions(_ state: PublishQueue.State, _ options: SubscriptionOptions) -> [Packet] {
         topics(of: state).map { .subscription(filter: $0, options) }
+    }
+}
+
+extension JSONWriter {
+    /// Writes the payload of `bridge/alerts`.
+    fileprivate mutating func alerts(_ raised: [ActiveAlert]) {
+        beginObject()
+        key("alerts")
+        list(raised) { writer, alert in
+            writer.object([
+                ("alert", .text(alert.alert)), ("device", .text(alert.device)), ("since", .text(alert.since)),
+                ("detail", .text(alert.detail)),
+            ])
+        }
+        endObject()
     }
 }
 

@@ -124,11 +124,11 @@ extension CurrentDevices {
 
     func discovery(of device: String) -> [UInt8]? {
         permitted(device).map { description in
-            let label = context.labels.withLock { $0[device] ?? DeviceLabel() }
+            let presentation = context.presentation.withLock { $0 }
             return context.home.payload(
                 for: description,
                 batched: batched(description),
-                label: label,
+                presentation: presentation,
                 facts: facts[device]
             )
         }

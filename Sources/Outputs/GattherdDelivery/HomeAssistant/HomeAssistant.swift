@@ -48,16 +48,16 @@ struct HomeAssistant: Sendable {
     /// - Parameters:
     ///   - device: The device's streams and controls.
     ///   - batched: The streams that publish arrays of readings.
-    ///   - label: Its names for people.
+    ///   - presentation: The names and alerts of devices.
     ///   - facts: The texts of its Device Information Service.
     /// - Returns: The payload.
     func payload(
         for device: DeviceDescription,
         batched: Set<String> = [],
-        label: DeviceLabel = DeviceLabel(),
+        presentation: Presentation = Presentation(),
         facts: DeviceFacts.Texts = DeviceFacts.Texts()
     ) -> [UInt8] {
-        let parts = components(of: device, batched)
+        let parts = components(of: device, batched, presentation.alerts.filter { $0.concerns(device) })
         return JSONWriter.bytes { writer in
             writer.beginObject()
             // The first member, so that the start of a payload identifies its gateway.
@@ -66,7 +66,7 @@ struct HomeAssistant: Sendable {
             writer.key("availability_mode")
             writer.string("all")
             writer.key("device")
-            write(device, label, facts, to: &writer)
+            write(device, presentation.labels[device.device] ?? DeviceLabel(), facts, to: &writer)
             writeOrigin(to: &writer)
             writer.key("components")
             writer.beginObject()
@@ -107,9 +107,14 @@ struct HomeAssistant: Sendable {
         writer.endObject()
     }
 
-    private func components(of device: DeviceDescription, _ batched: Set<String>) -> [HomeAssistantComponent] {
+    private func components(
+        of device: DeviceDescription,
+        _ batched: Set<String>,
+        _ alerts: [AlertRule]
+    ) -> [HomeAssistantComponent] {
         var parts: [HomeAssistantComponent] = []
-        for part in sensors(of: device, batched) + controls(of: device, batched) + link(of: device)
+        let values = sensors(of: device, batched) + controls(of: device, batched)
+        for part in values + link(of: device) + alerts.map({ alert($0, of: device) })
         where !parts.contains(where: { $0.key == part.key }) {
             parts.append(part)
         }

@@ -10,6 +10,7 @@ struct PublishQueue {
     enum State: Hashable {
         case info
         case health
+        case alerts
         case connection(device: String)
         case availability(device: String)
         /// The device's description for backends.

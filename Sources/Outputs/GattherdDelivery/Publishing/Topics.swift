@@ -15,6 +15,7 @@ struct Topics: Sendable {
     /// The topic of `online` and `offline`, also of the last will.
     var state: String { "\(base)/bridge/state" }
     var info: String { "\(base)/bridge/info" }
+    var alerts: String { "\(base)/bridge/alerts" }
     var health: String { "\(base)/bridge/health" }
     var event: String { "\(base)/bridge/event" }
     /// The filter for every ``Request/set``.

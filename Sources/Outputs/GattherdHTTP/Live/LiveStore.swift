@@ -4,15 +4,26 @@ package import GattherdModel
 package struct LiveStore: ReadingStore {
     private let store: any ReadingStore
     private let live: LiveStatus
+    private let observe: @Sendable (ReadingBatch) -> Void
 
-    package init(_ store: any ReadingStore, live: LiveStatus) {
+    /// - Parameters:
+    ///   - store: Stores the readings.
+    ///   - live: Receives what is stored.
+    ///   - observe: Is called with what is stored; never blocks.
+    package init(
+        _ store: any ReadingStore,
+        live: LiveStatus,
+        observe: @escaping @Sendable (ReadingBatch) -> Void = { _ in }
+    ) {
         self.store = store
         self.live = live
+        self.observe = observe
     }
 
     package func append(_ batch: ReadingBatch) async throws(StoreFault) {
         try await store.append(batch)
         live.observe(batch)
+        observe(batch)
     }
 
     package func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }

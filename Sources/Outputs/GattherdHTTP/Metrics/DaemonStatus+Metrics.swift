@@ -12,7 +12,12 @@ extension DaemonStatus {
                     .init(1, ["version": version])
                 ]
             )
-        ] + adapterMetrics + deviceMetrics + history.metrics + outputMetrics
+        ] + adapterMetrics + deviceMetrics + history.metrics + outputMetrics + [alertFamily]
+    }
+
+    private var alertFamily: MetricFamily {
+        let points = (alerts ?? []).map { MetricFamily.Point(1, ["alert": $0.alert, "device": $0.device]) }
+        return MetricFamily("gattherd_alert", .gauge, "1 for each raised alert", points)
     }
 
     private var adapterMetrics: [MetricFamily] {

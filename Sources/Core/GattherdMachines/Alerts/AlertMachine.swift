@@ -1,0 +1,234 @@
+public import GattherdModel
+
+/// The decision which alerts are raised.
+///
+/// A value outside of the bounds raises an alert after the rule's holding time. A value that is inside by at least the
+/// hysteresis clears it. Silence raises an alert when its time is over, and the next reading clears it. A device that a
+/// person disconnected is not missed.
+public struct AlertMachine: Sendable {
+    /// An alert of a device.
+    public struct Key: Hashable, Sendable {
+        /// The name of the rule.
+        public let alert: String
+        public let device: String
+
+        public init(alert: String, device: String) {
+            (self.alert, self.device) = (alert, device)
+        }
+    }
+
+    public enum Event: Sendable {
+        /// The rules and devices from now on.
+        case configure([AlertRule], devices: [String])
+        /// True if a person disconnected the device.
+        case held(Bool, device: String)
+        /// A reading arrived.
+        case heard(device: String)
+        /// A stream's metric has a new value.
+        case value(Double, MetricDescriptor, stream: String, device: String)
+        /// The time of ``AlertMachine/deadline`` has come.
+        case tick
+    }
+
+    public enum Change: Hashable, Sendable {
+        /// The reason is for people.
+        case raised(Key, reason: String)
+        case cleared(Key)
+    }
+
+    /// The state of one rule for one device.
+    fileprivate struct Watch: Sendable {
+        let rule: AlertRule
+        var isRaised: Bool
+        /// The series whose newest value is outside, with the reason.
+        var outside: [String: String] = [:]
+        /// The time of the first of them.
+        var outsideSince = Duration.zero
+    }
+
+    fileprivate struct Device: Sendable {
+        var watches: [Watch]
+        var heard: Duration
+        var isHeld = false
+    }
+
+    private var devices: [String: Device] = [:]
+    /// Alerts that an earlier run raised, for devices that are not known yet.
+    private var inherited: Set<Key>
+
+    /// - Parameter raised: The alerts that an earlier run raised.
+    public init(raised: [Key] = []) {
+        inherited = Set(raised)
+    }
+
+    /// True if no rule concerns the device.
+    public func ignores(_ device: String) -> Bool { devices[device]?.watches.isEmpty ?? true }
+
+    /// Handles an event.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - now: The monotonic time.
+    /// - Returns: The alerts that are raised or cleared.
+    public mutating func handle(_ event: Event, at now: Duration) -> [Change] {
+        switch event {
+        case .configure(let rules, let names): return configure(rules, names, now)
+        case .held(let isHeld, let device): return setHeld(isHeld, device, now)
+        case .heard(let device): return heard(device, now)
+        case .value(let value, let metric, let stream, let device):
+            return record(value, metric, stream, device, now)
+        case .tick: return raiseDue(now)
+        }
+    }
+
+    /// The time of the next ``Event/tick``; `nil` if nothing can become due.
+    public var deadline: Duration? {
+        devices.values.flatMap { device in device.watches.compactMap { Self.due($0, device) } }.min()
+    }
+
+    private mutating func configure(_ rules: [AlertRule], _ names: [String], _ now: Duration) -> [Change] {
+        var changes: [Change] = []
+        let before = devices
+        devices = [:]
+        for name in names {
+            let old = before[name]
+            let watches = rules.filter { $0.concerns(name) }.map { rule in
+                old?.watches.first { $0.rule == rule }
+                    ?? Watch(rule: rule, isRaised: inherited.contains(Key(alert: rule.name, device: name)))
+            }
+            devices[name] = Device(watches: watches, heard: old?.heard ?? now, isHeld: old?.isHeld ?? false)
+        }
+        for key in Self.raised(before).union(inherited).subtracting(Self.raised(devices)) {
+            changes.append(.cleared(key))
+        }
+        inherited = []
+        return changes + raiseDue(now)
+    }
+
+    private static func raised(_ devices: [String: Device]) -> Set<Key> {
+        Set(
+            devices.flatMap { name, device in
+                device.watches.filter(\.isRaised).map { Key(alert: $0.rule.name, device: name) }
+            }
+        )
+    }
+
+    private mutating func setHeld(_ isHeld: Bool, _ device: String, _ now: Duration) -> [Change] {
+        guard devices[device] != nil, devices[device]?.isHeld != isHeld else { return [] }
+        devices[device]?.isHeld = isHeld
+        return heard(device, now)
+    }
+
+    private mutating func heard(_ device: String, _ now: Duration) -> [Change] {
+        guard var state = devices[device] else { return [] }
+        var changes: [Change] = []
+        state.heard = now
+        for index in state.watches.indices where state.watches[index].isSilence && state.watches[index].isRaised {
+            state.watches[index].isRaised = false
+            changes.append(.cleared(Key(alert: state.watches[index].rule.name, device: device)))
+        }
+        devices[device] = state
+        return changes
+    }
+
+    private mutating func record(
+        _ value: Double,
+        _ metric: MetricDescriptor,
+        _ stream: String,
+        _ device: String,
+        _ now: Duration
+    ) -> [Change] {
+        guard var state = devices[device] else { return [] }
+        var changes: [Change] = []
+        for index in state.watches.indices where state.watches[index].rule.concerns(metric) {
+            let key = Key(alert: state.watches[index].rule.name, device: device)
+            if let change = state.watches[index].record(value, metric, stream, now, key) { changes.append(change) }
+        }
+        devices[device] = state
+        return changes + raiseDue(now, only: device)
+    }
+
+    private mutating func raiseDue(_ now: Duration, only name: String? = nil) -> [Change] {
+        var changes: [Change] = []
+        for device in name.map({ [$0] }) ?? Array(devices.keys) {
+            guard let state = devices[device] else { continue }
+            for index in state.watches.indices {
+                let watch = state.watches[index]
+                guard let due = Self.due(watch, state), due <= now else { continue }
+                devices[device]?.watches[index].isRaised = true
+                changes.append(.raised(Key(alert: watch.rule.name, device: device), reason: watch.reason))
+            }
+        }
+        return changes
+    }
+
+    /// Returns the time at which the alert is raised if nothing happens.
+    private static func due(_ watch: Watch, _ device: Device) -> Duration? {
+        guard !watch.isRaised else { return nil }
+        if case .silent(let limit) = watch.rule.condition { return device.isHeld ? nil : device.heard + limit }
+        return watch.outside.isEmpty ? nil : watch.outsideSince + watch.rule.holding
+    }
+}
+
+extension AlertMachine.Watch {
+    var isSilence: Bool { if case .silent = rule.condition { true } else { false } }
+
+    /// The reason of the alert, for people.
+    var reason: String {
+        if case .silent(let limit) = rule.condition { return "no value for \(limit.words)" }
+        return outside.min { $0.key < $1.key }?.value ?? ""
+    }
+
+    /// Records a value; returns the change if it clears the alert.
+    mutating func record(
+        _ value: Double,
+        _ metric: MetricDescriptor,
+        _ stream: String,
+        _ now: Duration,
+        _ key: AlertMachine.Key
+    ) -> AlertMachine.Change? {
+        let series = "\(stream)/\(metric.name)"
+        let margin = outside[series] == nil && !isRaised ? 0 : rule.hysteresis
+        guard let bound = rule.condition.exceeded(by: value, margin) else {
+            outside[series] = nil
+            guard outside.isEmpty, isRaised else { return nil }
+            isRaised = false
+            return .cleared(key)
+        }
+        if outside.isEmpty { outsideSince = now }
+        let unit = metric.unit.map { " \($0)" } ?? ""
+        outside[series] = "\(metric.name) is \(value.plain)\(unit), \(bound)"
+        return nil
+    }
+}
+
+extension AlertRule.Condition {
+    /// The bound in words that `value` exceeds; `nil` if it is inside by at least `margin`.
+    fileprivate func exceeded(by value: Double, _ margin: Double) -> String? {
+        let (below, above): (Double?, Double?) =
+            switch self {
+            case .silent: (nil, nil)
+            case .batteryBelow(let least): (least, nil)
+            case .outside(_, let below, let above): (below, above)
+            }
+        if let below, value < below + margin { return "below \(below.plain)" }
+        if let above, value > above - margin { return "above \(above.plain)" }
+        return nil
+    }
+}
+
+extension Double {
+    /// The number without a needless fraction.
+    fileprivate var plain: String { Int64(exactly: self).map(String.init) ?? "\(self)" }
+}
+
+extension Duration {
+    /// The duration in its largest whole unit.
+    fileprivate var words: String {
+        let seconds = components.seconds
+        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)] where seconds >= length {
+            if seconds % length == 0 { return "\(seconds / length)\(unit)" }
+        }
+        return "\(seconds)s"
+    }
+}

@@ -1,0 +1,196 @@
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// Watches values and links, and reports alerts as events, by MQTT and in the status.
+final class AlertMonitor: Sendable {
+    typealias EventHandler = @Sendable (_ device: String, KeyValuePairs<String, SampleValue?>) -> Void
+
+    private struct State: Sendable {
+        var machine: AlertMachine
+        var active: [AlertMachine.Key: ActiveAlert] = [:]
+        var record: EventHandler = { _, _ in }
+        var publish: @Sendable ([ActiveAlert]) -> Void = { _ in }
+        var hasRules = false
+    }
+
+    private let state: Locked<State>
+    private let clock = LoopClock.loop
+    private let start = LoopClock.loop.now
+    private let now: @Sendable () -> Timestamp
+    /// The time for which ``run()`` waits.
+    private let next = LatestValue<Duration?>(nil)
+
+    /// - Parameters:
+    ///   - raised: The alerts that an earlier run raised.
+    ///   - now: The wall clock.
+    init(raised: [ActiveAlert] = [], now: @escaping @Sendable () -> Timestamp) {
+        let keyed = raised.map { (AlertMachine.Key(alert: $0.alert, device: $0.device), $0) }
+        var state = State(machine: AlertMachine(raised: keyed.map(\.0)))
+        state.active = Dictionary(keyed) { _, last in last }
+        self.state = Locked(state)
+        self.now = now
+    }
+
+    /// Connects the monitor to the receivers of alerts.
+    ///
+    /// - Parameters:
+    ///   - record: Records an event of the kind `alert`; never blocks.
+    ///   - publish: Publishes all raised alerts; never blocks.
+    func open(record: @escaping EventHandler, publish: @escaping @Sendable ([ActiveAlert]) -> Void) {
+        state.withLock { state in
+            state.record = record
+            state.publish = publish
+        }
+    }
+
+    /// Sets the rules and devices, and publishes the raised alerts.
+    func configure(_ rules: [AlertRule], devices: [String]) {
+        state.withLock { $0.hasRules = !rules.isEmpty }
+        handle([.configure(rules, devices: devices)])
+        let (publish, active) = state.withLock { ($0.publish, Self.sorted($0.active)) }
+        publish(active)
+    }
+
+    /// The raised alerts, by device and name.
+    var active: [ActiveAlert] { state.withLock { Self.sorted($0.active) } }
+
+    private static func sorted(_ active: [AlertMachine.Key: ActiveAlert]) -> [ActiveAlert] {
+        active.values.sorted { ($0.device, $0.alert) < ($1.device, $1.alert) }
+    }
+
+    /// Observes stored readings.
+    func observe(_ batch: ReadingBatch) {
+        guard state.withLock(\.hasRules) else { return }
+        let events = state.withLock { state in
+            batch.readings.flatMap { reading -> [AlertMachine.Event] in
+                state.machine.ignores(reading.stream.device) ? [] : Self.events(of: reading, batch)
+            }
+        }
+        if !events.isEmpty { handle(events) }
+    }
+
+    private static func events(of reading: Reading, _ batch: ReadingBatch) -> [AlertMachine.Event] {
+        let stream = reading.stream
+        let values = batch.samples[reading.samples].compactMap { sample -> AlertMachine.Event? in
+            guard stream.metrics.indices.contains(sample.metric), let value = sample.value.number else { return nil }
+            return .value(value, stream.metrics[sample.metric], stream: stream.stream, device: stream.device)
+        }
+        return [.heard(device: stream.device)] + values
+    }
+
+    /// Raises alerts when their time has come, until cancelled.
+    func run() async {
+        while !Task.isCancelled {
+            let deadline = state.withLock(\.machine.deadline)
+            if let deadline, deadline <= elapsed {
+                handle([.tick])
+            } else {
+                next.set(deadline)
+                await waitUntil(deadline)
+            }
+        }
+    }
+
+    /// Waits until the time, or until an alert can be raised earlier.
+    private func waitUntil(_ deadline: Duration?) async {
+        let limit = deadline.map { $0 - elapsed } ?? .seconds(365 * 86_400)
+        await wait(atMost: limit) { [next] in
+            for await changed in next.watch() where changed != deadline { return }
+        }
+    }
+
+    private var elapsed: Duration { clock.now - start }
+
+    private func handle(_ events: [AlertMachine.Event]) {
+        let (time, elapsed) = (now(), elapsed)
+        let (changes, active, current) = state.withLock { state in
+            let changes = events.flatMap { state.machine.handle($0, at: elapsed) }
+            for change in changes { Self.apply(change, time, to: &state.active) }
+            return (changes, Self.sorted(state.active), state)
+        }
+        // A later deadline needs no wake: the machine is asked again when the earlier one has come.
+        if let deadline = current.machine.deadline, next.state.map({ deadline < $0 }) ?? true { next.set(deadline) }
+        for change in changes { Self.report(change, to: current.record) }
+        if !changes.isEmpty { current.publish(active) }
+    }
+
+    private static func apply(
+        _ change: AlertMachine.Change,
+        _ now: Timestamp,
+        to active: inout [AlertMachine.Key: ActiveAlert]
+    ) {
+        switch change {
+        case .cleared(let key): active[key] = nil
+        case .raised(let key, let reason):
+            active[key] = ActiveAlert(alert: key.alert, device: key.device, since: now.rfc3339, detail: reason)
+        }
+    }
+
+    private static func report(_ change: AlertMachine.Change, to record: EventHandler) {
+        switch change {
+        case .cleared(let key): record(key.device, ["alert": .text(key.alert), "state": .text("cleared")])
+        case .raised(let key, let reason):
+            record(key.device, ["alert": .text(key.alert), "state": .text("raised"), "detail": .text(reason)])
+        }
+    }
+}
+
+extension AlertMonitor: Announcer {
+    func update(_ status: LinkStatus) {
+        handle([.held(status.state == .held, device: status.device)])
+    }
+
+    func describe(_ device: DeviceDescription) {}
+
+    func remove(device: String) {}
+
+    func announce(_ event: LifecycleEvent) {}
+}
+
+extension ActiveAlert {
+    /// The alerts that are raised after these events, which are the newest ones, in order.
+    static func raised(after events: [LifecycleEvent]) -> [ActiveAlert] {
+        var active: [AlertMachine.Key: ActiveAlert] = [:]
+        for event in events {
+            guard let device = event.device, let members = AlertEvent(event.detail) else { continue }
+            let key = AlertMachine.Key(alert: members.alert, device: device)
+            active[key] =
+                members.isRaised
+                ? ActiveAlert(alert: members.alert, device: device, since: event.time.rfc3339, detail: members.reason)
+                : nil
+        }
+        return Array(active.values)
+    }
+}
+
+/// The members of an event of the kind `alert`.
+private struct AlertEvent {
+    var alert = ""
+    var isRaised = false
+    var reason = ""
+
+    init?(_ json: String) {
+        guard case .object(let members)? = try? JSONReader.value(of: Array(json.utf8)) else { return nil }
+        for case (let name, .string(let text)) in members.map({ ($0.name, $0.value) }) {
+            switch name {
+            case "alert": alert = text
+            case "state": isRaised = text == "raised"
+            case "detail": reason = text
+            default: break
+            }
+        }
+        guard !alert.isEmpty else { return nil }
+    }
+}
+
+extension SampleValue {
+    /// The value as a number; `nil` for what is none.
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let value): Double(value)
+        case .real(let value): value.isFinite ? value : nil
+        case .boolean, .text, .null: nil
+        }
+    }
+}

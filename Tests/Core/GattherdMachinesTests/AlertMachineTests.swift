@@ -1,0 +1,156 @@
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@Suite struct AlertMachineTests {
+    private static let cold = AlertRule(
+        name: "cold",
+        device: "freezer",
+        condition: .outside(metric: "temperature", below: -30, above: -15),
+        hysteresis: 2,
+        holding: .seconds(60)
+    )
+    private static let silent = AlertRule(name: "silent", condition: .silent(.seconds(300)))
+    private static let battery = AlertRule(name: "battery", condition: .batteryBelow(15))
+    private static let temperature = MetricDescriptor(name: "temperature", unit: "°C")
+    private static let level = MetricDescriptor(name: "battery_level", unit: "%")
+
+    private var machine = AlertMachine()
+
+    private mutating func configure(_ rules: [AlertRule], at seconds: Int = 0, _ devices: [String] = ["freezer"]) {
+        _ = machine.handle(.configure(rules, devices: devices), at: .seconds(seconds))
+    }
+
+    private mutating func value(_ value: Double, at seconds: Int, _ metric: MetricDescriptor = temperature) -> [String]
+    {
+        let event = AlertMachine.Event.value(value, metric, stream: "s", device: "freezer")
+        return words(machine.handle(event, at: .seconds(seconds)))
+    }
+
+    private mutating func tick(at seconds: Int) -> [String] { words(machine.handle(.tick, at: .seconds(seconds))) }
+
+    private func words(_ changes: [AlertMachine.Change]) -> [String] {
+        changes.map { change in
+            switch change {
+            case .raised(let key, let reason): "raised \(key.alert) of \(key.device): \(reason)"
+            case .cleared(let key): "cleared \(key.alert) of \(key.device)"
+            }
+        }
+    }
+
+    @Test mutating func `a value outside raises the alert after the holding time`() {
+        configure([Self.cold])
+        #expect(value(-14.5, at: 10) == [])
+        #expect(machine.deadline == .seconds(70))
+        #expect(tick(at: 69) == [])
+        #expect(tick(at: 70) == ["raised cold of freezer: temperature is -14.5 °C, above -15"])
+        #expect(machine.deadline == nil)
+    }
+
+    @Test mutating func `a value inside before the end of the holding time starts it anew`() {
+        configure([Self.cold])
+        _ = value(-14, at: 10)
+        _ = value(-20, at: 30)
+        #expect(machine.deadline == nil)
+        _ = value(-31, at: 40)
+        #expect(machine.deadline == .seconds(100))
+        #expect(tick(at: 100) == ["raised cold of freezer: temperature is -31 °C, below -30"])
+    }
+
+    @Test mutating func `an alert is cleared by a value inside by more than the hysteresis`() {
+        configure([Self.cold])
+        _ = value(-14, at: 0)
+        _ = tick(at: 60)
+        #expect(value(-16, at: 61) == [])
+        #expect(value(-17, at: 62) == ["cleared cold of freezer"])
+        #expect(value(-16, at: 63) == [])
+        #expect(machine.deadline == nil)
+    }
+
+    @Test mutating func `without a holding time a value raises the alert at once`() {
+        configure([Self.battery])
+        #expect(value(14, at: 5, Self.level) == ["raised battery of freezer: battery_level is 14 %, below 15"])
+        #expect(value(15, at: 6, Self.level) == ["cleared battery of freezer"])
+    }
+
+    @Test mutating func `metrics of other names and units do not count`() {
+        configure([Self.battery, Self.cold])
+        #expect(value(1, at: 0, MetricDescriptor(name: "humidity", unit: "%")) == [])
+        #expect(value(1, at: 0, MetricDescriptor(name: "battery", unit: "V")) == [])
+        #expect(machine.deadline == nil)
+    }
+
+    @Test mutating func `of several series all must be inside`() {
+        configure([Self.battery])
+        _ = machine.handle(.value(5, Self.level, stream: "a", device: "freezer"), at: .zero)
+        _ = machine.handle(.value(6, Self.level, stream: "b", device: "freezer"), at: .zero)
+        #expect(machine.handle(.value(50, Self.level, stream: "a", device: "freezer"), at: .zero) == [])
+        let last = machine.handle(.value(50, Self.level, stream: "b", device: "freezer"), at: .zero)
+        #expect(words(last) == ["cleared battery of freezer"])
+    }
+
+    @Test mutating func `silence raises the alert, and the next reading clears it`() {
+        configure([Self.silent], at: 100)
+        #expect(machine.deadline == .seconds(400))
+        _ = machine.handle(.heard(device: "freezer"), at: .seconds(200))
+        #expect(tick(at: 400) == [])
+        #expect(tick(at: 500) == ["raised silent of freezer: no value for 5m"])
+        #expect(words(machine.handle(.heard(device: "freezer"), at: .seconds(501))) == ["cleared silent of freezer"])
+        #expect(machine.deadline == .seconds(801))
+    }
+
+    @Test mutating func `a device that a person disconnected is not missed`() {
+        configure([Self.silent])
+        _ = machine.handle(.held(true, device: "freezer"), at: .seconds(10))
+        #expect(machine.deadline == nil)
+        _ = machine.handle(.held(false, device: "freezer"), at: .seconds(1000))
+        #expect(machine.deadline == .seconds(1300))
+    }
+
+    @Test mutating func `alerts of an earlier run stay raised until a value clears them`() {
+        let (cold, gone) = (
+            AlertMachine.Key(alert: "cold", device: "freezer"), AlertMachine.Key(alert: "cold", device: "gone")
+        )
+        machine = AlertMachine(raised: [cold, gone])
+        let changes = machine.handle(.configure([Self.cold], devices: ["freezer"]), at: .zero)
+        #expect(changes == [.cleared(gone)])
+        #expect(value(-14, at: 1) == [])
+        #expect(value(-20, at: 2) == ["cleared cold of freezer"])
+    }
+
+    @Test mutating func `a removed rule or device clears its alerts, and an unchanged one keeps its state`() {
+        configure([Self.battery, Self.silent])
+        _ = value(5, at: 0, Self.level)
+        let same = machine.handle(.configure([Self.battery], devices: ["freezer", "new"]), at: .seconds(1))
+        #expect(same == [])
+        let changes = machine.handle(.configure([Self.battery], devices: ["new"]), at: .seconds(2))
+        #expect(words(changes) == ["cleared battery of freezer"])
+        #expect(machine.ignores("freezer") && !machine.ignores("new"))
+    }
+
+    @Test mutating func `any events keep the deadline in the future and alternate raised and cleared`() {
+        var random = SplitMix64(seed: 7)
+        configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])
+        var raised: Set<AlertMachine.Key> = []
+        for step in 0..<3000 {
+            let now = Duration.seconds(step)
+            let device = Bool.random(using: &random) ? "freezer" : "b"
+            let event: AlertMachine.Event =
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0: .value(.random(in: -40...0, using: &random), Self.temperature, stream: "s", device: device)
+                case 1: .value(.random(in: 0...30, using: &random), Self.level, stream: "s", device: device)
+                case 2: .held(.random(using: &random), device: device)
+                case 3: .heard(device: device)
+                default: .tick
+                }
+            for change in machine.handle(event, at: now) + machine.handle(.tick, at: now) {
+                switch change {
+                case .raised(let key, _): #expect(raised.insert(key).inserted)
+                case .cleared(let key): #expect(raised.remove(key) != nil)
+                }
+            }
+            if let deadline = machine.deadline { #expect(deadline > now) }
+        }
+        #expect(!raised.isEmpty)
+    }
+}
