@@ -12,7 +12,7 @@ enum Gattherd {
         .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
-        .configurationSchema, .configurationPage, .configurationManual,
+        .backup, .restore, .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
         .capture, .replay, .simulate, .completions,

@@ -58,6 +58,16 @@ package struct ConfigurationFile: Sendable {
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
+    /// Returns the path of history that a configuration gives which is not in its place yet.
+    ///
+    /// - Parameter sources: The main file, then the others, with the names that they will have.
+    /// - Returns: The path; mistakes in the files do not matter.
+    package static func historyPath(of sources: [(name: String, octets: [UInt8])]) -> String {
+        let outputs = OutputRegistry.kinds as [any OutputSectionKind.Type]
+        let texts = sources.map { ConfigSource(name: $0.name, octets: $0.octets) }
+        return Configuration.parseLeniently(texts, in: environment, outputs: outputs).configuration.history.path.value
+    }
+
     /// The main file, then those of ``fragmentFolder`` that can be listed.
     package var paths: [String] { [path] + fragmentPaths().paths }
 

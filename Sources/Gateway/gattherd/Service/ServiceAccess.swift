@@ -118,7 +118,7 @@ struct ServiceAccess {
 
 extension Configuration {
     /// The secrets and certificates that the configuration names.
-    fileprivate var namedFiles: [Located<String>] {
+    var namedFiles: [Located<String>] {
         let secrets = [http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }
         return outputFiles.map(\.file).filter { $0.use != .destination }.map(\.path) + secrets.compactMap(\.self)
     }

@@ -1,0 +1,111 @@
+import Foundation
+import GattherdHistory
+import TestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct BackupCommandTests {
+    private static let configuration = """
+        gateway: attic
+        mqtt: {url: "mqtt://localhost", username: me, password_file: secret}
+        http: {listen: "127.0.0.1:8780", token_file: /nowhere/token}
+        """
+
+    /// Runs `gattherd` with a configuration and returns its exit code, standard output and standard error.
+    private func gattherd(
+        _ words: String...,
+        in folder: TemporaryFolder
+    ) async throws -> (code: Int32, output: String, complaints: String) {
+        let errors = folder.file("errors")
+        let arguments = words + ["--config", folder.file("gattherd.yaml")]
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), arguments, errors: errors)
+        return (code, output, try String(contentsOfFile: errors, encoding: .utf8))
+    }
+
+    private func write(_ text: String, to path: String, mode: Int = 0o644) throws {
+        let folder = URL(filePath: path).deletingLastPathComponent()
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+    /// Writes a backup of a whole gateway.
+    private func backUp(_ old: HistoryFolder) async throws -> String {
+        try write(Self.configuration, to: old.folder.file("gattherd.yaml"))
+        try write("log: {level: debug}\n", to: old.folder.file("gattherd.d/log.yaml"))
+        try write("hush\n", to: old.folder.file("secret"), mode: 0o640)
+        try write("# a profile\n", to: old.folder.file("profiles/mine.yaml"))
+        try write("mqtt://localhost:1883 gattherd/attic\n", to: old.folder.file("mqtt-base-topics"))
+        let archive = old.folder.file("backup.tar")
+        let result = try await gattherd("backup", archive, in: old.folder)
+        #expect(result.code == 0, "\(result)")
+        #expect(result.complaints.contains("not in the backup, because it is elsewhere: /nowhere/token"))
+        return archive
+    }
+
+    @Test func `a backup restores configuration, profiles, secrets, identity and history elsewhere`() async throws {
+        let archive = try await backUp(try await HistoryFolder(seconds: 60))
+        let mode = try FileManager.default.attributesOfItem(atPath: archive)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let new = try TemporaryFolder()
+        try write("gateway: other\n", to: new.file("gattherd.yaml"))
+        let result = try await gattherd("restore", archive, in: new)
+        #expect(result.code == 0, "\(result)")
+        #expect(result.complaints.contains("copy it yourself: /nowhere/token"))
+        #expect(try text(new.file("gattherd.yaml")) == Self.configuration)
+        #expect(try text(new.file("gattherd.d/log.yaml")) == "log: {level: debug}\n")
+        #expect(try text(new.file("secret")) == "hush\n")
+        let secret = try FileManager.default.attributesOfItem(atPath: new.file("secret"))
+        #expect(secret[.posixPermissions] as? Int == 0o640)
+        #expect(try text(new.file("profiles/mine.yaml")) == "# a profile\n")
+        #expect(try text(new.file("mqtt-base-topics")) == "mqtt://localhost:1883 gattherd/attic\n")
+        #expect(try HistoryReader(path: new.file("gattherd.db")).contents().samples == 62)
+        let names = try FileManager.default.contentsOfDirectory(atPath: new.path)
+        let replaced = try #require(names.first { $0.hasPrefix("gattherd.yaml.replaced-") })
+        #expect(try text(new.file(replaced)) == "gateway: other\n")
+        #expect(!names.contains { $0.hasSuffix(".restore") })
+    }
+
+    @Test func `a backup does not replace a file`() async throws {
+        let old = try await HistoryFolder(seconds: 1)
+        let archive = try await backUp(old)
+        let again = try await gattherd("backup", archive, in: old.folder)
+        #expect(again.code == 73)
+        #expect(again.complaints.contains("File exists"))
+    }
+
+    @Test func `of the backups in a folder the newest are kept, and other files stay`() async throws {
+        let old = try await HistoryFolder(seconds: 1)
+        _ = try await backUp(old)
+        let folder = old.folder.file("backups")
+        for name in ["gattherd-attic-20200101T000000Z.tar", "gattherd-attic-20210101T000000Z.tar", "other.tar"] {
+            try write("", to: "\(folder)/\(name)")
+        }
+        let result = try await gattherd("backup", folder, "--keep", "2", in: old.folder)
+        #expect(result.code == 0, "\(result)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        #expect(names.count == 3)
+        #expect(names.contains("other.tar") && names.contains("gattherd-attic-20210101T000000Z.tar"))
+    }
+
+    @Test func `what is no backup is refused, and so are links in one`() async throws {
+        let new = try TemporaryFolder()
+        try write("no archive", to: new.file("text.tar"))
+        #expect(try await gattherd("restore", new.file("text.tar"), in: new).code == 74)
+        #expect(try await gattherd("restore", new.file("missing.tar"), in: new).code == 66)
+        let staged = new.file("staged")
+        let manifest = #"{"format":1,"gateway":"a","created":"x","main":"configuration/a","elsewhere":[]}"#
+        try write(manifest, to: "\(staged)/manifest.json")
+        try FileManager.default.createDirectory(atPath: "\(staged)/configuration", withIntermediateDirectories: true)
+        let link = "\(staged)/configuration/a"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/etc/hostname")
+        let archive = new.file("link.tar")
+        _ = try await Programs.run("/bin/tar", ["--create", "--file", archive, "--directory", staged, "."])
+        let result = try await gattherd("restore", archive, in: new)
+        #expect(result.code == 65)
+        #expect(result.complaints.contains("'configuration/a' is no file"))
+        #expect(!FileManager.default.fileExists(atPath: new.file("gattherd.yaml")))
+    }
+}
