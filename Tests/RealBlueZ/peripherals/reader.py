@@ -110,6 +110,9 @@ def _read_kind(fields: Fields, spec: PeripheralSpec) -> None:
     """Reads the kind and its services. The first service is advertised."""
     kind = fields.need('kind', values.word(*_KINDS))
     rate = fields.take('rate', values.rate, 0.0 if kind in ('number-service', 'battery') else 1.0)
+    # Persons and weather are the simulator's: here values always count.
+    fields.take('values', str, 'counting')
+    fields.take('day', str, '24h')
     spec.services = [] if kind == 'beacon' else _services(kind, fields, rate)
     spec.advertising.is_connectable = kind != 'beacon'
     spec.advertising.services = [service.uuid for service in spec.services[:1]]

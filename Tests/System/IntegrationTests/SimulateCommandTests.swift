@@ -134,7 +134,7 @@ import Testing
         }
         let status = try await gattherd("status", "--json").1
         #expect(status.contains("\"gateway\":\"simulated\""))
-        #expect(try await gattherd("status").1.contains("strap-1  ready"))
+        #expect(try await gattherd("status").1.contains("strap    ready"))
         #expect(try await gattherd("status").1.contains(/\nmqtt       mqtt:\/\/[^ ]+ connected/))
         #expect(try await gattherd("set", "dial", "number", "128") == (0, "dial number = 128\n"))
         #expect(try await gattherd("set", "dial", "number", "256").0 == 65)
@@ -145,13 +145,13 @@ import Testing
             )
         }
         try await ask(the: configuration)
-        #expect(try await gattherd("disconnect", "strap-2").0 == 0)
-        try await eventually { try await gattherd("status").1.contains("strap-2  held") }
-        #expect(try await gattherd("why", "strap-2").1.contains("nothing, until: gattherd connect strap-2"))
-        #expect(try await gattherd("why", "strap-2", "--json").1.contains(#""state":"held""#))
+        #expect(try await gattherd("disconnect", "runner").0 == 0)
+        try await eventually { try await gattherd("status").1.contains("runner   held") }
+        #expect(try await gattherd("why", "runner").1.contains("nothing, until: gattherd connect runner"))
+        #expect(try await gattherd("why", "runner", "--json").1.contains(#""state":"held""#))
         #expect(try await gattherd("why", "strap-9").0 == 65)
-        #expect(try await gattherd("connect", "strap-2").0 == 0)
-        try await eventually { try await gattherd("status").1.contains("strap-2  ready") }
+        #expect(try await gattherd("connect", "runner").0 == 0)
+        try await eventually { try await gattherd("status").1.contains("runner   ready") }
         #expect(try await gattherd("rejects", "--format", "json") == (0, ""))
         #expect(try await gattherd("run").0 == 73)
         try await careForDatabase(gattherd)

@@ -19,7 +19,7 @@ import Testing
     @Test func `a full scenario is parsed into its values`() throws {
         let path = Checkout.root.appending(path: "config/scenarios/lab.yaml").path
         let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
-        #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather", "tag"])
+        #expect(scenario.peripherals.map(\.name) == ["strap", "runner", "rower", "dial", "weather", "tag"])
         #expect(scenario.peripherals.map(\.address.description).prefix(3).last == "C0:FF:EE:00:00:03")
         #expect(
             scenario.peripherals.prefix(5).allSatisfy {
@@ -34,6 +34,14 @@ import Testing
         let tag = try #require(scenario.peripherals.last?.advertising)
         #expect(!tag.isConnectable)
         #expect(tag.manufacturerData[0x0499]?.count == 6)
+    }
+
+    @Test(arguments: ["lab", "fleet", "herd", "faults"])
+    func `the installed scenarios are valid`(name: String) throws {
+        let path = Checkout.root.appending(path: "config/scenarios/\(name).yaml").path
+        let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
+        #expect(!scenario.peripherals.isEmpty)
+        #expect(name != "herd" || scenario.peripherals.count == 200)
     }
 
     @Test func `the fleet has three gateways, and a walker that comes into the reach of each`() throws {

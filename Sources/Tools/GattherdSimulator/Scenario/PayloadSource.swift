@@ -9,6 +9,10 @@ public enum PayloadSource: Hashable, Sendable {
     /// A list of values, repeated.
     case list([[UInt8]])
     case heartRate(HeartRatePattern)
+    /// The heart rate of a person, with measurements at this rate.
+    case person(HeartRatePattern, rate: Double)
+    /// A quantity of the weather over days of this length, with values at this rate.
+    case weather(WeatherQuantity, day: Duration, rate: Double)
     /// A triangle wave: a little-endian integer of this number of bytes.
     case wave(octets: Int, from: Int, through: Int)
     /// Temperature Measurement with a FLOAT in tenths of a degree Celsius, 36.0 to 39.9.
@@ -18,13 +22,18 @@ public enum PayloadSource: Hashable, Sendable {
 
     /// The value of notification `number`, counted from 0.
     ///
-    /// `stored` is the characteristic's value. The energy expended was set to 0 at the number `reset`.
-    func payload(_ number: UInt64, stored: [UInt8], energyReset reset: UInt64 = 0) -> [UInt8] {
+    /// `stored` is the characteristic's value. The energy expended was set to 0 at the number `reset`. `seed` tells
+    /// persons and places apart.
+    func payload(_ number: UInt64, stored: [UInt8], energyReset reset: UInt64 = 0, seed: UInt64 = 0) -> [UInt8] {
         switch self {
         case .stored: stored
         case .counter: [(stored.first ?? 0) &+ 1]
         case .list(let payloads): payloads.isEmpty ? [] : payloads[Int(number % UInt64(payloads.count))]
         case .heartRate(let pattern): pattern.payload(number, energyReset: reset)
+        case .person(let pattern, let rate):
+            pattern.payload(number, of: PersonSimulation(seed: seed), rate: rate, energyReset: reset)
+        case .weather(let quantity, let day, let rate):
+            quantity.payload(WeatherSimulation(seed: seed, day: day), at: Double(number) / max(rate, 0.001))
         case .wave(let octets, let low, let high): Self.wave(number, octets, low, high)
         case .recorded(let recording): recording.payloads[Int(number % UInt64(recording.payloads.count))]
         case .thermometer: [0] + littleEndian(360 + Int(number % 40), octets: 3) + [0xFF]
@@ -41,6 +50,21 @@ public enum PayloadSource: Hashable, Sendable {
         let height = max(1, high - low)
         let step = Int(number % UInt64(2 * height))
         return littleEndian(low + (step <= height ? step : 2 * height - step), octets: octets)
+    }
+}
+
+/// A quantity of Environmental Sensing 1.0.
+public enum WeatherQuantity: Hashable, Sendable {
+    case temperature
+    case humidity
+    case pressure
+
+    func payload(_ weather: WeatherSimulation, at time: Double) -> [UInt8] {
+        switch self {
+        case .temperature: littleEndian(weather.temperature(at: time), octets: 2)
+        case .humidity: littleEndian(weather.humidity(at: time), octets: 2)
+        case .pressure: littleEndian(weather.pressure(at: time), octets: 4)
+        }
     }
 }
 
@@ -80,6 +104,21 @@ public struct HeartRatePattern: Hashable, Sendable {
         if hasEnergy { payload += littleEndian(Int((number &- energyReset) % 65_536), octets: 2) }
         for index in 0..<intervals {
             payload += littleEndian(600 + (Int(number % 1_000_000) * intervals + index) % 1000, octets: 2)
+        }
+        return payload
+    }
+
+    /// Returns a measurement of a person, whose energy is about 0.15 kJ for each second.
+    func payload(_ number: UInt64, of person: PersonSimulation, rate: Double, energyReset: UInt64) -> [UInt8] {
+        let time = Double(number) / max(rate, 0.001)
+        let heartRate = Int(person.heartRate(at: time).rounded())
+        var payload = [flags]
+        payload += littleEndian(heartRate, octets: isWide ? 2 : 1)
+        let energy = Double(number &- energyReset) / max(rate, 0.001) * 0.15
+        if hasEnergy { payload += littleEndian(Int(min(energy, 65_535)), octets: 2) }
+        for index in 0..<intervals {
+            let beat = Int(number % 1_000_000) * intervals + index
+            payload += littleEndian(person.interval(at: time, beat: beat), octets: 2)
         }
         return payload
     }

@@ -15,6 +15,14 @@ enum PeripheralKind: String, CaseIterable {
     case beacon
 }
 
+/// The style of generated values.
+enum ValueStyle: String, CaseIterable {
+    /// Each value identifies its notification.
+    case counting
+    /// Values look like those of a person or of the weather.
+    case plausible
+}
+
 /// Parses the services of a peripheral: those of its kind, or its own.
 struct ServiceReader {
     private let problems: ProblemList
@@ -30,12 +38,17 @@ struct ServiceReader {
         let kind = fields.has("replay") && !fields.has("kind") ? .replay : fields.word("kind", PeripheralKind.self)
         if kind == nil, !fields.has("kind") { problems.add("a peripheral needs 'kind'", at: fields.position) }
         let rate = fields.rate("rate")
+        let isPlausible = fields.word("values", ValueStyle.self) == .plausible
+        let day = fields.duration("day")
         switch kind {
-        case .heartRate: spec.services = [.heartRate(pattern(&fields), rate: rate ?? 1)]
+        case .heartRate:
+            spec.services = [.heartRate(pattern(&fields), rate: rate ?? 1, isPlausible: isPlausible)]
         case .malformedHeartRate: spec.services = [.malformedHeartRate(rate: rate ?? 1)]
         case .numberService:
             spec.services = [.number(fields.integer("value", in: 0...UInt8.max) ?? 0, rate: rate ?? 0)]
         case .battery: spec.services = [.battery(fields.integer("level", in: 0...100) ?? 100, rate: rate ?? 0)]
+        case .environmental where isPlausible:
+            spec.services = [.weather(day: day ?? .seconds(86_400), rate: rate ?? 1)]
         case .environmental: spec.services = [.environmental(rate: rate ?? 1)]
         case .thermometer: spec.services = [.thermometer(rate: rate ?? 1)]
         case .custom: spec.services = (fields.list("services") ?? []).compactMap { service($0, rate: rate ?? 1) }

@@ -3,9 +3,9 @@ import GattherdGATT
 // The services of the built-in kinds.
 extension ServiceSpec {
     /// Heart Rate Service 1.0, complete.
-    static func heartRate(_ pattern: HeartRatePattern, rate: Double) -> ServiceSpec {
+    static func heartRate(_ pattern: HeartRatePattern, rate: Double, isPlausible: Bool = false) -> ServiceSpec {
         var measurement = CharacteristicSpec(BluetoothUUID(0x2A37), .notify)
-        measurement.source = .heartRate(pattern)
+        measurement.source = isPlausible ? .person(pattern, rate: rate) : .heartRate(pattern)
         measurement.rate = rate
         let chest: [UInt8] = [1]
         let location = CharacteristicSpec(BluetoothUUID(0x2A38), .read, value: chest)
@@ -51,6 +51,24 @@ extension ServiceSpec {
         battery.rate = rate
         battery.source = rate > 0 ? .wave(octets: 1, from: 0, through: 100) : .stored
         return ServiceSpec(.batteryService, [battery])
+    }
+
+    /// Environmental Sensing 1.0 with the weather over days of this length.
+    static func weather(day: Duration, rate: Double) -> ServiceSpec {
+        let quantities: [(UInt16, WeatherQuantity)] = [
+            (0x2A6E, .temperature), (0x2A6F, .humidity), (0x2A6D, .pressure),
+        ]
+        return ServiceSpec(
+            BluetoothUUID(0x181A),
+            quantities.map { number, quantity in
+                let source = PayloadSource.weather(quantity, day: day, rate: rate)
+                let first = source.payload(0, stored: [])
+                var characteristic = CharacteristicSpec(BluetoothUUID(number), [.read, .notify], value: first)
+                characteristic.source = source
+                characteristic.rate = rate
+                return characteristic
+            }
+        )
     }
 
     /// Environmental Sensing 1.0: temperature in 0.01 °C, humidity in 0.01 %, pressure in 0.1 Pa.

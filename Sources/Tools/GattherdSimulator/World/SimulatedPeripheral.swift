@@ -127,7 +127,8 @@ struct SimulatedPeripheral: Sendable {
         let payload = characteristic.spec.source.payload(
             characteristic.sent,
             stored: characteristic.value,
-            energyReset: characteristic.energyReset
+            energyReset: characteristic.energyReset,
+            seed: spec.address.value
         )
         characteristics[index].value = payload
         return payload
