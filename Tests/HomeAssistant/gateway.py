@@ -49,17 +49,18 @@ class Gateway:
         (folder / 'mosquitto.conf').write_text(f'listener {self.broker_port} 127.0.0.1\nallow_anonymous true\n')
         (folder / 'token').write_text('a-token-of-this-test')
         self._broker = self._run(['mosquitto', '-c', folder / 'mosquitto.conf'], 'mosquitto')
-        self._simulator = subprocess.Popen(
-            [programs / 'gattherd-sim', 'run', '--bus', 'private', folder / 'scenario.yaml'],
-            stdout=subprocess.PIPE, stderr=(folder / 'simulator').open('w'), text=True)
+        with (folder / 'simulator').open('w') as errors:
+            self._simulator = subprocess.Popen(
+                [programs / 'gattherd-sim', 'run', '--bus', 'private', folder / 'scenario.yaml'],
+                stdout=subprocess.PIPE, stderr=errors, text=True)
         self._bus = self._simulator.stdout.readline().split()[-1]
         self._write()
         self.start()
 
     def _run(self, command: list, name: str) -> subprocess.Popen:
-        output = (self.folder / name).open('a')
         environment = os.environ | {'PATH': os.environ['PATH'] + ':/usr/sbin'}
-        return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        with (self.folder / name).open('a') as output:
+            return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
     def __enter__(self) -> 'Gateway':
         return self
@@ -79,6 +80,8 @@ bluetooth: {{bus: '{self._bus}'}}
 history: {{path: history.db}}
 mqtt: {{url: 'mqtt://127.0.0.1:{self.broker_port}'}}
 http: {{listen: '0.0.0.0:{self.http_port}', hosts: [attic.lan], token_file: token}}
+alerts:
+  - {{name: battery-low, battery_below: 70}}
 devices:
 {devices}
 """)

@@ -68,8 +68,9 @@ class HomeAssistant:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen:
-        output = (self.folder / 'output').open('a')
-        process = subprocess.Popen([self._program, '-c', self.folder, '--skip-pip'], stdout=output, stderr=output)
+        command = [self._program, '-c', self.folder, '--skip-pip']
+        with (self.folder / 'output').open('a') as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output)
         wait(lambda: process.poll() is not None or self._is_running(), 'the start of Home Assistant', 120)
         assert process.poll() is None, (self.folder / 'output').read_text()
         return process

@@ -81,6 +81,11 @@ class HomeAssistantTests(unittest.TestCase):
         ]
         self.assertEqual(batteries, ['sensor.door_battery_level'])
 
+    def test_alerts_are_binary_sensors(self) -> None:
+        self.expect('binary_sensor.weather_alert_battery_low', 'on')
+        self.expect('binary_sensor.chest_strap_alert_battery_low', 'off')
+        self.assertNotIn('binary_sensor.dial_alert_battery_low', self.home.states())
+
     def test_facts_and_place_of_a_device_are_known(self) -> None:
         entity = 'sensor.chest_strap_heart_rate'
         expected = {

@@ -174,9 +174,12 @@ package struct Composition: Sendable {
     /// Publishes the gateway's health, which its device in Home Assistant shows.
     private func publishHealth() async {
         guard let delivery else { return }
+        // Devices become ready soon after the start.
+        var pause = Duration.seconds(1)
         repeat {
             if let health = router.health { delivery.setHealth(health) }
-        } while (try? await Task.sleep(for: Self.healthPause, clock: .loop)) != nil
+            pause = min(pause * 3, Self.healthPause)
+        } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
     }
 
     private static let healthPause = Duration.seconds(30)

@@ -96,7 +96,7 @@ final class DeliveryRunner {
         context.counters.published.add(UInt64(batch.reduce(0) { $0 + $1.count }))
         context.counters.republished.add(UInt64(again))
         let failures = readings.publish(batch, to: session)
-        if context.settings.publishesDescriptions { recordFacts(batch) }
+        if context.settings.publishesFacts { recordFacts(batch) }
         if !failures.isEmpty { step(.answered(session: number, failures)) }
         session.flush()
         gatherAcknowledgements(session)

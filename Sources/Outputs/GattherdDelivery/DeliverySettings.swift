@@ -78,6 +78,8 @@ public struct DeliverySettings: Sendable {
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false
+    /// True if something published has texts of the Device Information Service.
+    var publishesFacts: Bool { publishesDescriptions || homeAssistant.isDiscoverable }
     /// The durations and bounds of the delivery machine.
     public var options = DeliveryMachine.Options()
 

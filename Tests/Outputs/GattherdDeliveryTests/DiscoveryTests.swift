@@ -8,6 +8,8 @@ import Testing
 struct DiscoveryTests {
     private static let addresses = ["strap": "C0:FF:EE:00:00:01", "lamp": "C0:FF:EE:00:00:02"]
 
+    private static let gateway = "homeassistant/device/gattherd_lab_gateway/config"
+
     private func description(_ device: String, address: String? = nil) -> DeviceDescription {
         let stream = DeviceDescription.Stream(name: "battery", metrics: [MetricDescriptor(name: "level", unit: "%")])
         return DeviceDescription(device: device, address: address ?? Self.addresses[device] ?? "", streams: [stream])
@@ -107,6 +109,35 @@ struct DiscoveryTests {
         }
     }
 
+    @Test func `a renamed device keeps its description until it is described again`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        try await leaveBehind(fixture)
+        let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        let delivery = fixture.delivery()
+        let address = Self.addresses["lamp"] ?? ""
+        delivery.enrol(["strap": "C0:FF:EE:00:00:01", "bulb": address])
+        delivery.remove(device: "lamp")
+        await delivery.running {
+            await delivery.wait(for: .connected)
+            delivery.describe(description("bulb", address: address))
+            let all = await watcher.messages { messages in
+                messages.contains { $0.topic == topic(of: "lamp") && $0.payload.contains("lab/bulb/availability") }
+            }
+            #expect(!all.contains { $0.topic == topic(of: "lamp") && $0.payload.isEmpty })
+        }
+    }
+
+    @Test func `the gateway is described before its devices`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        let delivery = fixture.delivery()
+        delivery.describe(description("strap"))
+        await delivery.running {
+            let all = await watcher.messages { $0.contains { $0.topic == topic(of: "strap") } }
+            #expect(all.first?.topic == Self.gateway)
+        }
+    }
+
     @Test func `without discovery, existing descriptions are cleared and none is published`() async throws {
         let fixture = try await DeliveryFixture.started()
         try await leaveBehind(fixture)
@@ -115,7 +146,7 @@ struct DiscoveryTests {
         delivery.enrol(Self.addresses)
         delivery.describe(description("strap"))
         try await delivery.running {
-            let topics = Set(Self.addresses.keys.map { topic(of: $0) })
+            let topics = Set(Self.addresses.keys.map { topic(of: $0) } + [Self.gateway])
             await watcher.messages { Set($0.filter { $0.payload.isEmpty }.map(\.topic)) == topics }
             try await fixture.broker.publish("end", to: "homeassistant/end")
             let all = await watcher.messages { $0.contains { $0.topic == "homeassistant/end" } }

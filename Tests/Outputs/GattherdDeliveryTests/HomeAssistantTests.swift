@@ -65,34 +65,34 @@ import Testing
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-heart_rate",
         "default_entity_id":"sensor.chest_strap_heart_rate","name":"Heart rate",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
-        "value_template":"{{ value_json['heart_rate'] if 'heart_rate' in value_json else '' }}",
+        "value_template":"{{ value_json['heart_rate'] if 'heart_rate' in value_json | default({}) else '' }}",
         "unit_of_measurement":"bpm","state_class":"measurement","suggested_display_precision":0,
         "icon":"mdi:heart-pulse"},
         "heart_rate-sensor_contact":{"platform":"binary_sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-sensor_contact",
         "default_entity_id":"binary_sensor.chest_strap_sensor_contact","name":"Sensor contact",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
-        "value_template":"{% set v = value_json['sensor_contact'] if 'sensor_contact' in value_json else '' %}
+        "value_template":"{% set v = value_json['sensor_contact'] if 'sensor_contact' in value_json | default({}) else '' %}
         {{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}",
         "payload_on":"true","payload_off":"false","icon":"mdi:hand-back-right"},
         "heart_rate-energy_expended":{"platform":"sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-energy_expended",
         "default_entity_id":"sensor.chest_strap_energy_expended","name":"Energy expended",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
-        "value_template":"{{ value_json['energy_expended'] if 'energy_expended' in value_json else '' }}",
+        "value_template":"{{ value_json['energy_expended'] if 'energy_expended' in value_json | default({}) else '' }}",
         "unit_of_measurement":"kJ","device_class":"energy","state_class":"total_increasing",
         "suggested_display_precision":0},
         "heart_rate-rr_interval":{"platform":"sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-rr_interval",
         "default_entity_id":"sensor.chest_strap_rr_interval","name":"RR interval",
         "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
-        "value_template":"{{ (value_json['rr_interval'] | last) if value_json['rr_interval'] | default([], true) else '' }}",
+        "value_template":"{{ (value_json['rr_interval'] | last) if (value_json | default({}))['rr_interval'] | default([], true) else '' }}",
         "unit_of_measurement":"s","device_class":"duration","state_class":"measurement"},
         "battery-battery_level":{"platform":"sensor",
         "unique_id":"gattherd_lab-1_c0ffee000001_battery-battery_level",
         "default_entity_id":"sensor.chest_strap_battery_level","name":"Battery level",
         "state_topic":"gattherd/lab-1/chest-strap/battery",
-        "value_template":"{{ value_json['battery_level'] if 'battery_level' in value_json else '' }}",
+        "value_template":"{{ value_json['battery_level'] if 'battery_level' in value_json | default({}) else '' }}",
         "unit_of_measurement":"%","device_class":"battery","state_class":"measurement",
         "suggested_display_precision":0,"entity_category":"diagnostic"},
         "reset":{"platform":"button","unique_id":"gattherd_lab-1_c0ffee000001_reset",
@@ -102,21 +102,23 @@ import Testing
         "default_entity_id":"sensor.chest_strap_connection","name":"Connection",
         "state_topic":"gattherd/lab-1/chest-strap/connection",
         "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
-        "value_template":"{{ value_json.state }}","device_class":"enum",
+        "value_template":"{% set v = value_json['state'] if 'state' in value_json | default({}) else
+         states(entity_id) if has_value(entity_id) else none %}{{ ('on' if v else 'off') if v is boolean else v }}",
+        "device_class":"enum",
         "options":["waiting","connecting","discovering","preparing","ready","disconnecting","disconnected","backingOff",
         "held","failed"],"entity_category":"diagnostic"},
         "connection-rssi":{"platform":"sensor","unique_id":"gattherd_lab-1_c0ffee000001_connection-rssi",
         "default_entity_id":"sensor.chest_strap_rssi","name":"RSSI",
         "state_topic":"gattherd/lab-1/chest-strap/connection",
         "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
-        "value_template":"{{ value_json['rssi'] if 'rssi' in value_json else '' }}",
+        "value_template":"{{ value_json['rssi'] if 'rssi' in value_json | default({}) else '' }}",
         "unit_of_measurement":"dBm","device_class":"signal_strength","state_class":"measurement",
         "suggested_display_precision":0,"entity_category":"diagnostic","enabled_by_default":false},
         "connection-switch":{"platform":"switch","unique_id":"gattherd_lab-1_c0ffee000001_connection-switch",
         "default_entity_id":"switch.chest_strap_link","name":"Link",
         "state_topic":"gattherd/lab-1/chest-strap/connection",
         "availability":[{"topic":"gattherd/lab-1/bridge/state"}],
-        "value_template":"{{ 'off' if value_json.state == 'held' else 'on' }}","state_on":"on","state_off":"off",
+        "value_template":"{{ ('off' if value_json.state == 'held' else 'on') if value_json is defined else '' }}","state_on":"on","state_off":"off",
         "command_topic":"gattherd/lab-1/bridge/request/link",
         "payload_on":"{\"device\":\"chest-strap\",\"link\":true}",
         "payload_off":"{\"device\":\"chest-strap\",\"link\":false}",
@@ -137,18 +139,18 @@ import Testing
         let expected = [
             #"""
             "command_topic":"gattherd/lab-1/chest-strap/level/set","state_topic":"gattherd/lab-1/chest-strap/level",
-            "value_template":"{{ value_json['now'] if 'now' in value_json else '' }}","min":0,"max":255,"step":1,
+            "value_template":"{{ value_json['now'] if 'now' in value_json | default({}) else '' }}","min":0,"max":255,"step":1,
             "unit_of_measurement":"%"}
             """#,
             #"""
             "gain":{"platform":"number","unique_id":"gattherd_lab-1_c0ffee000001_gain",
             "default_entity_id":"number.chest_strap_gain","name":"Gain",
             "command_topic":"gattherd/lab-1/chest-strap/gain/set","state_topic":"gattherd/lab-1/chest-strap/gain/result",
-            "value_template":"{{ value_json['value'] if 'value' in value_json else '' }}",
+            "value_template":"{{ value_json['value'] if 'value' in value_json | default({}) else '' }}",
             "min":0.0,"max":0.5,"step":0.001}
             """#,
             #"""
-            "value_template":"{% set v = value_json['value'] if 'value' in value_json else '' %}
+            "value_template":"{% set v = value_json['value'] if 'value' in value_json | default({}) else '' %}
             {{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}",
             "payload_on":"true","payload_off":"false"}
             """#,
@@ -181,10 +183,11 @@ import Testing
         let device = DeviceDescription(device: "a", address: "A", streams: [.init(name: "s", metrics: metrics)])
         let text = String(decoding: home.payload(for: device, batched: ["s"]), as: UTF8.self)
         let last = { (name: String) in
-            "{% set r = value_json | selectattr('\(name)', 'defined') | list | last | default({}, true) %}"
+            "{% set r = value_json | default([]) | selectattr('\(name)', 'defined') | list | last | default({}, true) "
+                + "%}"
         }
         #expect(text.contains(last("level") + "{{ r['level'] if 'level' in r else '' }}"))
-        #expect(text.contains(last("rr") + "{{ (r['rr'] | last) if r['rr'] | default([], true) else '' }}"))
+        #expect(text.contains(last("rr") + "{{ (r['rr'] | last) if (r)['rr'] | default([], true) else '' }}"))
         #expect(text.contains(last("on") + "{% set v = r['on'] if 'on' in r else"))
         #expect(!text.contains("value_json['level']"))
     }

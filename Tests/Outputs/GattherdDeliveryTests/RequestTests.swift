@@ -77,7 +77,7 @@ struct RequestTests {
                 #"{"status":"error","error":"'led' of 'lamp' may not be set by MQTT","reason":"not_allowed"}"#
             #expect(messages.last(on: "lamp/led/result") == expected)
             #expect(messages.last(on: "lamp/number/result") == #"{"status":"ok","value":1}"#)
-            let description = messages.first { $0.topic.hasPrefix("homeassistant/") }?.payload ?? ""
+            let description = messages.first { $0.topic.hasSuffix("lab_c0/config") }?.payload ?? ""
             #expect(description.contains("lamp/number/set") && !description.contains("lamp/led"))
         }
         #expect(fixture.requests.withLock { $0.map(\.device) } == ["lamp", "dial"])

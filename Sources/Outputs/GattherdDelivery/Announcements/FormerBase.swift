@@ -54,7 +54,7 @@ struct FormerBase {
         guard phase == .asking else { return }
         guard payload == Array("offline".utf8) else { return phase = .inUse }
         (phase, isBusy) = (.clearing, true)
-        queue.append(.clear(topic: topics.info))
+        for topic in [topics.info, topics.health, topics.alerts] { queue.append(.clear(topic: topic)) }
         search(&queue)
     }
 

@@ -10,7 +10,8 @@ extension HomeAssistant {
 
     private func state(of device: DeviceDescription) -> HomeAssistantComponent {
         var state = component("connection-state", "sensor", named: "connection", device)
-        state.set("value_template", "{{ value_json.state }}")
+        let descriptor = MetricDescriptor(name: "state", kind: .state)
+        state.set("value_template", HomeAssistantTemplate.text(descriptor))
         state.set("device_class", "enum")
         state.set("options", .list(LinkState.allCases.map(\.rawValue)))
         state.setDiagnostic()
@@ -31,7 +32,8 @@ extension HomeAssistant {
     /// The switch that connects, or disconnects by hand.
     private func toggle(_ device: DeviceDescription) -> HomeAssistantComponent {
         var toggle = component("connection-switch", "switch", named: "link", device)
-        toggle.set("value_template", "{{ 'off' if value_json.state == 'held' else 'on' }}")
+        let held = "'off' if value_json.state == 'held' else 'on'"
+        toggle.set("value_template", "{{ (\(held)) if value_json is defined else '' }}")
         toggle.set("state_on", "on")
         toggle.set("state_off", "off")
         toggle.set("command_topic", topics.request("link"))

@@ -56,14 +56,17 @@ enum HomeAssistantTemplate {
         let name = metric.name
         let object = isBatched ? "r" : "value_json"
         // `selectattr` takes a name of digits for an index.
-        let last = "value_json | selectattr('\(name)', 'defined') | list | last | default({}, true)"
+        let last =
+            "value_json | default([]) | selectattr('\(name)', 'defined') | list | last | default({}, true)"
         let isIndex = name.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        let preparation = !isBatched ? "" : "{% set r = \(isIndex ? "value_json | last" : last) %}"
+        let preparation = !isBatched ? "" : "{% set r = \(isIndex ? "value_json | default([{}]) | last" : last) %}"
         let value = "\(object)['\(name)']"
+        // A cleared topic has an empty payload, of which Home Assistant makes no JSON.
+        let safe = isBatched ? object : "value_json | default({})"
         let expression =
             metric.isRepeated
-            ? "(\(value) | last) if \(value) | default([], true) else \(other)"
-            : "\(value) if '\(name)' in \(object) else \(other)"
+            ? "(\(value) | last) if (\(safe))['\(name)'] | default([], true) else \(other)"
+            : "\(value) if '\(name)' in \(safe) else \(other)"
         return (preparation, expression)
     }
 }
