@@ -11,7 +11,7 @@ enum HeartRateMeasurement: Int, MetricSet {
     var metric: Metric {
         switch self {
         case .heartRate: Metric("heart_rate", unit: "bpm")
-        case .sensorContact: Metric("sensor_contact", kind: .state)
+        case .sensorContact: Metric("sensor_contact", kind: .state, isBoolean: true)
         case .energyExpended: Metric("energy_expended", unit: "kJ", kind: .counter)
         case .rrInterval: Metric("rr_interval", unit: "s", isRepeated: true)
         }

@@ -21,6 +21,8 @@ public struct Metric: Hashable, Sendable {
     public let kind: Kind
     /// True if one payload may have several values.
     public let isRepeated: Bool
+    /// True if all values are Booleans, or unknown.
+    public let isBoolean: Bool
     /// The width, 1 to 64 bits, of a counter that wraps; `nil` if unknown or never.
     public let wraps: Int?
 
@@ -29,12 +31,14 @@ public struct Metric: Hashable, Sendable {
         unit: String? = nil,
         kind: Kind = .gauge,
         isRepeated: Bool = false,
+        isBoolean: Bool = false,
         wraps: Int? = nil
     ) {
         self.name = name
         self.unit = unit
         self.kind = kind
         self.isRepeated = isRepeated
+        self.isBoolean = isBoolean
         self.wraps = wraps
     }
 }
@@ -50,7 +54,7 @@ extension Metric {
             gattherd_metric(
                 struct_size: UInt32(MemoryLayout<gattherd_metric>.size),
                 kind: kind.rawValue,
-                flags: isRepeated ? GATTHERD_METRIC_REPEATED : 0,
+                flags: (isRepeated ? GATTHERD_METRIC_REPEATED : 0) | (isBoolean ? GATTHERD_METRIC_BOOLEAN : 0),
                 reserved: 0,
                 name: memory.text(name),
                 unit: memory.text(unit),

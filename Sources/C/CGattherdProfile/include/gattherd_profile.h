@@ -44,12 +44,13 @@ extern "C" {
 
 /* gattherd_metric.flags */
 #define GATTHERD_METRIC_REPEATED 1u /* several values per payload; always an array in JSON */
+#define GATTHERD_METRIC_BOOLEAN 2u  /* all values are Booleans, or unknown */
 
 /* A metric of a stream. */
 typedef struct gattherd_metric {
     uint32_t struct_size; /* sizeof(gattherd_metric) */
     uint32_t kind;        /* GATTHERD_METRIC_GAUGE … */
-    uint32_t flags;       /* GATTHERD_METRIC_REPEATED or 0 */
+    uint32_t flags;       /* GATTHERD_METRIC_REPEATED | … */
     uint32_t reserved;    /* 0 */
     const char *name;     /* [a-z0-9_]+, unique in its characteristic; not seq, ts, source, stored */
     const char *unit;     /* the unit's symbol, for example "bpm"; NULL for a bare number */

@@ -182,7 +182,8 @@ extension MetricDescriptor {
             unit: try unsafe TableReader.optionalText(entry.unit, "the unit of metric '\(name)'"),
             kind: try MetricKind(native: unsafe entry.kind, name),
             isRepeated: unsafe entry.flags & GATTHERD_METRIC_REPEATED != 0,
-            wrapBits: unsafe entry.wrap_bits == 0 ? nil : Int(entry.wrap_bits)
+            wrapBits: unsafe entry.wrap_bits == 0 ? nil : Int(entry.wrap_bits),
+            domain: unsafe entry.flags & GATTHERD_METRIC_BOOLEAN != 0 ? .boolean : .open
         )
     }
 }
