@@ -77,7 +77,8 @@ struct DevicesReader {
         }
         let controls = section.list("controls", .text)
         device?.controls = controls
-        section.section("publish") { device?.publish = PublishReader.device($0) }
+        // Read also without a device, so that all errors are found at once.
+        if let publish = section.section("publish", { PublishReader.device($0) }) { device?.publish = publish }
         return device
     }
 
