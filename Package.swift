@@ -423,7 +423,7 @@ let moduleTests: [Target] = [
         [
             "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdDelivery", "GattherdGATT",
             "GattherdGateway", "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
-            "GattherdSparkplug", "TestKit",
+            "GattherdSparkplug", "GattherdSync", "TestKit",
         ]
     ),
     // The output of commands, without a daemon.

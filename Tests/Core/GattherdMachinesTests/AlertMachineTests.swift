@@ -132,6 +132,7 @@ import Testing
         var random = SplitMix64(seed: 7)
         configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])
         var raised: Set<AlertMachine.Key> = []
+        var count = 0
         for step in 0..<3000 {
             let now = Duration.seconds(step)
             let device = Bool.random(using: &random) ? "freezer" : "b"
@@ -145,12 +146,14 @@ import Testing
                 }
             for change in machine.handle(event, at: now) + machine.handle(.tick, at: now) {
                 switch change {
-                case .raised(let key, _): #expect(raised.insert(key).inserted)
+                case .raised(let key, _):
+                    #expect(raised.insert(key).inserted)
+                    count += 1
                 case .cleared(let key): #expect(raised.remove(key) != nil)
                 }
             }
             if let deadline = machine.deadline { #expect(deadline > now) }
         }
-        #expect(!raised.isEmpty)
+        #expect(count > 100)
     }
 }

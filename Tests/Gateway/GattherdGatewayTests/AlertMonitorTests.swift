@@ -1,0 +1,108 @@
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdGateway
+
+@Suite(.timeLimit(.minutes(1)))
+struct AlertMonitorTests {
+    /// The receivers of alerts.
+    private final class Receiver: Sendable {
+        let events = Locked<[String]>([])
+        let published = Locked<[[ActiveAlert]]>([])
+
+        func open(_ monitor: AlertMonitor) {
+            monitor.open(
+                record: { device, members in
+                    let words = members.compactMap { member in
+                        if case .text(let text)? = member.value { "\(member.key)=\(text)" } else { nil }
+                    }
+                    self.events.withLock { $0.append(([device] + words).joined(separator: " ")) }
+                },
+                publish: { alerts in self.published.withLock { $0.append(alerts) } }
+            )
+        }
+    }
+
+    private static let rule = AlertRule(name: "low", condition: .batteryBelow(15))
+    private static let stream = StreamDefinition(
+        device: "strap",
+        profile: "battery",
+        stream: "battery",
+        metrics: [MetricDescriptor(name: "battery_level", unit: "%")]
+    )
+
+    private func batch(_ level: SampleValue) -> ReadingBatch {
+        var batch = ReadingBatch()
+        batch.samples = [Sample(metric: 0, value: level)]
+        let time = Timestamp(microseconds: 0)
+        batch.readings = [Reading(stream: Self.stream, time: time, source: .read, samples: 0..<1)]
+        return batch
+    }
+
+    @Test func `a low battery is recorded and published, and so is its end`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 1_000_000) }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        monitor.configure([Self.rule], devices: ["strap"])
+        for level in [50, 14, 13] { monitor.observe(batch(.integer(Int64(level)))) }
+        let raised = ActiveAlert(
+            alert: "low",
+            device: "strap",
+            since: "1970-01-01T00:00:01.000000Z",
+            detail: "battery_level is 14 %, below 15"
+        )
+        #expect(monitor.active == [raised])
+        monitor.observe(batch(.null))
+        #expect(monitor.active == [raised])
+        monitor.observe(batch(.real(15)))
+        #expect(monitor.active == [])
+        let published = receiver.published.withLock { $0 }
+        #expect(published == [[], [raised], []])
+        let events = receiver.events.withLock { $0 }
+        #expect(
+            events == [
+                "strap alert=low state=raised detail=battery_level is 14 %, below 15", "strap alert=low state=cleared",
+            ]
+        )
+    }
+
+    @Test func `silence is noticed without a reading`() async throws {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        let task = Task { await monitor.run() }
+        monitor.configure([AlertRule(name: "gone", condition: .silent(.milliseconds(1)))], devices: ["strap"])
+        try await eventually { receiver.published.withLock { $0.last?.map(\.alert) } == ["gone"] }
+        task.cancel()
+        await task.value
+    }
+
+    @Test func `the alerts of an earlier run are those whose last event raised them`() {
+        func event(_ second: Int64, _ alert: String, _ state: String) -> LifecycleEvent {
+            LifecycleEvent(
+                time: Timestamp(microseconds: second * 1_000_000),
+                device: "strap",
+                kind: "alert",
+                members: [("alert", .text(alert)), ("state", .text(state)), ("detail", .text("why"))]
+            )
+        }
+        let events = [
+            event(1, "low", "raised"), event(2, "gone", "raised"), event(3, "low", "cleared"),
+            LifecycleEvent(time: Timestamp(microseconds: 4), device: "strap", kind: "alert", detail: "no JSON"),
+        ]
+        let active = ActiveAlert.raised(after: events)
+        #expect(active.map(\.alert) == ["gone"])
+        let monitor = AlertMonitor(raised: active) { Timestamp(microseconds: 0) }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        let rule = AlertRule(name: "gone", condition: .silent(.seconds(60)))
+        monitor.configure([rule], devices: ["strap"])
+        #expect(monitor.active == active)
+        let recorded = receiver.events.withLock { $0 }
+        #expect(recorded == [])
+        monitor.observe(batch(.integer(1)))
+        #expect(monitor.active.isEmpty)
+    }
+}
