@@ -46,7 +46,8 @@ struct BackupCommandTests {
     }
 
     @Test func `a backup restores configuration, profiles, secrets, identity and history elsewhere`() async throws {
-        let archive = try await backUp(try await HistoryFolder(seconds: 60))
+        let old = try await HistoryFolder(seconds: 60)
+        let archive = try await backUp(old)
         let mode = try FileManager.default.attributesOfItem(atPath: archive)[.posixPermissions] as? Int
         #expect(mode == 0o600)
         let new = try TemporaryFolder()

@@ -7,7 +7,7 @@ extension CommandSpec {
         summary: "print the JSON Schema of the configuration",
         details: """
             Editors with a YAML language server complete and check keys with it. It describes a whole file, and knows less
-            than 'gattherd check'. The package installs it as /usr/share/gattherd/gattherd.schema.json.
+            than 'gattherd check'. The package installs it as gattherd.schema.json in /usr/share/gattherd.
             """,
         examples: ["gattherd config schema > gattherd.schema.json"],
         run: { _ in Terminal.say(ConfigReference.installed.schema) }
