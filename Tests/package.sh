@@ -73,6 +73,9 @@ grep -q "gattherd scan" "$tree/tmp/check.log" || fail "an empty configuration do
 for file in bash-completion/completions/gattherd zsh/vendor-completions/_gattherd fish/vendor_completions.d/gattherd.fish; do
     grep -q 'completions words' "$tree/usr/share/$file" || fail "there is no /usr/share/$file"
 done
+for file in usr/share/gattherd/gattherd.schema.json lib/systemd/system/gattherd-backup.timer; do
+    [ -e "$tree/$file" ] || fail "there is no /$file"
+done
 inside gattherd profile list | grep -q heart-rate || fail "the profiles are not found"
 inside runuser -u gattherd -- gattherd profile decode heart-rate 2a37 16480004 | grep -q 72 ||
     fail "a native profile does not decode"
