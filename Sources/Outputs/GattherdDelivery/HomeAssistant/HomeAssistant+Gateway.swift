@@ -35,8 +35,9 @@ extension HomeAssistant {
 
     private var gatewayComponents: [HomeAssistantComponent] {
         [
-            connectivity, problem, count("undelivered", named: "backlog", icon: "mdi:tray-full"),
-            count("ready", named: "ready_devices", icon: "mdi:bluetooth-connect"),
+            connectivity, problem,
+            count("backlog", of: "value_json.outputs | sum(attribute='backlog')", icon: "mdi:tray-full"),
+            count("ready_devices", of: "value_json.ready", icon: "mdi:bluetooth-connect"),
             versionSensor,
         ]
     }
@@ -66,10 +67,10 @@ extension HomeAssistant {
         return part
     }
 
-    private func count(_ member: String, named name: String, icon: String) -> HomeAssistantComponent {
-        var part = HomeAssistantComponent(member, "sensor", of: gatewayOwner, named: name)
+    private func count(_ name: String, of expression: String, icon: String) -> HomeAssistantComponent {
+        var part = HomeAssistantComponent(name, "sensor", of: gatewayOwner, named: name)
         part.set("state_topic", topics.health)
-        part.set("value_template", "{{ value_json.\(member) }}")
+        part.set("value_template", "{{ \(expression) }}")
         part.set("state_class", "measurement")
         part.set("icon", icon)
         part.setDiagnostic()
