@@ -153,7 +153,7 @@ import Testing
         try write("devices: [{")
         let history = try await run("history")
         #expect(history.code == 0)
-        #expect(history.complaints.contains("the configuration is wrong"))
+        #expect(history.complaints.contains("the configuration has errors"))
         try folder.write("history: {path: [\n", to: "gattherd.yaml")
         #expect(try await run("history").code == 78)
     }
