@@ -23,7 +23,7 @@ struct HeartRateEqualityTests {
     @Test func `both profiles have the same descriptors`() {
         #expect(native.name == declarative.name && native.title == declarative.title)
         #expect(native.services == declarative.services)
-        #expect(native.characteristics == declarative.characteristics)
+        #expect(native.characteristics == declarative.characteristics.map(\.withoutLabels))
         #expect(native.controls == declarative.controls)
     }
 
@@ -87,5 +87,16 @@ struct SplitMix: RandomNumberGenerator {
         var payload: [UInt8] = []
         for _ in 0..<next() % (length + 1) { payload.append(UInt8(truncatingIfNeeded: next())) }
         return payload
+    }
+}
+
+extension CharacteristicDescriptor {
+    /// The descriptor as a native profile has it, which does not list labels.
+    fileprivate var withoutLabels: Self {
+        var copy = self
+        for index in copy.metrics.indices {
+            if case .labels = copy.metrics[index].domain { copy.metrics[index].domain = .open }
+        }
+        return copy
     }
 }
