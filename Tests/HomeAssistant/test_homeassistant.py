@@ -25,8 +25,11 @@ NUMBERS = {
     'sensor.weather_pressure': ('weather', 'pressure', 'pressure'),
     'sensor.door_battery_level': ('door', 'bthome', 'battery_level'),
 }
-# Log lines of an installation without a camera, a frontend's compression and so on.
-HARMLESS = ['Skipping pip', 'zlib_ng', 'libturbojpeg', 'Traceback', 'turbojpeg', 'custom integration']
+# Log lines of an installation without a camera, a frontend's compression and so on, and of a removal that comes twice.
+HARMLESS = [
+    'No device components to cleanup',
+    'Skipping pip', 'zlib_ng', 'libturbojpeg', 'Traceback', 'turbojpeg', 'custom integration',
+]
 
 
 class HomeAssistantTests(unittest.TestCase):

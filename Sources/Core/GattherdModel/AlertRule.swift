@@ -55,12 +55,15 @@ public struct ActiveAlert: Codable, Hashable, Sendable {
     /// The name of its rule.
     public var alert: String
     public var device: String
+    /// The peripheral's address, which stays the same if the device is renamed.
+    public var address: String
     /// RFC 3339.
     public var since: String
     /// The reason, for people.
     public var detail: String
 
-    public init(alert: String, device: String, since: String, detail: String) {
-        (self.alert, self.device, self.since, self.detail) = (alert, device, since, detail)
+    public init(alert: String, device: String, address: String = "", since: String, detail: String) {
+        (self.alert, self.device, self.address) = (alert, device, address)
+        (self.since, self.detail) = (since, detail)
     }
 }

@@ -73,7 +73,8 @@ struct GatewayUpdater: Sendable {
     /// Passes the devices and the rules about them to alerts and to MQTT.
     func update() {
         let configuration = running.configuration
-        alerts.configure(configuration.alerts, devices: configuration.devices.map(\.name.value))
+        let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
+        alerts.configure(configuration.alerts, devices: Dictionary(addresses) { first, _ in first })
         updateDelivery()
     }
 

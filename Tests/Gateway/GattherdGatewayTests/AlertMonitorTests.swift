@@ -45,11 +45,12 @@ struct AlertMonitorTests {
         let monitor = AlertMonitor { Timestamp(microseconds: 1_000_000) }
         let receiver = Receiver()
         receiver.open(monitor)
-        monitor.configure([Self.rule], devices: ["strap"])
+        monitor.configure([Self.rule], devices: ["strap": "A"])
         for level in [50, 14, 13] { monitor.observe(batch(.integer(Int64(level)))) }
         let raised = ActiveAlert(
             alert: "low",
             device: "strap",
+            address: "A",
             since: "1970-01-01T00:00:01.000000Z",
             detail: "battery_level is 14 %, below 15"
         )
@@ -73,7 +74,7 @@ struct AlertMonitorTests {
         let receiver = Receiver()
         receiver.open(monitor)
         let task = Task { await monitor.run() }
-        monitor.configure([AlertRule(name: "gone", condition: .silent(.milliseconds(1)))], devices: ["strap"])
+        monitor.configure([AlertRule(name: "gone", condition: .silent(.milliseconds(1)))], devices: ["strap": "A"])
         try await eventually { receiver.published.withLock { $0.last?.map(\.alert) } == ["gone"] }
         task.cancel()
         await task.value
@@ -98,8 +99,8 @@ struct AlertMonitorTests {
         let receiver = Receiver()
         receiver.open(monitor)
         let rule = AlertRule(name: "gone", condition: .silent(.seconds(60)))
-        monitor.configure([rule], devices: ["strap"])
-        #expect(monitor.active == active)
+        monitor.configure([rule], devices: ["strap": "A"])
+        #expect(monitor.active.map(\.since) == active.map(\.since))
         let recorded = receiver.events.withLock { $0 }
         #expect(recorded == [])
         monitor.observe(batch(.integer(1)))

@@ -304,7 +304,7 @@ import Testing
         let battery = device([.init(name: "battery", metrics: [MetricDescriptor(name: "battery_level", unit: "%")])])
         let full = String(decoding: home.payload(for: battery, presentation: presentation), as: UTF8.self)
         let template =
-            "value_json.alerts | selectattr('device', 'eq', 'chest-strap') | "
+            "value_json.alerts | selectattr('address', 'eq', 'C0:FF:EE:00:00:01') | "
             + "selectattr('alert', 'eq', 'low-battery') | list else 'OFF' }}"
         #expect(full.contains(template))
     }

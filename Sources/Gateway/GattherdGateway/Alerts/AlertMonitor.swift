@@ -9,9 +9,20 @@ final class AlertMonitor: Sendable {
     private struct State: Sendable {
         var machine: AlertMachine
         var active: [AlertMachine.Key: ActiveAlert] = [:]
+        /// The addresses of all devices, by name.
+        var addresses: [String: String] = [:]
         var record: EventHandler = { _, _ in }
         var publish: @Sendable ([ActiveAlert]) -> Void = { _ in }
         var hasRules = false
+
+        /// The raised alerts, by device and name.
+        var sorted: [ActiveAlert] {
+            active.values.sorted { ($0.device, $0.alert) < ($1.device, $1.alert) }.map { alert in
+                var alert = alert
+                alert.address = addresses[alert.device] ?? ""
+                return alert
+            }
+        }
     }
 
     private let state: Locked<State>
@@ -45,19 +56,22 @@ final class AlertMonitor: Sendable {
     }
 
     /// Sets the rules and devices, and publishes the raised alerts.
-    func configure(_ rules: [AlertRule], devices: [String]) {
-        state.withLock { $0.hasRules = !rules.isEmpty }
-        handle([.configure(rules, devices: devices)])
-        let (publish, active) = state.withLock { ($0.publish, Self.sorted($0.active)) }
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - devices: The addresses of all devices, by name.
+    func configure(_ rules: [AlertRule], devices: [String: String]) {
+        state.withLock { state in
+            state.hasRules = !rules.isEmpty
+            state.addresses = devices
+        }
+        handle([.configure(rules, devices: devices.keys.sorted())])
+        let (publish, active) = state.withLock { ($0.publish, $0.sorted) }
         publish(active)
     }
 
     /// The raised alerts, by device and name.
-    var active: [ActiveAlert] { state.withLock { Self.sorted($0.active) } }
-
-    private static func sorted(_ active: [AlertMachine.Key: ActiveAlert]) -> [ActiveAlert] {
-        active.values.sorted { ($0.device, $0.alert) < ($1.device, $1.alert) }
-    }
+    var active: [ActiveAlert] { state.withLock(\.sorted) }
 
     /// Observes stored readings.
     func observe(_ batch: ReadingBatch) {
@@ -107,7 +121,7 @@ final class AlertMonitor: Sendable {
         let (changes, active, current) = state.withLock { state in
             let changes = events.flatMap { state.machine.handle($0, at: elapsed) }
             for change in changes { Self.apply(change, time, to: &state.active) }
-            return (changes, Self.sorted(state.active), state)
+            return (changes, state.sorted, state)
         }
         // A later deadline needs no wake: the machine is asked again when the earlier one has come.
         if let deadline = current.machine.deadline, next.state.map({ deadline < $0 }) ?? true { next.set(deadline) }

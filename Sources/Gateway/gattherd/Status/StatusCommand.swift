@@ -27,7 +27,7 @@ extension CommandSpec {
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "last_reading"?, "last_heard"?}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
-            "alerts"?: [{"alert", "device", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
+            "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 
             Times are RFC 3339 in UTC, sizes bytes, rssi dBm; keys with a ? may be left out.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,

@@ -233,8 +233,8 @@ extension JSONWriter {
         key("alerts")
         list(raised) { writer, alert in
             writer.object([
-                ("alert", .text(alert.alert)), ("device", .text(alert.device)), ("since", .text(alert.since)),
-                ("detail", .text(alert.detail)),
+                ("alert", .text(alert.alert)), ("device", .text(alert.device)),
+                ("address", .text(alert.address)), ("since", .text(alert.since)), ("detail", .text(alert.detail)),
             ])
         }
         endObject()
