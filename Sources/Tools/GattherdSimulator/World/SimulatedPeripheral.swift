@@ -53,10 +53,17 @@ struct SimulatedPeripheral: Sendable {
         connectFailures = spec.connectFailures
         layout = GATTLayout(spec.services, from: Self.lowestHandle)
         characteristics = spec.services.enumerated().flatMap { index, service in
-            service.characteristics.map {
-                Characteristic(spec: $0, service: index, value: $0.value, rate: $0.rate)
+            service.characteristics.map { characteristic in
+                let value = Self.value(of: characteristic, at: spec.address)
+                return Characteristic(spec: characteristic, service: index, value: value, rate: characteristic.rate)
             }
         }
+    }
+
+    /// The value before the first notification; the weather depends on the place.
+    private static func value(of characteristic: CharacteristicSpec, at address: BluetoothAddress) -> [UInt8] {
+        guard case .weather = characteristic.source else { return characteristic.value }
+        return characteristic.source.payload(0, stored: characteristic.value, seed: address.value)
     }
 
     /// True if the peripheral advertises, which it does only without a link.
