@@ -18,35 +18,77 @@ public final class PostgresServer: Sendable {
 
     /// Prepares a server, which starts with ``start()``.
     ///
-    /// - Parameter settings: Further settings, for example `max_connections=20`.
+    /// - Parameters:
+    ///   - settings: Further settings, for example `max_connections=20`.
+    ///   - identity: The certificate for TLS; `nil` for none.
     /// - Throws: ``Failure`` if its files cannot be made.
-    public init(settings: [String] = []) async throws {
-        folder = try TemporaryFolder()
+    public init(settings: [String] = [], identity: Authority.Identity? = nil) async throws {
+        let folder = try TemporaryFolder()
+        self.folder = folder
         port = try Broker.freePort()
-        self.settings = settings
         let template = try await Self.template()
         let copy = try await ChildProcess("cp", ["-a", template, folder.file("data")]).wait()
         guard copy == .exited(0) else { throw Failure(description: "\(template) cannot be copied") }
-        let access = """
-            local all all trust
-            host all postgres 127.0.0.1/32 trust
-            host all all 127.0.0.1/32 scram-sha-256
-
-            """
-        try folder.write(access, to: "data/pg_hba.conf")
+        try folder.write(Self.access, to: "data/pg_hba.conf")
+        self.settings = try settings + (identity.map { try Self.present($0, in: folder) } ?? [])
         try Unprivileged.own(folder.path)
         try Unprivileged.own(folder.file("data/pg_hba.conf"))
     }
 
+    /// Prepares an asynchronous streaming standby of a running server.
+    public init(standbyOf primary: PostgresServer) async throws {
+        guard let programs = Self.programs else { throw Failure(description: "no programs") }
+        folder = try TemporaryFolder()
+        port = try Broker.freePort()
+        settings = []
+        try Unprivileged.own(folder.path)
+        let arguments = [
+            "-D", folder.file("data"), "-R", "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-p", "\(primary.port)",
+            "-U", "postgres",
+        ]
+        let status = try await Unprivileged.process("\(programs)/pg_basebackup", arguments, output: .null).wait()
+        guard status == .exited(0) else { throw Failure(description: "pg_basebackup: \(status)") }
+    }
+
+    private static let access = """
+        local all all trust
+        host all postgres 127.0.0.1/32 trust
+        host replication postgres 127.0.0.1/32 trust
+        host all all 127.0.0.1/32 scram-sha-256
+
+        """
+
+    /// Copies a certificate and its key to where the server may read them, and returns the settings for TLS.
+    private static func present(_ identity: Authority.Identity, in folder: TemporaryFolder) throws -> [String] {
+        for (from, name) in [(identity.certificate, "server.pem"), (identity.key, "server.key")] {
+            try folder.write(String(contentsOfFile: from, encoding: .utf8), to: name)
+            guard unsafe chmod(folder.file(name), 0o600) == 0 else { throw Failure(description: "\(name): no mode") }
+            try Unprivileged.own(folder.file(name))
+        }
+        return ["ssl=on", "ssl_cert_file=\(folder.file("server.pem"))", "ssl_key_file=\(folder.file("server.key"))"]
+    }
+
+    /// Makes a tablespace on a small disk, for what is created in `database` from now on.
+    public func useTablespace(on disk: SmallFileSystem, database: String) async throws {
+        try Unprivileged.own(disk.folder.path)
+        try Unprivileged.own(disk.path)
+        try await rows("CREATE TABLESPACE small LOCATION '\(disk.path)'")
+        try await rows("ALTER DATABASE \(database) SET default_tablespace = small")
+    }
+
+    /// Ends the server; until it has ended, its files cannot be removed.
     deinit {
-        daemon.withLock { $0?.signal(SIGQUIT) }
+        guard let child = daemon.withLock({ $0 }) else { return }
+        child.signal(SIGCONT)
+        child.signal(SIGQUIT)
+        for _ in 0..<500 where child.exitStatus == nil { usleep(10_000) }
     }
 
     /// The folder of PostgreSQL's programs; `nil` if it is not installed and not unpacked.
     public static let programs: String? = {
         let folder = "/usr/lib/postgresql/15/bin"
-        let unpacked = Checkout.root.appending(path: ".build/servers" + folder).path
-        return [folder, unpacked].first { FileManager.default.isExecutableFile(atPath: $0 + "/postgres") }
+        let candidates = [folder, UnpackedServers.folder.map { $0 + folder }].compactMap(\.self)
+        return candidates.first { FileManager.default.isExecutableFile(atPath: $0 + "/postgres") }
     }()
 
     /// The files of a new cluster, made once for all servers.
@@ -91,13 +133,16 @@ public final class PostgresServer: Sendable {
             var said = ""
             for await line in lines {
                 said += line + "\n"
-                if line.contains("database system is ready to accept connections") { return }
+                if line.contains("database system is ready to accept") { return }
             }
             guard said.contains("shared memory block") || said.contains("lock file") else {
                 throw Failure(description: "postgres ended: \(said)")
             }
         }
     }
+
+    /// The process that started the others; `nil` before the start.
+    public var pid: Int32? { daemon.withLock { $0?.pid } }
 
     /// Ends the server without waiting for its clients.
     public func stop() async {
@@ -161,8 +206,8 @@ public final class PgBouncer: Sendable {
     private let daemon = Locked<ChildProcess?>(nil)
 
     public static let program: String? = {
-        let unpacked = Checkout.root.appending(path: ".build/servers/usr/sbin/pgbouncer").path
-        return ["/usr/sbin/pgbouncer", unpacked].first { FileManager.default.isExecutableFile(atPath: $0) }
+        let candidates = ["/usr/sbin/pgbouncer", UnpackedServers.folder.map { $0 + "/usr/sbin/pgbouncer" }]
+        return candidates.compactMap(\.self).first { FileManager.default.isExecutableFile(atPath: $0) }
     }()
 
     /// - Parameters:
@@ -205,7 +250,7 @@ public final class PgBouncer: Sendable {
 
     public func start() async throws {
         guard let program = Self.program else { throw PostgresServer.Failure(description: "no pgbouncer") }
-        let libraries = Checkout.root.appending(path: ".build/servers/usr/lib/x86_64-linux-gnu").path
+        let libraries = (UnpackedServers.folder ?? "") + "/usr/lib/x86_64-linux-gnu"
         let (lines, writer) = try LineReader.pipe()
         let child = Result {
             try Unprivileged.process(

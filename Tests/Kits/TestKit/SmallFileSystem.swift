@@ -33,6 +33,14 @@ public final class SmallFileSystem: Sendable {
         return unsafe mount("none", path, "tmpfs", flags, nil) == 0
     }
 
+    /// Changes the size.
+    ///
+    /// Returns true on success.
+    @discardableResult
+    public func resize(kibibytes: Int) -> Bool {
+        unsafe mount("none", path, "tmpfs", UInt(MS_REMOUNT), "size=\(kibibytes)k") == 0
+    }
+
     /// Fills the file system.
     ///
     /// Returns the file to remove for space.
