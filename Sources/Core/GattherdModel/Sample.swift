@@ -68,6 +68,9 @@ public struct MetricDescriptor: Hashable, Sendable {
         self.wrapBits = wrapBits
         self.domain = domain
     }
+
+    /// The strength with which an advertisement was received; the last metric of its stream.
+    public static let signalStrength = Self(name: "rssi", unit: "dBm")
 }
 
 /// A value of a metric.

@@ -50,6 +50,16 @@ import Testing
         #expect(passed == [true, false, true, true])
     }
 
+    @Test func `another signal strength alone is no change, unless it has a deadband`() {
+        let readings: [(Int64, [String: SampleValue])] = [
+            (0, ["t": .real(1), "rssi": .integer(-60)]), (1, ["t": .real(1), "rssi": .integer(-90)]),
+            (2, ["t": .real(2), "rssi": .integer(-60)]),
+        ]
+        #expect(passed(readings) { $0.isOnChange = true } == [true, false, true])
+        let strict = passed(readings) { ($0.isOnChange, $0.deadbands) = (true, ["rssi": 5]) }
+        #expect(strict == [true, true, true])
+    }
+
     @Test func `a missing metric is no change, a new or unknown one is`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1)]), (1, [:]), (2, ["t": .real(1), "c": .boolean(true)]), (3, ["t": .real(1)]),

@@ -123,15 +123,20 @@ private final class BeaconSession: ProfileSession {
         await ingesting
     }
 
-    private func advertise(_ octets: UInt8..., adapter: UInt64 = 1, address: UInt64 = 0xC0FF_EE00_0001) {
+    private func advertise(
+        _ octets: UInt8...,
+        adapter: UInt64 = 1,
+        address: UInt64 = 0xC0FF_EE00_0001,
+        rssi: Int? = nil
+    ) {
         let id = PeripheralID(adapter: BluetoothAddress(value: adapter), address: BluetoothAddress(value: address))
         let frame = HeardAdvertisement.Frame(.serviceData(0xFCD2), octets)
-        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: [frame]))
+        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: rssi, frames: [frame]))
     }
 
     private func advertise(_ frames: HeardAdvertisement.Frame...) {
         let id = PeripheralID(adapter: adapter, address: address)
-        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: frames))
+        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", frames: frames))
     }
 
     private var counts: [SampleValue] { get async { await store.readings.map { $0.values[1] } } }
@@ -139,7 +144,7 @@ private final class BeaconSession: ProfileSession {
     @Test func `advertisements of a sensor are stored and the sensor is never connected`() async throws {
         let supervisor = supervisor()
         try await run(supervisor) {
-            advertise(1, 5)
+            advertise(1, 5, rssi: -70)
             await announcer.wait(for: "tag", .ready)
             var status = PeripheralStatus(id: PeripheralID(adapter: adapter, address: address))
             status.rssi = -70
@@ -150,7 +155,7 @@ private final class BeaconSession: ProfileSession {
             await central.wait(for: .startDiscovery)
         }
         #expect(await store.readings.map(\.source) == [.advert])
-        #expect(await store.readings.map(\.values) == [[.integer(1), .integer(5)]])
+        #expect(await store.readings.map(\.values) == [[.integer(1), .integer(5), .integer(-70)]])
         #expect(await store.devices.map(\.profiles) == [["beacon"]])
         #expect(supervisor.status.link(of: "tag")?.rssi == -70)
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })

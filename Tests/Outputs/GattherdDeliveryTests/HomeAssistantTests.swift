@@ -53,6 +53,13 @@ import Testing
         #expect(payload(device) == Self.strap.split(separator: "\n").joined())
     }
 
+    @Test func `the signal strength of readings is shown once, by the diagnostic sensor`() {
+        let metrics = [MetricDescriptor(name: "temperature", unit: "°C"), .signalStrength]
+        let text = payload(device([.init(name: "bthome", metrics: metrics)]))
+        #expect(text.contains(#""bthome-temperature":"#) && text.contains(#""connection-rssi":"#))
+        #expect(!text.contains("bthome-rssi"))
+    }
+
     private static let strap = #"""
         {"availability":[{"topic":"gattherd/lab-1/bridge/state"},{"topic":"gattherd/lab-1/chest-strap/availability"}],
         "availability_mode":"all",

@@ -158,11 +158,18 @@ extension DeliveryFilter.Published {
     }
 }
 
+extension DeliveryPolicy {
+    /// The deadband of a metric; another signal strength alone is no change, unless there is a deadband for it.
+    fileprivate func deadband(of name: String) -> Double {
+        deadbands[name] ?? (name == MetricDescriptor.signalStrength.name ? .infinity : deadband)
+    }
+}
+
 extension [String: [SampleValue]] {
     /// True if a value differs by more than its deadband; a new metric is a difference, a missing one is not.
     fileprivate func differ(from newer: Self, _ policy: DeliveryPolicy) -> Bool {
         newer.contains { name, values in
-            !Self.isSame(values, self[name], policy.deadbands[name] ?? policy.deadband)
+            !Self.isSame(values, self[name], policy.deadband(of: name))
         }
     }
 

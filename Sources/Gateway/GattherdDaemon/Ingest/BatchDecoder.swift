@@ -42,6 +42,7 @@ struct BatchDecoder {
         let start = batch.samples.count
         do throws(PayloadError) {
             try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
+            appendSignal(entry, from: start, to: &batch.samples)
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
                 record(session(of: binding).replayMarks, in: &batch)
@@ -62,6 +63,13 @@ struct BatchDecoder {
             let isNews = binding.meter.countReject(of: binding.stream.stream, reject.reason, at: entry.time)
             if isNews { undecodable.append(reject) }
         }
+    }
+
+    /// Adds the strength of an advertisement to its reading; an empty reading stays empty.
+    private func appendSignal(_ entry: Intake.Buffer.Entry, from start: Int, to samples: inout [Sample]) {
+        guard samples.count > start, let metric = entry.binding.advertiser?.signal, let rssi = entry.rssi
+        else { return }
+        samples.append(Sample(metric: metric, value: .integer(Int64(rssi))))
     }
 
     /// Adds increased replay counters to the batch of their readings.

@@ -17,6 +17,8 @@ public final class Intake: NotificationSink {
             let octets: Range<Int>
             /// True if the value was read, whatever the source of the binding is.
             var isRead = false
+            /// The signal strength of an advertisement, in dBm.
+            var rssi: Int?
 
             var source: ReadingSource { isRead ? .read : binding.source }
         }
@@ -81,8 +83,8 @@ public final class Intake: NotificationSink {
     }
 
     /// Adds a value that was read or advertised.
-    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp) {
-        shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
+    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int? = nil) {
+        shared.withLock { append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
         arrived.yield()
     }
 
@@ -145,13 +147,14 @@ public final class Intake: NotificationSink {
         for binding: StreamBinding,
         at time: Timestamp,
         isRead: Bool = false,
+        rssi: Int? = nil,
         to buffer: inout Buffer
     ) {
         guard buffer.entries.count < capacity else { return dropped.add() }
         let start = buffer.octets.count
         unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
         buffer.entries.append(
-            .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead)
+            .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead, rssi: rssi)
         )
         binding.values.wrappingAdd(1, ordering: .relaxed)
     }

@@ -8,6 +8,8 @@ struct Advertiser: Sendable {
     let metricCatalogue: MetricCatalogue
     /// True if the stream's metrics are all that its format defines: the device has only those that were heard.
     let isOpen: Bool
+    /// The index of ``MetricDescriptor/signalStrength``; `nil` if the profile has a metric of that name.
+    var signal: Int?
 }
 
 /// The streams and metrics that a device has sent so far; a format may define many more.

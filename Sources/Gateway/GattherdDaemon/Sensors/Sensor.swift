@@ -116,12 +116,13 @@ extension StreamBinding {
         metricCatalogue: MetricCatalogue
     ) {
         let descriptor = profile.advertisements[advertisement]
+        let hasOwnSignal = descriptor.metrics.contains { $0.name == MetricDescriptor.signalStrength.name }
         self.init(
             stream: StreamDefinition(
                 device: device.name,
                 profile: profile.name,
                 stream: descriptor.stream,
-                metrics: descriptor.metrics
+                metrics: descriptor.metrics + (hasOwnSignal ? [] : [.signalStrength])
             ),
             profile: profile,
             characteristic: advertisement,
@@ -129,7 +130,12 @@ extension StreamBinding {
             source: .advert,
             meter: device.meter,
             echo: nil,
-            advertiser: Advertiser(sender: sender, metricCatalogue: metricCatalogue, isOpen: descriptor.isOpen)
+            advertiser: Advertiser(
+                sender: sender,
+                metricCatalogue: metricCatalogue,
+                isOpen: descriptor.isOpen,
+                signal: hasOwnSignal ? nil : descriptor.metrics.count
+            )
         )
     }
 }

@@ -109,7 +109,9 @@ final class SensorWatch: AdvertisementSink {
             return (sensor, isBack, new)
         }
         guard let heard else { return }
-        for frame in heard.new { intake.receive(frame.octets, for: frame.binding, at: time) }
+        for frame in heard.new {
+            intake.receive(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
+        }
         if heard.isBack { heard.0.wake.yield(advertisement) }
     }
 

@@ -6,7 +6,8 @@ extension HomeAssistant {
         let names = device.streams.flatMap { $0.metrics.map(\.name) }
         let battery = BatteryChoice(device)
         return device.streams.flatMap { stream in
-            stream.metrics.map { metric in
+            // The diagnostic sensors have it.
+            stream.metrics.filter { $0 != .signalStrength }.map { metric in
                 let isUnique = names.count { $0 == metric.name } == 1
                 let entity = Entity(
                     metric: metric,
