@@ -49,6 +49,17 @@ public struct DeviceRecord: Hashable, Sendable {
     }
 }
 
+/// A device's record in history, with the times of the first and the last sighting.
+public struct SeenDevice: Hashable, Sendable {
+    public let record: DeviceRecord
+    public let first: Timestamp
+    public let last: Timestamp
+
+    public init(_ record: DeviceRecord, first: Timestamp, last: Timestamp) {
+        (self.record, self.first, self.last) = (record, first, last)
+    }
+}
+
 /// The durable store of readings, events and device records.
 ///
 /// The daemon writes to it; `GattherdHistory` implements it.

@@ -63,6 +63,7 @@ package struct Composition: Sendable {
                 consumer: { [history] in history.consumer($0.name) },
                 log: log,
                 record: { router.record(kind: "output", $0) },
+                devices: { await Self.seenDevices(in: path) },
                 commands: Self.commands(router, running)
             )
         alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
@@ -102,6 +103,13 @@ package struct Composition: Sendable {
             publish: { delivery?.setAlerts($0) }
         )
         updater.update()
+    }
+
+    /// Returns the devices in history; none if the file cannot be read now.
+    private static func seenDevices(in path: String) async -> [SeenDevice] {
+        await NamedThread.result(name: "devices") { () -> [SeenDevice] in
+            (try? HistoryReader(path: path)).flatMap { try? $0.deviceRecords() } ?? []
+        } ?? []
     }
 
     /// Carries out reloads and enrolment, one after the other, until cancelled.

@@ -36,6 +36,7 @@ extension Configuration {
     ///   - consumer: Returns the journal with the cursor of an output.
     ///   - log: The log for people.
     ///   - record: Records events of the kind `output`.
+    ///   - devices: Returns the devices in history.
     ///   - commands: What outputs need that accept commands.
     /// - Returns: The outputs in the order of their registration; none is connected yet.
     /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
@@ -43,6 +44,7 @@ extension Configuration {
         consumer: (JournalConsumerOptions) -> any JournalConsumer,
         log: Log,
         record: @escaping OutputContext.EventHandler,
+        devices: @escaping @Sendable () async -> [SeenDevice] = { [] },
         commands: OutputCommands = OutputCommands()
     ) throws(GatewayError) -> [any Output] {
         var outputs: [any Output] = []
@@ -60,7 +62,7 @@ extension Configuration {
                 readSecret: { (path, noun) throws(OutputError) in try SecretFile(path: path).required(noun) }
             )
             context.stateFolder = history.path.value.folder
-            context.version = GattherdVersion.current
+            (context.version, context.devices) = (GattherdVersion.current, devices)
             (context.setControl, context.permissions) = (commands.setControl, commands.permissions)
             do throws(OutputError) {
                 outputs.append(try output.make(context))

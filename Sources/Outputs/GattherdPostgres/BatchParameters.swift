@@ -12,6 +12,8 @@ struct BatchParameters: Sendable {
     private var corrections = CorrectionParameters()
 
     var hasCorrections: Bool { corrections.seqs.count > 0 }
+    /// The devices with readings in the batch.
+    var devices: Set<String> { series.names }
 
     init(_ entries: [JournalEntry]) {
         series = SeriesParameters()
@@ -51,6 +53,7 @@ private struct SeriesParameters {
     /// The places of a stream's series by metric and source, from 1; 0 before their first sample.
     private var places: [ObjectIdentifier: [Int32]] = [:]
     private var count: Int32 = 0
+    private(set) var names: Set<String> = []
 
     var arrays: [PostgresArray] { [devices, profiles, streams, metrics, units, kinds, sources, firsts] }
 
@@ -78,6 +81,7 @@ private struct SeriesParameters {
     }
 
     private mutating func add(_ metric: MetricDescriptor, of reading: JournalReading) {
+        names.insert(reading.stream.device)
         devices.append(reading.stream.device)
         profiles.append(reading.stream.profile)
         streams.append(reading.stream.stream)

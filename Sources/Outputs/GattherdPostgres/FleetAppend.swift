@@ -74,13 +74,13 @@ enum FleetAppend {
         -- The ids of series and their quantities, in the order of the arrays; new ones are inserted.
         CREATE OR REPLACE FUNCTION gattherd.resolve(
             owner int, devices text[], profiles text[], streams text[], metrics text[], units text[], kinds text[],
-            sources text[], firsts bigint[], OUT ids int[], OUT quantities int[]
+            sources text[], firsts bigint[], OUT ids int[], OUT quantities int[], OUT airs int[]
         ) LANGUAGE plpgsql AS $$
         BEGIN
             FOR attempt IN 1..2 LOOP
                 SELECT coalesce(array_agg(s.id ORDER BY w.place), '{}'),
-                    coalesce(array_agg(s.quantity ORDER BY w.place), '{}')
-                INTO ids, quantities
+                    coalesce(array_agg(s.quantity ORDER BY w.place), '{}'), array_agg(s.air ORDER BY w.place)
+                INTO ids, quantities, airs
                 FROM unnest(devices, profiles, streams, metrics, units, kinds, sources) WITH ORDINALITY
                     AS w(device, profile, stream, metric, unit, kind, source, place)
                 LEFT JOIN gattherd.metric_series s ON s.gateway = owner AND s.device = w.device
@@ -92,13 +92,20 @@ enum FleetAppend {
                 SELECT DISTINCT owner, w.device, w.metric, w.unit FROM unnest(devices, metrics, units) AS w(device,
                     metric, unit)
                 ON CONFLICT DO NOTHING;
+                INSERT INTO gattherd.air (device, profile, stream)
+                SELECT DISTINCT w.device, w.profile, w.stream
+                FROM unnest(devices, profiles, streams, sources) AS w(device, profile, stream, source)
+                WHERE w.source = 'advert' ORDER BY 1, 2, 3
+                ON CONFLICT DO NOTHING;
                 INSERT INTO gattherd.metric_series
-                    (gateway, device, profile, stream, metric, unit, kind, source, quantity, first_ts)
-                SELECT owner, w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, w.first
+                    (gateway, device, profile, stream, metric, unit, kind, source, quantity, first_ts, air)
+                SELECT owner, w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, w.first, a.id
                 FROM unnest(devices, profiles, streams, metrics, units, kinds, sources, firsts)
                     AS w(device, profile, stream, metric, unit, kind, source, first)
                 JOIN gattherd.quantity q ON q.gateway = owner AND q.device = w.device AND q.metric = w.metric
                     AND q.unit IS NOT DISTINCT FROM w.unit
+                LEFT JOIN gattherd.air a ON w.source = 'advert' AND a.device = w.device AND a.profile = w.profile
+                    AND a.stream = w.stream
                 ON CONFLICT DO NOTHING;
             END LOOP;
         END $$;
@@ -152,6 +159,7 @@ enum FleetAppend {
             known record;
             run record;
             near record;
+            copies bigint[];
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
             IF mine.cursor < after THEN
@@ -163,6 +171,36 @@ enum FleetAppend {
                     FROM unnest(r_ts) AS t));
                 SELECT * INTO known FROM gattherd.resolve(
                     mine.gateway, s_device, s_profile, s_stream, s_metric, s_unit, s_kind, s_source, s_first);
+                INSERT INTO gattherd.head AS old (series, journal, seq, ts, value, element, whole, label)
+                SELECT DISTINCT ON ((known.ids)[r.series])
+                    (known.ids)[r.series], mine.journal, r.seq, r.ts, r.value, r.element, r.whole, r.label
+                FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label) WITH ORDINALITY
+                    AS r(ts, seq, value, series, element, whole, label, place)
+                WHERE r.seq > mine.cursor ORDER BY (known.ids)[r.series], r.place DESC
+                ON CONFLICT ON CONSTRAINT head_pkey DO UPDATE SET journal = excluded.journal, seq = excluded.seq,
+                    ts = excluded.ts, value = excluded.value, element = excluded.element, whole = excluded.whole,
+                    label = excluded.label;
+                FOR run IN SELECT * FROM gattherd.runs(r_seq, r_ts, mine.cursor) LOOP
+                    PERFORM gattherd.cover(mine.journal, run.first, run.last, run.first_ts, run.last_ts);
+                END LOOP;
+                IF EXISTS (SELECT FROM unnest(known.airs) AS a WHERE a IS NOT NULL) THEN
+                    copies := gattherd.receive(mine.gateway, mine.journal, mine.cursor, known.airs, s_metric, r_seq,
+                        r_ts, r_series, r_value, r_element, r_whole, r_label);
+                END IF;
+                IF cardinality(copies) > 0 THEN
+                    INSERT INTO gattherd.duplicate (ts, seq, value, journal, series, element, whole, label)
+                    SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label
+                    FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label)
+                        AS r(ts, seq, value, series, element, whole, label)
+                    JOIN unnest(copies) AS c(seq) ON c.seq = r.seq WHERE s_metric[r.series] <> 'rssi';
+                    SELECT array_agg(r.ts), array_agg(r.seq), array_agg(r.value), array_agg(r.series),
+                        array_agg(r.element), array_agg(r.whole), array_agg(r.label)
+                    INTO r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label
+                    FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label)
+                        AS r(ts, seq, value, series, element, whole, label)
+                    LEFT JOIN unnest(copies) AS c(seq) ON c.seq = r.seq
+                    WHERE c.seq IS NULL OR s_metric[r.series] = 'rssi';
+                END IF;
                 SELECT * INTO near FROM gattherd.near();
                 INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label, far)
                 SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label,
@@ -192,18 +230,6 @@ enum FleetAppend {
                 ON CONFLICT ON CONSTRAINT hour_pkey DO UPDATE SET n = old.n + excluded.n,
                     sum = gattherd.total(old.sum, excluded.sum),
                     min = least(old.min, excluded.min), max = greatest(old.max, excluded.max);
-                INSERT INTO gattherd.head AS old (series, journal, seq, ts, value, element, whole, label)
-                SELECT DISTINCT ON ((known.ids)[r.series])
-                    (known.ids)[r.series], mine.journal, r.seq, r.ts, r.value, r.element, r.whole, r.label
-                FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label) WITH ORDINALITY
-                    AS r(ts, seq, value, series, element, whole, label, place)
-                WHERE r.seq > mine.cursor ORDER BY (known.ids)[r.series], r.place DESC
-                ON CONFLICT ON CONSTRAINT head_pkey DO UPDATE SET journal = excluded.journal, seq = excluded.seq,
-                    ts = excluded.ts, value = excluded.value, element = excluded.element, whole = excluded.whole,
-                    label = excluded.label;
-                FOR run IN SELECT * FROM gattherd.runs(r_seq, r_ts, mine.cursor) LOOP
-                    PERFORM gattherd.cover(mine.journal, run.first, run.last, run.first_ts, run.last_ts);
-                END LOOP;
             END IF;
             IF cardinality(e_seq) > 0 THEN
                 INSERT INTO gattherd.event (journal, seq, ts, device, kind, detail)

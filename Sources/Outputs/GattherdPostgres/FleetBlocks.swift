@@ -13,7 +13,7 @@ enum FleetBlocks {
         CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
-            length bigint := CASE parent WHEN 'sample' THEN 86400000000 ELSE 30 * 86400000000 END;
+            length bigint := CASE parent WHEN 'minute' THEN 30 * 86400000000 ELSE 86400000000 END;
             start bigint := gattherd.floored(moment, length);
             near record;
             name text;
@@ -38,6 +38,8 @@ enum FleetBlocks {
 
         CREATE OR REPLACE FUNCTION gattherd.attach_block(parent text, block text, since bigint, until bigint)
         RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            container text := CASE WHEN parent IN ('sample', 'minute') THEN parent || '_near' ELSE parent END;
         BEGIN
             -- The caller's look-up is cached; a query sees what another transaction has committed meanwhile.
             IF EXISTS (
@@ -48,12 +50,12 @@ enum FleetBlocks {
             END IF;
             EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', parent || '_other');
             EXECUTE format('CREATE TABLE gattherd.%I (LIKE gattherd.%I INCLUDING CONSTRAINTS, '
-                'CONSTRAINT block CHECK (ts >= %s AND ts < %s)) %s', block, parent || '_near', since, until,
+                'CONSTRAINT block CHECK (ts >= %s AND ts < %s)) %s', block, container, since, until,
                 CASE parent WHEN 'minute' THEN 'WITH (fillfactor = 70)' ELSE '' END);
             EXECUTE format('WITH moved AS (DELETE FROM gattherd.%I WHERE ts >= %s AND ts < %s RETURNING *) '
                 'INSERT INTO gattherd.%I SELECT * FROM moved', parent || '_other', since, until, block);
             EXECUTE format('ALTER TABLE gattherd.%I ATTACH PARTITION gattherd.%I FOR VALUES FROM (%s) TO (%s)',
-                parent || '_near', block, since, until);
+                container, block, since, until);
             EXECUTE format('ALTER TABLE gattherd.%I DROP CONSTRAINT block', block);
         END $$;
 

@@ -67,6 +67,7 @@ enum FleetCorrections {
                 WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved
                     AND s.seq > move_extent.after AND s.seq <= move_extent.through
             ) AS d;
+            PERFORM gattherd.move_receptions(moved, after, through, shift, from_ts, to_ts);
             IF quantities IS NULL THEN RETURN; END IF;
             PERFORM gattherd.make_blocks(ARRAY(
                 SELECT DISTINCT gattherd.floored(gattherd.shifted(m, shift) + x, 86400000000)
@@ -78,6 +79,7 @@ enum FleetCorrections {
             UPDATE gattherd.head h SET ts = gattherd.shifted(h.ts, move_extent.shift)
             WHERE h.series = ANY (all_series) AND h.journal = moved
                 AND h.seq > move_extent.after AND h.seq <= move_extent.through;
+            PERFORM gattherd.merge_receptions(owner, moved, after, through, low, high);
             PERFORM gattherd.recount(quantities, minutes);
             -- Minutes that the rows have come to, apart from those counted just now.
             WITH old AS MATERIALIZED (

@@ -24,10 +24,11 @@ package final class FleetDatabase: Sendable {
         package let password: String
     }
 
-    static let migrations = [FleetTables.tables, FleetWrongClocks.tables]
+    static let migrations = [FleetTables.tables, FleetWrongClocks.tables, FleetReceptions.tables]
     /// All that has no rows is made again with each version.
     private static let programs = [
-        FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetAppend.sql, FleetUpkeep.sql, FleetViews.sql,
+        FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
+        FleetUpkeep.sql, FleetViews.sql,
         rights,
     ]
     /// The functions that gateways may call.
@@ -39,7 +40,7 @@ package final class FleetDatabase: Sendable {
             EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
             EXECUTE format('GRANT USAGE ON SCHEMA gattherd TO %I', role);
             EXECUTE format('GRANT EXECUTE ON FUNCTION gattherd.position, gattherd.skip, gattherd.append, '
-                'gattherd.settle, gattherd.maintain TO %I', role);
+                'gattherd.settle, gattherd.maintain, gattherd.report TO %I', role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
         SELECT gattherd.move_stranded(9223372036854775807);
@@ -52,6 +53,7 @@ package final class FleetDatabase: Sendable {
         END $$;
         """#
     private static let longest = Duration.seconds(600)
+    private static let pageSize = 2000
     private static let oldestServer = 150_000
 
     private let client: PostgresClient
@@ -133,10 +135,31 @@ package final class FleetDatabase: Sendable {
     }
 
     /// Returns the rows of a query as texts.
-    package func rows(_ sql: String, _ arguments: [String] = []) async throws(Failure) -> [[String?]] {
+    package func rows(_ sql: String, _ arguments: [String?] = []) async throws(Failure) -> [[String?]] {
         do throws(PostgresError) {
             return try await client.run(sql, arguments.map { .text($0) }, within: .seconds(60))
         } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Passes the rows of a query, as of one moment, to `body` until it returns false; memory holds a page of them.
+    package func read(
+        _ sql: String,
+        _ arguments: [String?],
+        _ body: ([String?]) -> Bool
+    ) async throws(Failure) {
+        do throws(PostgresError) {
+            _ = try await client.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            let declaration = "DECLARE page NO SCROLL CURSOR FOR \(sql)"
+            _ = try await client.run(declaration, arguments.map { .text($0) }, within: Self.longest)
+            while true {
+                let page = try await client.run("FETCH \(Self.pageSize) FROM page", within: Self.longest)
+                guard page.allSatisfy(body), page.count == Self.pageSize else { break }
+            }
+            _ = try await client.run("COMMIT")
+        } catch {
+            _ = try? await client.run("ROLLBACK")
             throw failure(error)
         }
     }

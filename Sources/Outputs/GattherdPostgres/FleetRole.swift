@@ -4,7 +4,20 @@ package enum FleetRole {
     private static let longest = 63
 
     /// The role of a gateway, whose name is a slug, unless somebody has chosen another one.
-    package static func name(of gateway: String) -> String { String("gattherd_\(gateway)".prefix(longest)) }
+    ///
+    /// A long name is cut, and gets a hash of the whole, so that no two gateways have one role.
+    package static func name(of gateway: String) -> String {
+        let name = "gattherd_\(gateway)"
+        guard name.utf8.count > longest else { return name }
+        let digits = String(hash(of: gateway), radix: 16)
+        let suffix = "_" + String(repeating: "0", count: 16 - digits.count) + digits
+        return String(name.prefix(longest - suffix.count)) + suffix
+    }
+
+    /// FNV-1a, 64 bits.
+    private static func hash(of text: String) -> UInt64 {
+        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
 
     /// Returns a password of 32 random letters and digits: 190 bits.
     static func makePassword() -> String {

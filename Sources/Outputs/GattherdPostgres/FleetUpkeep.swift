@@ -106,13 +106,30 @@ enum FleetUpkeep {
         RETURNS TABLE (name name, kind text, since bigint, until bigint) LANGUAGE sql STABLE AS $$
             SELECT c.relname, k.kind, d.since, d.since + k.length
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'gattherd'
-            JOIN (VALUES ('sample', 'samples', 86400000000), ('minute', 'minutes', 30 * 86400000000))
+            JOIN (VALUES ('sample', 'samples', 86400000000), ('duplicate', 'samples', 86400000000),
+                ('reception', 'samples', 86400000000), ('minute', 'minutes', 30 * 86400000000))
                 AS k(parent, kind, length) ON c.relname ~ ('^' || k.parent || '_[0-9]{8}$')
             -- A timestamp without a time zone, because blocks begin at midnight UTC.
             CROSS JOIN LATERAL (SELECT extract(epoch FROM to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp)::bigint
                 * 1000000 AS since) AS d
             WHERE c.relkind = 'r'
         $$;
+
+        -- Deletes up to 10,000 old receptions, and later copies of readings, that are in no partition by day and whose
+        -- arrivals are forgotten.
+        CREATE OR REPLACE FUNCTION gattherd.delete_receptions(oldest bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            DELETE FROM gattherd.duplicate_other WHERE ctid = ANY (ARRAY(
+                SELECT d.ctid FROM gattherd.duplicate_other d WHERE d.ts < oldest AND NOT EXISTS (
+                    SELECT FROM gattherd.extent e WHERE e.journal = d.journal AND d.seq BETWEEN e.first AND e.last
+                ) LIMIT 10000));
+            IF FOUND THEN RETURN true; END IF;
+            DELETE FROM gattherd.reception_other WHERE ctid = ANY (ARRAY(
+                SELECT r.ctid FROM gattherd.reception_other r WHERE r.ts < oldest AND NOT EXISTS (
+                    SELECT FROM gattherd.extent e WHERE e.journal = r.journal AND r.seq BETWEEN e.first AND e.last
+                ) LIMIT 10000));
+            RETURN FOUND;
+        END $$;
 
         -- Deletes up to 10,000 rows of the first other table that has rows to delete.
         CREATE OR REPLACE FUNCTION gattherd.delete_rows() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -126,6 +143,7 @@ enum FleetUpkeep {
                 ORDER BY e.first DESC LIMIT 1
             ) >= h.seq IS NOT TRUE AND cutoff IS NOT NULL;
             IF FOUND THEN RETURN true; END IF;
+            IF gattherd.delete_receptions(oldest) THEN RETURN true; END IF;
             oldest := gattherd.micros(gattherd.keep_from('hours'));
             IF oldest IS NOT NULL THEN
                 DELETE FROM gattherd.hour WHERE ctid = ANY (ARRAY(

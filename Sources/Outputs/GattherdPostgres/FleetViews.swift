@@ -10,15 +10,44 @@ enum FleetViews {
         JOIN gattherd.journal j ON j.id = s.journal
         JOIN gattherd.gateway g ON g.id = j.gateway;
 
-        CREATE OR REPLACE VIEW gattherd.latest AS
-        SELECT DISTINCT ON (g.id, q.device, q.metric) g.name AS gateway, h.seq, h.ts,
-            gattherd.rfc3339(h.ts) AS time, q.device,
-            q.profile, q.stream, q.metric, h.value, q.unit, q.source, h.element, q.kind, h.label, h.whole, j.epoch
-        FROM gattherd.head h
-        JOIN gattherd.metric_series q ON q.id = h.series
-        JOIN gattherd.journal j ON j.id = h.journal
+        -- All rows, as the gateways have them.
+        CREATE OR REPLACE VIEW gattherd.gateway_history AS
+        SELECT g.name AS gateway, s.seq, s.ts, gattherd.rfc3339(s.ts) AS time, q.device, q.profile, q.stream,
+            q.metric, s.value,
+            q.unit, q.source, s.element, q.kind, s.label, s.whole, j.epoch
+        FROM (TABLE gattherd.sample UNION ALL TABLE gattherd.duplicate) AS s
+        JOIN gattherd.metric_series q ON q.id = s.series
+        JOIN gattherd.journal j ON j.id = s.journal
+        JOIN gattherd.gateway g ON g.id = j.gateway;
+
+        CREATE OR REPLACE VIEW gattherd.receptions AS
+        SELECT g.name AS gateway, r.seq, r.ts, gattherd.rfc3339(r.ts) AS time, a.device, a.profile, a.stream, r.rssi,
+            f.name AS reading_gateway, r.first_seq AS reading_seq, i.epoch AS reading_epoch, j.epoch
+        FROM gattherd.reception r
+        JOIN gattherd.air a ON a.id = r.air
+        JOIN gattherd.journal j ON j.id = r.journal
         JOIN gattherd.gateway g ON g.id = j.gateway
-        ORDER BY g.id, q.device, q.metric, h.journal DESC, h.seq DESC;
+        JOIN gattherd.journal i ON i.id = r.first_journal
+        JOIN gattherd.gateway f ON f.id = i.gateway;
+
+        -- One row for each metric of a gateway's device; of advertisements, that of the gateway which heard it last.
+        CREATE OR REPLACE VIEW gattherd.latest AS
+        SELECT DISTINCT ON (l.owner, l.address, l.device, l.metric) l.gateway, l.seq, l.ts, l.time, l.device, l.profile,
+            l.stream, l.metric, l.value, l.unit, l.source, l.element, l.kind, l.label, l.whole, l.epoch
+        FROM (
+            SELECT DISTINCT ON (g.id, q.device, q.metric) g.name AS gateway, h.seq, h.ts,
+                gattherd.rfc3339(h.ts) AS time, q.device, q.profile, q.stream, q.metric, h.value, q.unit, q.source,
+                h.element, q.kind, h.label, h.whole, j.epoch,
+                CASE WHEN q.air IS NULL OR q.metric = 'rssi' THEN g.id END AS owner,
+                coalesce(d.address, (SELECT min(e.address) FROM gattherd.device e WHERE e.device = q.device)) AS address
+            FROM gattherd.head h
+            JOIN gattherd.metric_series q ON q.id = h.series
+            JOIN gattherd.journal j ON j.id = h.journal
+            JOIN gattherd.gateway g ON g.id = j.gateway
+            LEFT JOIN gattherd.device d ON d.gateway = g.id AND d.device = q.device
+            ORDER BY g.id, q.device, q.metric, h.journal DESC, h.seq DESC
+        ) AS l
+        ORDER BY l.owner, l.address, l.device, l.metric, l.ts DESC;
 
         CREATE OR REPLACE VIEW gattherd.series AS
         SELECT g.name AS gateway, q.device, q.profile, q.stream, q.metric, q.unit, q.kind,
@@ -41,12 +70,21 @@ enum FleetViews {
             JOIN gattherd.gateway g ON g.id = q.gateway;
 
         CREATE OR REPLACE VIEW gattherd.devices AS
-        SELECT g.name AS gateway, q.device, NULL::text AS address, NULL::text AS name,
-            string_agg(DISTINCT q.profile, ',') AS profiles, gattherd.rfc3339(min(q.first_ts)) AS first_seen,
-            gattherd.rfc3339(max(h.ts)) AS last_seen
-        FROM gattherd.metric_series q JOIN gattherd.gateway g ON g.id = q.gateway LEFT
-            JOIN gattherd.head h ON h.series = q.id
-        GROUP BY g.name, q.device;
+        SELECT g.name AS gateway, w.device, d.address, d.name,
+            coalesce(nullif(d.profiles, ''), s.profiles, '') AS profiles,
+            gattherd.rfc3339(least(d.first_seen, s.first_ts)) AS first_seen,
+            gattherd.rfc3339(greatest(d.last_seen, s.last_ts)) AS last_seen
+        FROM (
+            SELECT q.gateway, q.device FROM gattherd.metric_series q
+            UNION SELECT d.gateway, d.device FROM gattherd.device d
+        ) AS w
+        JOIN gattherd.gateway g ON g.id = w.gateway
+        LEFT JOIN gattherd.device d ON d.gateway = w.gateway AND d.device = w.device
+        LEFT JOIN (
+            SELECT q.gateway, q.device, string_agg(DISTINCT q.profile, ',') AS profiles, min(q.first_ts) AS first_ts,
+                max(h.ts) AS last_ts
+            FROM gattherd.metric_series q LEFT JOIN gattherd.head h ON h.series = q.id GROUP BY 1, 2
+        ) AS s ON s.gateway = w.gateway AND s.device = w.device;
 
         CREATE OR REPLACE VIEW gattherd.events AS
         SELECT g.name AS gateway, e.ts, gattherd.rfc3339(e.ts) AS time, e.device, e.kind, e.detail

@@ -13,11 +13,15 @@ struct PostgresParameter: Hashable, Sendable {
         Self(PostgresType.text.rawValue, text.map { Array($0.withoutNUL.utf8) })
     }
 
-    static func integer(_ number: Int64) -> Self {
+    static func integer(_ number: Int64?) -> Self {
+        guard let number else { return Self(PostgresType.integer.rawValue, nil) }
         var bytes: [UInt8] = []
         bytes.append(bigEndian: UInt64(bitPattern: number))
         return Self(PostgresType.integer.rawValue, bytes)
     }
+
+    /// NULL in the place of an array.
+    static func noArray(of type: PostgresType) -> Self { Self(type.array, nil) }
 
     static func array(_ array: consuming PostgresArray) -> Self { Self(array.type.array, array.finish()) }
 }

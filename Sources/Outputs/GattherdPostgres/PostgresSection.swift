@@ -72,11 +72,17 @@ package enum PostgresOutput: OutputKind {
             do throws(OutputError) { return try read(file.value, "password") } catch { return nil }
         }
         let journal = context.journal
-        let sink = PostgresSink(client, url: settings.url.value, gateway: gateway, version: context.version) {
+        let sink = PostgresSink(
+            client,
+            url: settings.url.value,
+            gateway: gateway,
+            version: context.version,
+            devices: context.devices
+        ) {
             for await seq in journal.heads() { return seq }
             return nil
         }
-        return BatchOutput(context, target: "\(settings.url.value)", sink: sink)
+        return ReportingOutput(BatchOutput(context, target: "\(settings.url.value)", sink: sink), sink)
     }
 
     package static func files(_ settings: PostgresConfiguration) -> [NamedFile] {

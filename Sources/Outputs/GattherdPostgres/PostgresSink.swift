@@ -12,6 +12,9 @@ package final class PostgresSink: PositionedSink {
         /// True if a correction may not be applied to all of its rows yet.
         var mustSettle = true
         var maintainedAt: SuspendingClock.Instant?
+        /// The devices that the centre knows; `nil` before the first report.
+        var reported: [DeviceRecord]?
+        var reportedAt: SuspendingClock.Instant?
         /// The calls that failed since the start.
         var errors: Int64 = 0
     }
@@ -21,16 +24,23 @@ package final class PostgresSink: PositionedSink {
     private static let maintenancePause = Duration.seconds(3600)
     /// The time for the steps of the retention after one batch.
     private static let maintenanceLimit = Duration.seconds(1)
+    private static let reportPause = Duration.seconds(60)
+    /// The shortest time between reports while there are new devices.
+    private static let newDevicePause = Duration.seconds(5)
     private static let append: String = {
         let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
         return "SELECT gattherd.append(\(numbers))"
     }()
+
+    private static let reportStatement =
+        "SELECT gattherd.report(\((1...10).map { "$\($0)" }.joined(separator: ", ")))"
 
     private let client: PostgresClient
     private let url: PostgresURL
     private let gateway: String
     private let version: String
     private let head: @Sendable () async -> Int64?
+    private let devices: @Sendable () async -> [SeenDevice]
     private let state = Locked(State())
 
     /// - Parameters:
@@ -38,15 +48,18 @@ package final class PostgresSink: PositionedSink {
     ///   - url: The database, for errors.
     ///   - gateway: The gateway's name at the centre.
     ///   - version: The version of gattherd, for the table of gateways.
+    ///   - devices: Returns the devices of the gateway.
     ///   - head: Returns the newest number of the journal.
     package init(
         _ client: PostgresClient,
         url: PostgresURL,
         gateway: String,
         version: String,
+        devices: @escaping @Sendable () async -> [SeenDevice] = { [] },
         head: @escaping @Sendable () async -> Int64? = { nil }
     ) {
-        (self.client, self.url, self.gateway, self.version, self.head) = (client, url, gateway, version, head)
+        (self.client, self.url, self.gateway, self.version) = (client, url, gateway, version)
+        (self.devices, self.head) = (devices, head)
     }
 
     package func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
@@ -55,7 +68,8 @@ package final class PostgresSink: PositionedSink {
             [.text(epoch.text), .text(epoch.previous), .text(gateway)]
         )
         guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
-        state.withLock { ($0.epoch, $0.mustSettle) = (epoch, true) }
+        state.withLock { ($0.epoch, $0.mustSettle, $0.reported) = (epoch, true, nil) }
+        await report()
         await maintain()
         return cursor
     }
@@ -63,7 +77,7 @@ package final class PostgresSink: PositionedSink {
     package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
         let epoch = try knownEpoch()
         let batch = BatchParameters(entries)
-        let hasCorrections = batch.hasCorrections
+        let (hasCorrections, devices) = (batch.hasCorrections, batch.devices)
         let (time, errors) = (Self.now, state.withLock(\.errors))
         let newest = max(await head() ?? through, through)
         let answer = try await run(
@@ -74,6 +88,7 @@ package final class PostgresSink: PositionedSink {
         guard answer.first?.first?.flatMap({ Int64($0) }) != nil else { throw Self.strange(url) }
         if hasCorrections { state.withLock { $0.mustSettle = true } }
         await settle(epoch)
+        await reportIfDue(after: knows(devices) ? Self.reportPause : Self.newDevicePause)
         await maintain()
     }
 
@@ -83,6 +98,36 @@ package final class PostgresSink: PositionedSink {
             "SELECT gattherd.skip($1, $2, $3, $4)",
             [.text(epoch.text), .integer(gap.after), .integer(gap.through), .text(gap.reason)]
         )
+    }
+
+    /// True if the centre has the records of these devices.
+    private func knows(_ devices: Set<String>) -> Bool {
+        let reported = state.withLock(\.reported) ?? []
+        return devices.isSubset(of: Set(reported.map(\.device)))
+    }
+
+    /// Reports unless the last report is younger than `pause`.
+    package func reportIfDue(after pause: Duration) async {
+        let now = SuspendingClock.now
+        let isDue = state.withLock { state in state.reportedAt.map { $0 + pause <= now } ?? true }
+        if isDue { await report() }
+    }
+
+    /// Reports that the gateway lives, and its devices if they have changed.
+    ///
+    /// Nothing depends on it, so a failure is left to the next call.
+    package func report() async {
+        state.withLock { $0.reportedAt = .now }
+        let (seen, head) = (await devices(), await head())
+        let records = seen.map(\.record)
+        let isNew = state.withLock { $0.reported != records }
+        let fixed: [PostgresParameter] = [
+            .text(version), .integer(head.flatMap { $0 < 0 ? nil : $0 }), .integer(Self.now),
+            .integer(state.withLock(\.errors)),
+        ]
+        let arrays = isNew ? DeviceParameters(seen).parameters : DeviceParameters.unchanged
+        let answer = try? await client.run(Self.reportStatement, fixed + arrays, within: .seconds(10))
+        if answer != nil { state.withLock { $0.reported = records } }
     }
 
     package func close() async {

@@ -10,7 +10,7 @@ import Testing
 @testable import GattherdPostgres
 
 /// A wall clock that is two hours slow until it is synchronised, a day before midnight.
-private final class SlowClock: Sendable {
+final class SlowClock: Sendable {
     private struct State: Sendable {
         /// 2026-11-23T23:50:00Z.
         var truth = Timestamp(microseconds: 1_795_477_800_000_000)
@@ -41,13 +41,13 @@ private final class SlowClock: Sendable {
 /// A gateway's own history, the output and the centre together.
 @Suite(.enabled(if: Centre.isAvailable, "PostgreSQL is missing; run: make test-servers"), .timeLimit(.minutes(3)))
 struct CentralHistoryTests {
-    private let folder: TemporaryFolder
+    let folder: TemporaryFolder
 
     init() throws {
         folder = try TemporaryFolder()
     }
 
-    private func open(_ clock: GatewayClock, longestBacklog: Int64? = nil) async throws -> ReadingHistory {
+    func open(_ clock: GatewayClock, longestBacklog: Int64? = nil) async throws -> ReadingHistory {
         let options = HistoryOptions(
             path: folder.file("gattherd.db"),
             consumers: [.init(name: "postgres", content: .everything, longestBacklog: longestBacklog)],
@@ -56,7 +56,7 @@ struct CentralHistoryTests {
         return try await ReadingHistory.open(options, log: Log(threshold: .error) { _ in })
     }
 
-    private static func output(_ history: ReadingHistory, _ sink: PostgresSink) -> BatchOutput {
+    static func output(_ history: ReadingHistory, _ sink: PostgresSink) -> BatchOutput {
         var options = BatchOptions()
         (options.entries, options.interval) = (150, .milliseconds(10))
         options.backoff = .init(minimum: .milliseconds(10), maximum: .milliseconds(50))
@@ -73,7 +73,7 @@ struct CentralHistoryTests {
     }
 
     /// Stores readings of three devices, a reject and an event.
-    private func store(_ round: Int, _ history: ReadingHistory, at time: Timestamp) async throws {
+    func store(_ round: Int, _ history: ReadingHistory, at time: Timestamp) async throws {
         var batch = ReadingBatch()
         for device in ["strap", "belt", "box"] {
             let stream = StreamDefinition(
@@ -103,7 +103,8 @@ struct CentralHistoryTests {
         try await history.record([LifecycleEvent(time: time, kind: "daemon", ["round": .integer(Int64(round))])])
     }
 
-    private func expectEqual(_ centre: Centre) async throws {
+    /// Compares the centre's views with those of the file.
+    func expectEqual(_ centre: Centre) async throws {
         let shell = SQLiteShell(folder.file("gattherd.db"))
         let head = "seq, ts, time, device, profile, stream, metric"
         let text = "coalesce(value::text, label)"

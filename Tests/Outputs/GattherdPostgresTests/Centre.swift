@@ -14,8 +14,8 @@ final class Centre: Sendable {
     let fleet: FleetDatabase
 
     /// Starts a server and installs the schema.
-    init(settings: [String] = []) async throws {
-        server = try await PostgresServer(settings: settings)
+    init(settings: [String] = [], identity: Authority.Identity? = nil) async throws {
+        server = try await PostgresServer(settings: settings, identity: identity)
         try await server.start()
         try await server.rows("CREATE DATABASE fleet")
         let url = try Self.url(server.port, user: "postgres")
@@ -23,25 +23,38 @@ final class Centre: Sendable {
         _ = try await fleet.install(isNew: true)
     }
 
+    /// A server that has the schema already.
+    init(server: PostgresServer) throws {
+        self.server = server
+        let url = try Self.url(server.port, user: "postgres")
+        fleet = FleetDatabase(PostgresClient(url), url: url)
+    }
+
     static func url(_ port: Int, user: String? = nil) throws -> PostgresURL {
         try PostgresURL("postgresql://\(user.map { $0 + "@" } ?? "")127.0.0.1:\(port)/\(database)")
     }
 
     /// Adds a gateway and returns its sink, through another port if given.
-    func sink(of gateway: String, port: Int? = nil, named name: String? = nil) async throws -> PostgresSink {
+    func sink(
+        of gateway: String,
+        port: Int? = nil,
+        named name: String? = nil,
+        devices: [SeenDevice] = []
+    ) async throws -> PostgresSink {
         let credentials = try await fleet.add(gateway: gateway)
-        return try sink(of: gateway, credentials, port: port, named: name)
+        return try sink(of: gateway, credentials, port: port, named: name, devices: devices)
     }
 
     func sink(
         of gateway: String,
         _ credentials: FleetDatabase.Credentials,
         port: Int? = nil,
-        named name: String? = nil
+        named name: String? = nil,
+        devices: [SeenDevice] = []
     ) throws -> PostgresSink {
         let url = try Self.url(port ?? server.port)
         let client = PostgresClient(url, user: credentials.role) { credentials.password }
-        return PostgresSink(client, url: url, gateway: name ?? gateway, version: "1.2.3")
+        return PostgresSink(client, url: url, gateway: name ?? gateway, version: "1.2.3", devices: { devices })
     }
 
     func rows(_ sql: String) async throws -> [[String]] {
@@ -112,6 +125,31 @@ enum Entries {
     ) -> JournalEntry {
         let samples = samples.map { Sample(metric: $0.0, value: $0.1) }
         return .reading(JournalReading(seq: seq, stream: stream, time: time, source: source, samples: samples[...]))
+    }
+
+    /// A sensor that advertises a temperature and a counter.
+    static let tag = StreamDefinition(
+        device: "tag",
+        profile: "bthome",
+        stream: "bthome",
+        metrics: [
+            MetricDescriptor(name: "temperature", unit: "°C"), MetricDescriptor(name: "packet_id", kind: .counter),
+            .signalStrength,
+        ]
+    )
+
+    /// A heard advertisement.
+    static func heard(
+        _ seq: Int64,
+        at time: Timestamp,
+        _ temperature: Double,
+        packet: Int64? = nil,
+        rssi: Int64 = -60
+    ) -> JournalEntry {
+        var samples = [Sample(metric: 0, value: .real(temperature))]
+        if let packet { samples.append(Sample(metric: 1, value: .integer(packet))) }
+        samples.append(Sample(metric: 2, value: .integer(rssi)))
+        return .reading(JournalReading(seq: seq, stream: tag, time: time, source: .advert, samples: samples[...]))
     }
 
     /// Readings with their number as value, `step` apart.

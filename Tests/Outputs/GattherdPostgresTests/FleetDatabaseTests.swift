@@ -58,6 +58,88 @@ struct FleetDatabaseTests {
         #expect(stored.hasPrefix("SCRAM-SHA-256$"))
     }
 
+    @Test func `a schema of an older version gets the steps that it lacks, and keeps its rows`() async throws {
+        let centre = try await Centre()
+        try await centre.server.rows("CREATE DATABASE old")
+        let url = try PostgresURL("postgresql://postgres@127.0.0.1:\(centre.server.port)/old")
+        let old = """
+            CREATE SCHEMA gattherd; \(FleetTables.tables) INSERT INTO gattherd.version VALUES (1);
+            INSERT INTO gattherd.gateway (name, role) VALUES ('attic', 'gattherd_attic');
+            INSERT INTO gattherd.journal (gateway, epoch) VALUES (1, 'x');
+            INSERT INTO gattherd.quantity (gateway, device, metric) VALUES (1, 'tag', 'temperature');
+            INSERT INTO gattherd.metric_series
+                (gateway, device, profile, stream, metric, kind, source, quantity, first_ts)
+            VALUES (1, 'tag', 'bthome', 'bthome', 'temperature', 'gauge', 'advert', 1, 1);
+            INSERT INTO gattherd.sample (ts, seq, value, journal, series) VALUES (1, 1, 21.5, 1, 1)
+            """
+        try await centre.server.rows(old, database: "old")
+        let fleet = FleetDatabase(PostgresClient(url), url: url)
+        let result = try await fleet.install(isNew: false)
+        #expect(result == FleetDatabase.Installation(before: 1, now: FleetDatabase.migrations.count))
+        let rows = try await centre.server.rows("SELECT gateway, device, value FROM gattherd.history", database: "old")
+        #expect(rows == [["attic", "tag", "21.5"]])
+        let air = "SELECT a.device, a.stream FROM gattherd.metric_series q JOIN gattherd.air a ON a.id = q.air"
+        #expect(try await centre.server.rows(air, database: "old") == [["tag", "bthome"]])
+    }
+
+    @Test func `a report without entries is a sign of life, and has the devices`() async throws {
+        let centre = try await Centre()
+        let record = DeviceRecord(device: "tag", address: "C0:FF:EE:00:00:01", name: nil, profiles: ["a", "b"])
+        let devices = [SeenDevice(record, first: Timestamp(microseconds: 0), last: Entries.time)]
+        let sink = try await centre.sink(of: "attic", devices: devices)
+        _ = try await sink.position(in: .test)
+        let row = try await centre.rows("SELECT * FROM gattherd.devices")
+        #expect(
+            row == [
+                [
+                    "attic", "tag", "C0:FF:EE:00:00:01", "NULL", "a,b", "1970-01-01T00:00:00.000000Z",
+                    "2026-11-21T03:20:05.123456Z",
+                ]
+            ]
+        )
+        _ = try await centre.rows("UPDATE gattherd.gateway SET last_seen = NULL; DELETE FROM gattherd.device")
+        await sink.report()
+        let state = "SELECT last_seen > now() - interval '1 minute', version FROM gattherd.gateways"
+        #expect(try await centre.rows(state) == [["t", "1.2.3"]])
+        #expect(try await centre.rows("SELECT * FROM gattherd.devices").isEmpty, "unchanged devices are not sent")
+        _ = try await sink.position(in: .test)
+        #expect(try await centre.rows("SELECT * FROM gattherd.devices").count == 1, "a fault may have lost them")
+    }
+
+    @Test func `gateways with long names that begin alike have roles of their own`() async throws {
+        let centre = try await Centre()
+        let names = ["a", "b"].map { String(repeating: "x", count: 63) + $0 }
+        var roles: Set<String> = []
+        for name in names {
+            let credentials = try await centre.fleet.add(gateway: name)
+            roles.insert(credentials.role)
+            try await centre.sink(of: name, credentials).deliver(Entries.numbered(1...5))
+        }
+        #expect(roles.count == 2 && roles.allSatisfy { $0.utf8.count == 63 })
+        let counts = try await centre.rows("SELECT gateway, count(*) FROM gattherd.history GROUP BY 1 ORDER BY 1")
+        #expect(counts == names.map { [$0, "5"] })
+        #expect(FleetRole.name(of: String(names[0].prefix(54))) == "gattherd_" + names[0].prefix(54))
+    }
+
+    @Test func `of a thousand gateways fifty connect at once`() async throws {
+        let centre = try await Centre()
+        var gateways: [(name: String, credentials: FleetDatabase.Credentials)] = []
+        for number in 1...1000 {
+            let name = "gateway-\(number)"
+            gateways.append((name, try await centre.fleet.add(gateway: name)))
+        }
+        try await withThrowingTaskGroup { group in
+            for gateway in gateways.filter({ $0.name.hasSuffix("0") }).prefix(50) {
+                let sink = try centre.sink(of: gateway.name, gateway.credentials)
+                group.addTask { try await sink.deliver(Entries.numbered(1...100), batch: 20) }
+            }
+            for try await faults in group { #expect(faults.isEmpty, "\(faults.first?.detail ?? "")") }
+        }
+        let counts = try await centre.rows("SELECT count(*), count(DISTINCT gateway) FROM gattherd.history")
+        #expect(counts == [["5000", "50"]])
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.gateways WHERE last_seen IS NULL") == "950")
+    }
+
     @Test func `a reader that may see the views sees the fleet`() async throws {
         let centre = try await Centre()
         try await centre.sink(of: "attic").deliver(Entries.numbered(1...10))

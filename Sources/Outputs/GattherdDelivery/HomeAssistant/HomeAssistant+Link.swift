@@ -20,7 +20,7 @@ extension HomeAssistant {
 
     private func signal(of device: DeviceDescription) -> HomeAssistantComponent {
         var rssi = component("connection-rssi", "sensor", named: "rssi", device)
-        rssi.set("value_template", HomeAssistantTemplate.number(MetricDescriptor(name: "rssi", unit: "dBm")))
+        rssi.set("value_template", HomeAssistantTemplate.number(.signalStrength))
         rssi.set("unit_of_measurement", "dBm")
         rssi.set("device_class", "signal_strength")
         rssi.set("state_class", "measurement")

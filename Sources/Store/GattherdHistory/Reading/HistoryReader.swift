@@ -108,6 +108,21 @@ public struct HistoryReader {
         return try Statement(sql, on: connection).rows(binding: device) { row in row.text(0) }
     }
 
+    /// Returns the records of devices, by name.
+    public func deviceRecords() throws(StoreFault) -> [SeenDevice] {
+        let sql = "SELECT device, address, name, profiles, first_seen, last_seen FROM device ORDER BY device"
+        return try Statement(sql, on: connection).rows { row in
+            let record = DeviceRecord(
+                device: row.text(0),
+                address: row.text(1),
+                name: row.optionalText(2),
+                profiles: row.text(3).split(separator: ",").map { String($0) }
+            )
+            let (first, last) = (row.integer(4), row.integer(5))
+            return SeenDevice(record, first: Timestamp(microseconds: first), last: Timestamp(microseconds: last))
+        }
+    }
+
     /// Returns the enrolled devices, by name.
     public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
         try EnrolledTable(connection).devices()
