@@ -14,12 +14,13 @@ struct RowPrinter {
 
     private let format: RowFormat
     private let columns: [(name: String, width: Int)]
-    private let selection: HistorySelection
+    /// The rows of a file; `nil` for those of the centre.
+    private let selection: HistorySelection?
     private let destination: OutputDestination
-    private let times: QueryProgress
+    private let times: QueryProgress?
     private var progress: ProgressLine
     private var pending = ""
-    private var isEmpty = true
+    private(set) var isEmpty = true
 
     /// - Parameters:
     ///   - format: The format of rows.
@@ -33,11 +34,32 @@ struct RowPrinter {
         _ selection: HistorySelection,
         fromSummaries: Bool = false
     ) throws(CommandFailure) {
-        self.format = format
-        self.columns = columns
-        self.selection = selection
-        destination = try OutputDestination(path: selection.output)
-        times = QueryProgress(selection.query, selection.reader, withSummaries: fromSummaries)
+        let times = QueryProgress(selection.query, selection.reader, withSummaries: fromSummaries)
+        try self.init(format, columns, selection, times, output: selection.output)
+    }
+
+    /// - Parameters:
+    ///   - format: The format of rows.
+    ///   - columns: The names and widths of the columns.
+    ///   - output: The file to print to; `nil` for standard output.
+    /// - Throws: ``CommandFailure`` if the file to print to cannot be made.
+    init(
+        _ format: RowFormat,
+        _ columns: [(name: String, width: Int)],
+        output: String?
+    ) throws(CommandFailure) {
+        try self.init(format, columns, nil, nil, output: output)
+    }
+
+    private init(
+        _ format: RowFormat,
+        _ columns: [(name: String, width: Int)],
+        _ selection: HistorySelection?,
+        _ times: QueryProgress?,
+        output: String?
+    ) throws(CommandFailure) {
+        (self.format, self.columns, self.selection, self.times) = (format, columns, selection, times)
+        destination = try OutputDestination(path: output)
         progress = ProgressLine("rows", isBusy: destination.isTerminal)
         switch format {
         case .table: pending = columns.map { $0.name.uppercased().padded(to: $0.width) }.joined(separator: "  ") + "\n"
@@ -56,7 +78,7 @@ struct RowPrinter {
         case .csv: pending += values.map(Self.csv).joined(separator: ",") + "\n"
         case .json: appendJSON(values)
         }
-        progress.advance { [times] in times.part(at: time) }
+        progress.advance { [times] in times?.part(at: time) }
         return pending.utf8.count < Self.chunk || flush()
     }
 
@@ -65,7 +87,7 @@ struct RowPrinter {
     /// - Throws: ``CommandFailure`` if the output failed, or if nothing was found because a name does not exist.
     mutating func finish() throws(CommandFailure) {
         progress.finish()
-        if isEmpty { try selection.explainNothing() }
+        if isEmpty { try selection?.explainNothing() }
         _ = flush()
         try destination.finish()
     }

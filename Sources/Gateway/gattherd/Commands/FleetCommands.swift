@@ -5,10 +5,8 @@ import GattherdSync
 import Glibc
 
 extension CommandSpec {
-    private static let fleetOptions: [OptionSpec] = [
-        .value("password-file", "FILE", "the first line is the password (default: PGPASSFILE, ~/.pgpass)"),
-        .value("ca-file", "FILE", "the authorities that sign the server's certificate (default: the system's)"),
-    ]
+    private static let fleetOptions = FleetAccess.options
+    private static let fleetTableOptions = fleetOptions + [.flag("json", "print one JSON array of objects")]
     private static let fleetExits: [CommandFailure.Code: String] = [
         .unavailable: "the database cannot be reached, or refuses the command"
     ]
@@ -62,10 +60,16 @@ extension CommandSpec {
         name: "fleet status",
         summary: "show the gateways of the central database",
         positionals: [fleetURL],
-        options: fleetOptions,
+        options: fleetTableOptions,
         details: """
-            \(fleetURLHelp) LAST SEEN is the time of the last batch. LAG counts the numbers of the journal that the
-            centre did not have then. CLOCK is the gateway's clock minus that of the database, in seconds.
+            \(fleetURLHelp) LAST SEEN is the time of the last batch or report; a gateway without new entries reports once
+            a minute. LAG counts the numbers of the journal that the centre did not have then. CLOCK is the gateway's
+            clock minus that of the database, in seconds.
+            """,
+        json: """
+            {"gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps"}
+
+            "last_seen" is RFC 3339 in UTC, "clock" seconds. What is not known is null.
             """,
         exits: fleetExits,
         examples: ["gattherd fleet status postgresql://reader@db.example.com/gattherd"],
@@ -76,8 +80,13 @@ extension CommandSpec {
         name: "fleet devices",
         summary: "show the devices of all gateways",
         positionals: [fleetURL],
-        options: fleetOptions,
-        details: fleetURLHelp,
+        options: fleetTableOptions,
+        details: "\(fleetURLHelp) RSSI is that of the last advertisement with a reading, in dBm.",
+        json: """
+            {"device", "gateway", "address", "name", "profiles", "rssi", "first_seen", "last_seen"}
+
+            Times are RFC 3339 in UTC, "rssi" dBm. What is not known is null.
+            """,
         exits: fleetExits,
         examples: ["gattherd fleet devices postgresql://reader@db.example.com/gattherd"],
         run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).devices() }
@@ -103,21 +112,8 @@ struct FleetCommands {
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
-        do throws(PostgresURL.Problem) {
-            url = try PostgresURL(arguments.positional(0) ?? "")
-        } catch {
-            let remedy = error.hasPassword ? "; use --password-file" : ""
-            throw arguments.misuse("URL: \(error.text)\(remedy)")
-        }
-        var password: String?
-        if let path = arguments.value("password-file") {
-            guard let line = SecretFile(path: path).firstLine else {
-                throw CommandFailure(.noInput, "gattherd: no password can be read from '\(path)'")
-            }
-            password = line
-        }
-        let client = PostgresClient(url, authority: arguments.value("ca-file")) { [password] in password }
-        fleet = FleetDatabase(client, url: url)
+        let access = try FleetAccess(arguments, arguments.positional(0) ?? "")
+        (fleet, url) = (access.fleet, access.url)
     }
 
     func install(isNew: Bool) async throws(CommandFailure) {
@@ -154,7 +150,8 @@ struct FleetCommands {
 
     func status() async throws(CommandFailure) {
         try await table(
-            ["GATEWAY", "VERSION", "LAST SEEN", "LAG", "CLOCK", "DEVICES", "ERRORS", "GAPS"],
+            ["gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps"],
+            numbers: ["lag", "clock", "devices", "errors", "gaps"],
             """
             SELECT gateway, version, to_char(last_seen AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lag,
                 round(clock_offset::numeric, 1), devices, errors, gaps
@@ -165,15 +162,21 @@ struct FleetCommands {
 
     func devices() async throws(CommandFailure) {
         try await table(
-            ["DEVICE", "GATEWAY", "PROFILES", "FIRST SEEN", "LAST SEEN"],
-            "SELECT device, gateway, profiles, first_seen, last_seen FROM gattherd.devices ORDER BY device, gateway"
+            ["device", "gateway", "address", "name", "profiles", "rssi", "first_seen", "last_seen"],
+            numbers: ["rssi"],
+            """
+            SELECT d.device, d.gateway, d.address, d.name, d.profiles, l.value, d.first_seen, d.last_seen
+            FROM gattherd.devices d LEFT JOIN gattherd.latest l ON l.gateway = d.gateway AND l.device = d.device
+                AND l.metric = 'rssi' AND l.source = 'advert'
+            ORDER BY d.device, d.gateway
+            """
         )
     }
 
     func why() async throws(CommandFailure) {
         let device = arguments.positional(1) ?? ""
         try await table(
-            ["GATEWAY", "STREAM", "PROFILE", "FIRST", "LAST"],
+            ["gateway", "stream", "profile", "first", "last"],
             """
             SELECT gateway, stream, profile, gattherd.rfc3339(min(first_ts)), gattherd.rfc3339(max(last_ts))
             FROM gattherd.series WHERE device = $1 GROUP BY 1, 2, 3 ORDER BY max(last_ts) DESC
@@ -182,15 +185,46 @@ struct FleetCommands {
         )
     }
 
-    private func table(_ header: [String], _ sql: String, _ values: [String] = []) async throws(CommandFailure) {
+    /// Prints the rows as a table, or with `--json` as objects with these members, of which some are numbers.
+    private func table(
+        _ names: [String],
+        numbers: Set<String> = [],
+        _ sql: String,
+        _ values: [String] = []
+    ) async throws(CommandFailure) {
+        let rows: [[String?]]
         do throws(FleetDatabase.Failure) {
-            let rows = try await fleet.rows(sql, values)
-            let cells = rows.map { row in header.indices.map { row.indices.contains($0) ? row[$0] ?? "-" : "-" } }
-            Terminal.say(TextTable(header, cells).lines.joined(separator: "\n"))
+            rows = try await fleet.rows(sql, values)
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
+        guard !arguments.has("json") else { return Terminal.say(Self.json(names, numbers, rows)) }
+        let header = names.map { $0.uppercased().replacing("_", with: " ") }
+        let cells = rows.map { row in names.indices.map { row.indices.contains($0) ? row[$0] ?? "-" : "-" } }
+        Terminal.say(TextTable(header, cells).lines.joined(separator: "\n"))
     }
+
+    private static func json(_ names: [String], _ numbers: Set<String>, _ rows: [[String?]]) -> String {
+        let octets = JSONWriter.bytes { writer in
+            writer.beginArray()
+            for row in rows {
+                writer.beginObject()
+                for (name, cell) in zip(names, row) {
+                    writer.key(name)
+                    let number = numbers.contains(name) ? cell.flatMap { Double($0) } : nil
+                    if let number { writer.value(number.sample) } else { writer.value(cell.map { .text($0) } ?? .null) }
+                }
+                writer.endObject()
+            }
+            writer.endArray()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+}
+
+extension Double {
+    /// An integer if it is one.
+    fileprivate var sample: SampleValue { Int64(exactly: self).map { .integer($0) } ?? .real(self) }
 }
 
 /// A new file with a secret, which only its owner may read.

@@ -15,20 +15,25 @@ extension CommandSpec {
                 "table, csv, json (one object per line) or plot",
                 choices: ["table", "csv", "json", "plot"]
             ),
-        ],
+            .value("fleet", "URL", "the history of all gateways, at the centre: postgresql://USER@HOST/DATABASE"),
+        ] + FleetAccess.options,
         details: """
             All times are UTC. A plot draws the range and the mean of each metric; without --every it chooses a step. Without
             --format, the extension of FILE (.csv, .json) decides.
+
+            With --fleet, the central history answers, and 'gateway' is the first column. An advertisement that several
+            gateways heard is one reading.
             """,
         json: """
             {"time", "seq", "device", "metric", "value", "unit", "source"}, one object a line; with --every
             {"time", "device", "metric", "n", "min", "mean", "max", "unit"}
 
-            Times are RFC 3339 in UTC. A metric with several values has a line for each.
+            Times are RFC 3339 in UTC; with --fleet, "gateway" is the first member. A metric with several values has a line for each.
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",
-            .cannotCreate: "the output file cannot be made", .unavailable: "there is no history",
+            .cannotCreate: "the output file cannot be made",
+            .unavailable: "there is no history, or the centre cannot be reached",
         ],
         examples: [
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
@@ -36,14 +41,21 @@ extension CommandSpec {
             "gattherd history --metric heart_rate --since 24h --format plot",
             "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --every 1h "
                 + "--output november.csv",
+            "gattherd history --fleet postgresql://reader@db.example.com/gattherd --metric temperature --since 1h",
         ],
-        run: { (arguments) throws(CommandFailure) in try HistoryCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in
+            if let url = arguments.value("fleet") {
+                try await FleetHistoryCommand(arguments, url).run()
+            } else {
+                try HistoryCommand(arguments).run()
+            }
+        }
     )
 }
 
 /// Prints samples, their summary per span of time, or a chart of them.
 struct HistoryCommand {
-    private enum Form {
+    enum Form {
         case rows(RowFormat)
         case plot
     }
@@ -54,14 +66,17 @@ struct HistoryCommand {
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         form = try Self.form(arguments)
-        step = arguments.value("every").flatMap(TimeExpression.duration)
-        if let text = arguments.value("every"), step == nil {
-            throw arguments.misuse("'\(text)' is not a length of time; write for example 30s, 5m or 1h")
-        }
+        step = try Self.step(arguments)
         selection = try HistorySelection(arguments)
     }
 
-    private static func form(_ arguments: Arguments) throws(CommandFailure) -> Form {
+    static func step(_ arguments: Arguments) throws(CommandFailure) -> Duration? {
+        guard let text = arguments.value("every") else { return nil }
+        if let step = TimeExpression.duration(text) { return step }
+        throw arguments.misuse("'\(text)' is not a length of time; write for example 30s, 5m or 1h")
+    }
+
+    static func form(_ arguments: Arguments) throws(CommandFailure) -> Form {
         let ending = arguments.value("output").flatMap { $0.split(separator: ".").last.map { String($0) } } ?? ""
         let implied = ["csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"][ending]
         let name = arguments.value("format") ?? implied ?? "table"

@@ -23,8 +23,12 @@ struct HistoryPlot {
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"
             )
         }
-        _ = destination.write(terminal.lines(chart).map { Terminal.harmless($0) + "\n" }.joined())
+        Self.draw(chart, to: destination)
         try destination.finish()
+    }
+
+    static func draw(_ chart: Chart, to destination: OutputDestination) {
+        _ = destination.write(terminal.lines(chart).map { Terminal.harmless($0) + "\n" }.joined())
     }
 
     private func chart() throws(CommandFailure) -> Chart? {
@@ -34,10 +38,10 @@ struct HistoryPlot {
             guard let found = try reader.extent(ofNumbers: query) else { return }
             let first = query.since ?? found.lowerBound
             let last = query.until?.advanced(by: .microseconds(-1)) ?? found.upperBound
-            let fit = Chart.fit(first...max(first, last), limit: terminal.limit)
+            let fit = Chart.fit(first...max(first, last), limit: Self.terminal.limit)
             // Rows that are added meanwhile belong to the next chart.
             query.until = query.until ?? fit.times.upperBound
-            var drawn = Chart(fit.times, step: step ?? fit.step, limit: terminal.limit)
+            var drawn = Chart(fit.times, step: step ?? fit.step, limit: Self.terminal.limit)
             var progress = ProgressLine("spans", isBusy: false)
             let times = QueryProgress(query, reader, withSummaries: true)
             try reader.buckets(query, every: step ?? fit.step) { bucket in
@@ -51,7 +55,7 @@ struct HistoryPlot {
         return chart
     }
 
-    private var terminal: TerminalChart {
+    static var terminal: TerminalChart {
         let columns = Int(clinux_terminal_size(STDOUT_FILENO).columns)
         let width = columns > 0 ? columns : Terminal.environment("COLUMNS").flatMap { Int($0) } ?? 80
         return TerminalChart(width: width, isASCII: !Terminal.hasUnicode)

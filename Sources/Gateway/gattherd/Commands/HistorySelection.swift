@@ -31,7 +31,7 @@ struct HistorySelection {
         }
     }
 
-    private static func query(_ arguments: Arguments) throws(CommandFailure) -> HistoryQuery {
+    static func query(_ arguments: Arguments) throws(CommandFailure) -> HistoryQuery {
         let now = SystemClock.now
         func instant(_ option: String) throws(CommandFailure) -> Timestamp? {
             guard let text = arguments.value(option) else { return nil }
@@ -72,10 +72,21 @@ struct HistorySelection {
     }
 
     private func expect(_ name: String, _ noun: String, among known: [String]) throws(CommandFailure) {
-        guard !known.contains(name) else { return }
+        guard let words = UnknownName(name, noun, among: known) else { return }
+        throw CommandFailure(.data, "gattherd: \(path): \(words)")
+    }
+}
+
+/// The reason why nothing was found: a name that does not exist.
+struct UnknownName: CustomStringConvertible {
+    let description: String
+
+    /// `nil` if the name is one of `known`.
+    init?(_ name: String, _ noun: String, among known: [String]) {
+        guard !known.contains(name) else { return nil }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
         let names = Terminal.harmless(known.joined(separator: ", "))
         let all = known.isEmpty ? "nothing has been stored yet" : "it has: \(names)"
-        throw CommandFailure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
+        description = "there is no \(noun) '\(name)'; \(question)\(all)"
     }
 }

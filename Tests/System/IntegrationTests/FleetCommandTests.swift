@@ -1,0 +1,83 @@
+import Foundation
+import TestKit
+import Testing
+
+/// `gattherd fleet` and `gattherd history --fleet` on a real PostgreSQL.
+@Suite(
+    .enabled(if: PostgresServer.programs != nil, "PostgreSQL is missing; run: make test-servers"),
+    .timeLimit(.minutes(3))
+)
+struct FleetCommandTests {
+    /// Two readings of a gateway: the second is two minutes later.
+    private static let readings = """
+        SET SESSION AUTHORIZATION gattherd_attic;
+        SELECT gattherd.position(repeat('0', 32), NULL, 'attic');
+        SELECT gattherd.report('1.0', 2, 0, 0, '{tag}', '{C0:FF:EE:00:00:01}', '{Tag}', '{bthome}', '{0}', '{0}');
+        SELECT gattherd.append(repeat('0', 32), 0, 2,
+            '{tag,tag}', '{bthome,bthome}', '{bthome,bthome}', '{temperature,rssi}', '{°C,dBm}', '{gauge,gauge}',
+            '{advert,advert}', '{1795231200000000,1795231200000000}',
+            '{1,1,2}', '{1795231200000000,1795231200000000,1795231320000000}', '{1,2,1}', '{21.5,-70,22.5}',
+            '{NULL,NULL,NULL}', '{NULL,NULL,NULL}', '{NULL,NULL,NULL}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+            '{}', '{}', '{}', '{}', '{}', '{}', '{}', '1.0', 5, 0, 0)
+        """
+
+    private let server: PostgresServer
+    private let url: String
+
+    init() async throws {
+        server = try await PostgresServer()
+        try await server.start()
+        try await server.rows("CREATE DATABASE fleet")
+        url = "postgresql://postgres@127.0.0.1:\(server.port)/fleet"
+    }
+
+    private func run(_ words: String...) async throws -> (code: Int32, text: String, errors: String) {
+        let folder = try TemporaryFolder()
+        let errors = folder.file("errors")
+        let (code, text) = try await Programs.run(Programs.path("gattherd"), words, errors: errors)
+        return (code, text, try String(contentsOfFile: errors, encoding: .utf8))
+    }
+
+    @Test func `tables and history of the fleet are printed for people and as JSON`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        #expect(try await run("fleet", "add", url, "attic").text.count == 33)
+        try await server.rows(Self.readings, database: "fleet")
+
+        let status = try await run("fleet", "status", url)
+        #expect(status.text.hasPrefix("GATEWAY  VERSION  LAST SEEN"))
+        let json = try await run("fleet", "status", url, "--json").text
+        #expect(json.hasPrefix(#"[{"gateway":"attic","version":"1.0","last_seen":"20"#))
+        #expect(json.contains(#""lag":3,"#) && json.contains(#""devices":1,"errors":0,"gaps":0}]"#))
+        let devices = try await run("fleet", "devices", url, "--json").text
+        let named = #"[{"device":"tag","gateway":"attic","address":"C0:FF:EE:00:00:01","name":"Tag","#
+        #expect(devices.hasPrefix(named + #""profiles":"bthome","rssi":-70,"#), "\(devices)")
+
+        let rows = try await run("history", "--fleet", url, "--metric", "temperature", "--format", "csv").text
+        let first = "attic,2026-11-21T03:20:00.000000Z,1,tag,temperature,21.5,°C,advert\n"
+        let second = "attic,2026-11-21T03:22:00.000000Z,2,tag,temperature,22.5,°C,advert\n"
+        #expect(rows == "gateway,time,seq,device,metric,value,unit,source\n" + first + second)
+        let since = ["--since", "2026-11-21T03:21:00Z", "--format", "json"]
+        let later = try await run("history", "--fleet", url, since[0], since[1], since[2], since[3]).text
+        #expect(later.hasPrefix(#"{"gateway":"attic","time":"2026-11-21T03:22:00"#) && later.count { $0 == "\n" } == 1)
+        let hours = try await run("history", "--fleet", url, "--every", "1h", "--metric", "temperature").text
+        #expect(hours.contains("temperature") && hours.contains(" 22.0 "), "\(hours)")
+        let plot = try await run("history", "--fleet", url, "--format", "plot", "--metric", "temperature")
+        #expect(plot.code == 0 && plot.text.contains("attic/tag temperature"), "\(plot)")
+        await server.stop()
+    }
+
+    @Test func `a wrong name, a wrong URL and a centre that is away end with the remedy`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        #expect(try await run("fleet", "add", url, "attic").code == 0)
+        try await server.rows(Self.readings, database: "fleet")
+        let wrong = try await run("history", "--fleet", url, "--device", "tagg")
+        #expect(wrong.code == 65 && wrong.errors.contains("did you mean 'tag'?"), "\(wrong)")
+        let both = try await run("history", "--fleet", url, "--database", "x.db")
+        #expect(both.code == 64 && both.errors.contains("exclude each other"))
+        let secret = try await run("history", "--fleet", "postgresql://me:secret@127.0.0.1/fleet")
+        #expect(secret.code == 64 && secret.errors.contains("--password-file"))
+        await server.stop()
+        let away = try await run("history", "--fleet", url)
+        #expect(away.code == 69, "\(away)")
+    }
+}
