@@ -1,5 +1,6 @@
 import Foundation
 import GattherdProcess
+import Glibc
 import TestKit
 import Testing
 
@@ -57,6 +58,43 @@ import Testing
         }
         #expect(try await east.value("SELECT count(*) FROM history WHERE device = 'dial'") == "0")
         try checkDashboards(output.text)
+        child.signal(SIGINT)
+        #expect(await child.wait() == .exited(0))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: work).isEmpty)
+        #expect(try survivors(folder.path).isEmpty)
+    }
+
+    @Test(.enabled(if: PostgresServer.programs != nil, "PostgreSQL is missing; run: make test-servers"))
+    func `one PostgreSQL has the readings of all gateways, each advertisement once, and is gone at the end`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let work = folder.file("tmp")
+        try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
+        // The database has another user if this is root.
+        for path in [folder.path, work] { try #require(unsafe chmod(path, 0o711) == 0) }
+        let output = try OutputFile(folder.file("out"))
+        let programs = try #require(PostgresServer.programs)
+        let scenario = try folder.write(Self.scenario, to: "site.yaml")
+        let child = try ChildProcess(
+            Programs.path("gattherd"),
+            ["simulate", "--postgres", programs, scenario],
+            environment: ["TMPDIR=" + work],
+            output: .descriptor(output.descriptor)
+        )
+        try await eventually { output.text.contains("Ctrl-C stops everything") || child.exitStatus != nil }
+        let url = String(try #require(output.text.firstMatch(of: /fleet status '([^']+)'/)?.1))
+        func rows(_ sql: String) async throws -> [Substring] {
+            try await Programs.run("\(programs)/psql", ["-X", "-A", "-t", "-c", sql, url]).1.split(separator: "\n")
+        }
+        try await eventually {
+            let sql = "SELECT DISTINCT gateway FROM gattherd.receptions WHERE device = 'tag' AND rssi < 0 ORDER BY 1"
+            let merged = "SELECT count(*) > 3 FROM gattherd.receptions WHERE gateway <> reading_gateway"
+            let (gateways, isMerged) = (try await rows(sql), try await rows(merged))
+            return gateways == ["east", "west"] && isMerged == ["t"] || child.exitStatus != nil
+        }
+        let addressed = "SELECT count(*) FROM gattherd.devices WHERE address LIKE 'C0:%' AND device = 'tag'"
+        try await eventually { try await rows(addressed) == ["2"] || child.exitStatus != nil }
         child.signal(SIGINT)
         #expect(await child.wait() == .exited(0))
         #expect(try FileManager.default.contentsOfDirectory(atPath: work).isEmpty)

@@ -6,7 +6,10 @@ extension CommandSpec {
         name: "simulate",
         summary: "run everything without hardware: simulated peripherals, a broker, the daemon",
         positionals: [PositionalSpec(name: "SCENARIO", isOptional: true)],
-        options: [.value("keep", "DIR", "work in DIR and keep it (default: a temporary folder)")],
+        options: [
+            .value("keep", "DIR", "work in DIR and keep it (default: a temporary folder)"),
+            .value("postgres", "BIN", "also fill a throwaway PostgreSQL, whose programs are in the folder BIN"),
+        ],
         details: """
             SCENARIO is a YAML file of peripherals (default: the scenario 'lab' that comes with gattherd). Starts
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
@@ -40,10 +43,12 @@ struct SimulateCommand {
 
     private let scenarioPath: String?
     private let keptPath: String?
+    private let postgresPath: String?
 
     init(_ arguments: Arguments) {
         scenarioPath = arguments.positional(0)
         keptPath = arguments.value("keep")
+        postgresPath = arguments.value("postgres")
     }
 
     func run() async throws(CommandFailure) {
@@ -53,7 +58,9 @@ struct SimulateCommand {
         let source = try ScenarioFile(scenarioPath)
         let folder = try SimulationFolder(keeping: keptPath)
         defer { folder.remove() }
-        let simulation = Simulation(source, in: folder)
+        let database = try postgresPath.map { (path) throws(CommandFailure) in try SimulatedDatabase(programs: path) }
+        defer { database?.remove() }
+        let simulation = Simulation(source, in: folder, database)
         let end = await firstEnd(of: simulation, or: signals)
         await simulation.stop()
         switch end {

@@ -8,12 +8,14 @@ import Glibc
 struct Simulation: Sendable {
     private let scenario: ScenarioFile
     private let folder: SimulationFolder
+    private let database: SimulatedDatabase?
     /// The started parts, in that order.
     private let parts = Locked<[SimulationPart]>([])
 
-    init(_ scenario: ScenarioFile, in folder: SimulationFolder) {
+    init(_ scenario: ScenarioFile, in folder: SimulationFolder, _ database: SimulatedDatabase? = nil) {
         self.scenario = scenario
         self.folder = folder
+        self.database = database
     }
 
     /// Prints a line; a closed standard error is ignored.
@@ -29,6 +31,8 @@ struct Simulation: Sendable {
         let gateways = try SimulatedGateway.all(of: scenario.scenario, in: folder)
         let count = scenario.scenario.peripherals.count
         Self.say("simulating \(count) \(count == 1 ? "peripheral" : "peripherals") of \(scenario.path)")
+        let server = try await startDatabase(gateways.map(\.name))
+        if let server, server.hasEnded { return server }
         let simulator = try startSimulator()
         let announcement = await answer(of: simulator) { simulator.firstLines(gateways.count) }
         guard let lines = announcement else { return simulator }
@@ -38,21 +42,40 @@ struct Simulation: Sendable {
         let httpPorts = try LoopbackPort.free(gateways.count)
         var started: [(files: SimulationFiles, daemon: SimulationPart)] = []
         for ((gateway, line), httpPort) in zip(zip(gateways, lines), httpPorts) {
-            let files = gateway.files(simulatorLine: line, port: port, httpPort: httpPort)
+            var files = gateway.files(simulatorLine: line, port: port, httpPort: httpPort)
+            files.database = database?.url()
             started.append((files, try startDaemon(gateway, files)))
         }
         Self.say(directions(started.map(\.files)))
-        return await firstToEnd(of: [simulator, broker] + started.map(\.daemon), whileReporting: started)
+        let running = [server, simulator, broker].compactMap(\.self) + started.map(\.daemon)
+        return await firstToEnd(of: running, whileReporting: started)
     }
 
     private func directions(_ files: [SimulationFiles]) -> String {
         let isSite = !scenario.scenario.gateways.isEmpty
-        return isSite ? SimulationFiles.directions(files, in: folder) : files.map(\.directions).joined()
+        let own = isSite ? SimulationFiles.directions(files, in: folder) : files.map(\.directions).joined()
+        return own + (database?.directions ?? "") + "Ctrl-C stops everything.\n"
     }
 
     /// Ends all parts, the last one first.
     func stop() async {
         for part in parts.withLock({ $0 }).reversed() { await part.stop() }
+    }
+
+    /// Starts the database, if there is one, and makes the schema; returns a part that has ended if it failed.
+    private func startDatabase(_ gateways: [String]) async throws(CommandFailure) -> SimulationPart? {
+        guard let database else { return nil }
+        let (initdb, log) = (database.preparation, folder.file("postgres.log"))
+        let preparation = try start("initdb", initdb.program, initdb.arguments, log: log)
+        await preparation.wait()
+        guard preparation.hasSucceeded else { return preparation }
+        let (program, arguments) = database.server
+        let server = try start("PostgreSQL", program, arguments, log: log, endSignal: SIGINT)
+        while !server.hasEnded, !Task.isCancelled {
+            guard (try? await database.prepare(gateways)) == nil else { break }
+            try? await Task.sleep(for: Self.pollPause)
+        }
+        return server
     }
 
     private func startSimulator() throws(CommandFailure) -> SimulationPart {
@@ -88,10 +111,11 @@ struct Simulation: Sendable {
         _ title: String,
         _ program: String,
         _ arguments: [String],
-        log: String
+        log: String,
+        endSignal: Int32 = SIGTERM
     ) throws(CommandFailure) -> SimulationPart {
         guard !Task.isCancelled else { throw CommandFailure(.general, nil) }
-        let part = try SimulationPart(title, program, arguments, log: log)
+        let part = try SimulationPart(title, program, arguments, log: log, endSignal: endSignal)
         parts.withLock { $0.append(part) }
         return part
     }

@@ -8,12 +8,20 @@ struct SimulationPart: Sendable {
     let title: String
     private let log: String
     private let child: ChildProcess
+    private let endSignal: Int32
 
     /// Starts `program`, with its standard output and error in `log`.
     ///
     /// - Throws: ``CommandFailure`` if it cannot be started.
-    init(_ title: String, _ program: String, _ arguments: [String], log: String) throws(CommandFailure) {
+    init(
+        _ title: String,
+        _ program: String,
+        _ arguments: [String],
+        log: String,
+        endSignal: Int32 = SIGTERM
+    ) throws(CommandFailure) {
         self.title = title
+        self.endSignal = endSignal
         self.log = log
         let file = unsafe open(log, O_CREAT | O_WRONLY | O_APPEND | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw CommandFailure(.cannotCreate, "gattherd simulate: cannot write \(log)") }
@@ -26,6 +34,7 @@ struct SimulationPart: Sendable {
     }
 
     var hasEnded: Bool { child.exitStatus != nil }
+    var hasSucceeded: Bool { child.exitStatus == .exited(0) }
 
     /// Waits until the program has ended.
     func wait() async { _ = await child.wait() }
@@ -33,9 +42,9 @@ struct SimulationPart: Sendable {
     /// The time to end in order: the daemon drains to the broker for up to 5 s.
     private static let stopLimit = Duration.seconds(10)
 
-    /// Sends SIGTERM, and SIGKILL after ``stopLimit``.
+    /// Sends the signal for its end, and SIGKILL after ``stopLimit``.
     func stop() async {
-        child.signal(SIGTERM)
+        child.signal(endSignal)
         await withTaskGroup { group in
             group.addTask { await wait() }
             group.addTask {
