@@ -4,6 +4,8 @@ PACKAGES := libcurl4-openssl-dev libdbus-1-dev libpq-dev libsqlite3-dev libssl-d
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 # Programs for tests, which are unpacked and not installed: their services would listen on all addresses.
 SERVERS  := influxdb victoria-metrics postgresql-15 postgresql-client-15 pgbouncer libc-ares2
+# Where PostgreSQL may be, installed or unpacked.
+POSTGRES := /usr/lib/postgresql/15/bin .build/servers/usr/lib/postgresql/15/bin
 PEER_PACKAGES := libmosquitto-dev
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 BROWSER_PACKAGES := chromium chromium-driver python3
@@ -22,7 +24,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-delays coverage faults bench bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-delays coverage faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -76,8 +78,11 @@ build: setup ## the daemon, the simulator and the native profiles, optimised
 run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
 	@exec $(RELEASE)/gattherd simulate
 
-run-fleet: build ## three gateways around a walking strap, a broker and three dashboards, until Ctrl-C
-	@exec $(RELEASE)/gattherd simulate config/scenarios/fleet.yaml
+# Without PostgreSQL, or a network to get it by, the fleet has no central history.
+run-fleet: build ## three gateways around a walking strap, a broker, dashboards and a central history, until Ctrl-C
+	@-[ -n "$(wildcard $(POSTGRES))" ] || $(MAKE) --no-print-directory test-servers
+	@for bin in $(POSTGRES); do [ -x $$bin/postgres ] && exec $(RELEASE)/gattherd simulate --postgres $$bin config/scenarios/fleet.yaml; done; \
+	exec $(RELEASE)/gattherd simulate config/scenarios/fleet.yaml
 
 install: build ## the programs and profiles to PREFIX (default: /usr/local); they need the toolchain's run-time libraries
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/gattherd $(RELEASE)/gattherd-sim
@@ -85,6 +90,7 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 	    Plugins/Standard/profile.schema.json
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/scenarios config/scenarios/*.yaml
 	@$(RELEASE)/gattherd config schema | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/gattherd/gattherd.schema.json
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/grafana config/grafana/*.json
 	@$(RELEASE)/gattherd completions bash | install -D -m 644 /dev/stdin $(COMPLETIONS)/bash-completion/completions/gattherd
 	@$(RELEASE)/gattherd completions zsh | install -D -m 644 /dev/stdin $(COMPLETIONS)/zsh/$(ZSH_FOLDER)/_gattherd
 	@$(RELEASE)/gattherd completions fish | install -D -m 644 /dev/stdin $(COMPLETIONS)/fish/vendor_completions.d/gattherd.fish
@@ -155,11 +161,12 @@ faults: setup ## what the daemon survives: write the table of docs/faults.md ane
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' docs/faults.md
 
-bench: build benchmarks ## measure the tables of docs/performance.md in 30 minutes; BENCH chooses: load or one of its parts, history, decoding
-	@for part in $(or $(BENCH),load history decoding); do case $$part in \
+bench: build benchmarks ## measure the tables of docs/performance.md in 30 minutes; BENCH chooses: load or one of its parts, history, decoding, fleet
+	@for part in $(or $(BENCH),load history decoding fleet); do case $$part in \
 	    load) $(MAKE) --no-print-directory bench-load;; \
 	    history) $(RELEASE)/benchmarks history --count $(SAMPLES) --page $(PAGE);; \
 	    decoding) $(RELEASE)/benchmarks decoding --page $(PAGE);; \
+	    fleet) $(MAKE) --no-print-directory bench-fleet;; \
 	    *) $(MAKE) --no-print-directory bench-load PART=$$part;; esac || exit; done
 
 benchmarks:
@@ -173,6 +180,10 @@ bench-load:
 	    $(PEER)/bin/pip install --quiet --disable-pip-version-check -r Tests/Benchmarks/peers/requirements.txt; } || true
 	@peer=; ! $(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || peer="--peer $(PEER)/bin/python"; \
 	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) --plain .build/plain --page $(PAGE) $$peer $(if $(PART),--only $(PART))
+
+bench-fleet: test-servers
+	@clang -O2 -Wall -Wextra -Werror -o .build/insert Tests/Benchmarks/peers/insert.c $$(pkg-config --cflags --libs libpq)
+	@$(RELEASE)/benchmarks fleet --peer .build/insert --page $(PAGE) $(if $(READINGS),--count $(READINGS))
 
 soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)

@@ -306,8 +306,8 @@ let kits: [Target] = [
     .executableTarget(
         name: "benchmarks",
         dependencies: [
-            "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
-            "GattherdSync",
+            "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdOutputs",
+            "GattherdPostgres", "GattherdProfiles", "GattherdSync", "TestKit",
         ],
         path: "Tests/Benchmarks",
         // Python and C: the load of a whole gateway, and the collectors that it is compared with.

@@ -13,6 +13,8 @@ struct BenchmarkOptions: Sendable {
     var count: Int?
     /// The folder for written files.
     var folder = "/var/tmp"
+    /// The program that inserts each message for itself.
+    var peer: String?
     /// The page whose sections are written.
     var page: String?
 
@@ -25,7 +27,7 @@ struct BenchmarkOptions: Sendable {
 /// Runs the named benchmarks, by default all.
 @main
 enum Benchmarks {
-    static let all = [Benchmark.history, .decoding]
+    static let all = [Benchmark.history, .decoding, .fleet]
 
     static func main() async throws {
         var options = BenchmarkOptions()
@@ -34,6 +36,7 @@ enum Benchmarks {
         while let word = words.popFirst() {
             switch word {
             case "--count": options.count = words.popFirst().flatMap { Int($0) }
+            case "--peer": options.peer = words.popFirst()
             case "--page": options.page = words.popFirst()
             case "--folder": options.folder = words.popFirst() ?? options.folder
             default: names.append(word)
@@ -45,7 +48,7 @@ enum Benchmarks {
     }
 
     private static func explain() {
-        print("Usage: benchmarks [NAME…] [--count N] [--folder PATH] [--page FILE]")
+        print("Usage: benchmarks [NAME…] [--count N] [--folder PATH] [--page FILE] [--peer PROGRAM]")
         for benchmark in all { print("  \(benchmark.name)  \(benchmark.summary)") }
         exit(64)
     }
