@@ -9,6 +9,7 @@ enum FleetReceptions {
             gateway int NOT NULL REFERENCES gattherd.gateway, device text NOT NULL, address text, name text,
             profiles text NOT NULL, first_seen bigint, last_seen bigint, PRIMARY KEY (gateway, device)
         ) WITH (fillfactor = 50);
+        CREATE INDEX ON gattherd.device (device);
         CREATE TABLE gattherd.air (
             id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, device text NOT NULL, profile text NOT NULL,
             stream text NOT NULL, UNIQUE (device, profile, stream)
@@ -164,11 +165,14 @@ enum FleetReceptions {
                 AND s.seq <= move_receptions.through;
         END $$;
 
-        -- Finds the receptions of others for readings whose times were wrong until now.
+        -- Finds the receptions of others for readings whose times were from old_low to old_high until now.
+        -- Readings that others have joined before stay.
         CREATE OR REPLACE FUNCTION gattherd.merge_receptions(
-            owner int, heard int, after bigint, through bigint, low bigint, high bigint
+            owner int, heard int, after bigint, through bigint, low bigint, high bigint, old_low bigint,
+            old_high bigint
         ) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
+            reach bigint := 30000000;
             alone record;
             found record;
         BEGIN
@@ -179,7 +183,7 @@ enum FleetReceptions {
                 AND r.seq <= merge_receptions.through AND r.first_journal = r.journal AND r.first_seq = r.seq
                 AND NOT EXISTS (
                     SELECT FROM gattherd.reception c WHERE c.air = r.air AND c.print = r.print
-                        AND c.first_journal = r.journal AND c.first_seq = r.seq AND c.journal <> r.journal
+                        AND c.ts BETWEEN old_low - reach AND old_high + reach AND c.first_journal = r.journal AND c.first_seq = r.seq AND c.journal <> r.journal
                 );
             IF alone.seqs IS NULL OR NOT gattherd.lock_air(alone.airs) THEN RETURN; END IF;
             SELECT array_agg(m.seq) AS seqs, array_agg(m.first_journal) AS journals, array_agg(m.first_seq) AS firsts
