@@ -4,13 +4,12 @@ import GattherdSync
 
 /// The output, with a report to the centre once a minute: a gateway without new entries is seen, too.
 final class ReportingOutput: Output {
-    private static let pause = Duration.seconds(60)
-
     private let output: BatchOutput
     private let sink: PostgresSink
+    private let pause: Duration
 
-    init(_ output: BatchOutput, _ sink: PostgresSink) {
-        (self.output, self.sink) = (output, sink)
+    init(_ output: BatchOutput, _ sink: PostgresSink, pause: Duration = .seconds(60)) {
+        (self.output, self.sink, self.pause) = (output, sink, pause)
     }
 
     var name: String { output.name }
@@ -31,8 +30,8 @@ final class ReportingOutput: Output {
 
     /// Reports while the centre answers; the output itself finds out when it does so again.
     private func report() async {
-        while (try? await Task.sleep(for: Self.pause, clock: .loop)) != nil {
-            if output.status.state == .connected { await sink.reportIfDue(after: Self.pause * 5 / 6) }
+        while (try? await Task.sleep(for: pause, clock: .loop)) != nil {
+            if output.status.state == .connected { await sink.reportIfDue(after: pause * 5 / 6) }
         }
     }
 }

@@ -51,6 +51,25 @@ extension CentralHistoryTests {
         await running.value
         try await history.close()
     }
+
+    @Test func `a gateway without new entries is seen as long as its output runs`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let clock = SlowClock()
+        clock.synchronise()
+        let history = try await open(clock.clock)
+        let output = ReportingOutput(Self.output(history, sink), sink, pause: .milliseconds(20))
+        let running = Task { await output.run() }
+        let seen = "SELECT count(*) FROM gattherd.gateways WHERE last_seen IS NOT NULL"
+        for _ in 0..<3 {
+            try await eventually { try await centre.value(seen) == "1" && output.status.state == .connected }
+            _ = try await centre.rows("UPDATE gattherd.gateway SET last_seen = NULL")
+        }
+        try await eventually { try await centre.value(seen) == "1" }
+        await output.stop(within: .seconds(5))
+        await running.value
+        try await history.close()
+    }
 }
 
 /// Faults of the network and of the server's resources.
