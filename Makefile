@@ -80,7 +80,7 @@ run: build ## a neighbourhood of simulated peripherals, a broker and the daemon,
 
 # Without PostgreSQL, or a network to get it by, the fleet has no central history.
 run-fleet: build ## three gateways around a walking strap, a broker, dashboards and a central history, until Ctrl-C
-	@-[ -n "$(wildcard $(POSTGRES))" ] || $(MAKE) --no-print-directory test-servers
+	@-[ -n "$(wildcard $(addsuffix /postgres,$(POSTGRES)))" ] || $(MAKE) --no-print-directory test-servers
 	@for bin in $(POSTGRES); do [ -x $$bin/postgres ] && exec $(RELEASE)/gattherd simulate --postgres $$bin config/scenarios/fleet.yaml; done; \
 	exec $(RELEASE)/gattherd simulate config/scenarios/fleet.yaml
 
