@@ -41,7 +41,8 @@ struct FleetBenchmark {
         let size = options.count ?? Self.backlog
         table.add("1 gateway, \(size / 1_000_000) million from its file", try await drain(size))
         for count in [1, 16] {
-            if let values = try await insert(connections: count) { table.add("INSERT, \(count) connections", values) }
+            let name = count == 1 ? "INSERT, 1 connection" : "INSERT, \(count) connections"
+            if let values = try await insert(connections: count) { table.add(name, values) }
         }
         table.print(title: "fleet: readings of one value of \(Workload.series) devices; ratios to one gateway")
         try options.write(table, to: "fleet", corner: "sender")
