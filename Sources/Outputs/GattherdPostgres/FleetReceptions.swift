@@ -1,4 +1,4 @@
-/// Advertisements that several gateways heard: version 2 of the tables, and their functions.
+/// Advertisements that several gateways heard: a step of the tables, and their functions.
 ///
 /// The samples of the first reception that arrives are in `sample`, as those of any reading. Those of the others are in
 /// `duplicate`, so that history and summaries have one reading and cost nothing more.
@@ -26,7 +26,7 @@ enum FleetReceptions {
         CREATE INDEX ON gattherd.reception (air, print, ts);
         CREATE INDEX ON gattherd.reception USING brin (ts) WITH (autosummarize = on);
         CREATE TABLE gattherd.reception_other PARTITION OF gattherd.reception DEFAULT;
-        CREATE TABLE gattherd.duplicate (LIKE gattherd.sample) PARTITION BY RANGE (ts);
+        CREATE TABLE gattherd.duplicate (LIKE gattherd.sample INCLUDING DEFAULTS) PARTITION BY RANGE (ts);
         CREATE INDEX ON gattherd.duplicate (series, ts);
         CREATE TABLE gattherd.duplicate_other PARTITION OF gattherd.duplicate DEFAULT;
         """#
@@ -140,8 +140,8 @@ enum FleetReceptions {
         DECLARE day bigint;
         BEGIN
             FOR day IN SELECT DISTINCT gattherd.floored(m, 86400000000) FROM unnest(moments) AS m LIMIT 500 LOOP
-                PERFORM gattherd.make_block('reception', day);
-                PERFORM gattherd.make_block('duplicate', day);
+                EXIT WHEN NOT gattherd.make_block('reception', day, 33554432);
+                EXIT WHEN NOT gattherd.make_block('duplicate', day, 33554432);
             END LOOP;
         END $$;
 
