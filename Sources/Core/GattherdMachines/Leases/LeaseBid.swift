@@ -1,0 +1,120 @@
+/// A gateway's bid for a device: its qualification, and the strength of the device's signal there.
+public struct LeaseBid: Hashable, Sendable {
+    /// The state of a device at a gateway.
+    public enum Standing: String, CaseIterable, Hashable, Sendable {
+        /// The gateway holds a link.
+        case linked
+        /// A person at the gateway has disconnected the device.
+        case held
+        /// Heard several times.
+        case steady
+        case heard
+        /// Not heard for one and a half windows.
+        case silent
+        /// Not heard for two and a half windows.
+        case gone
+    }
+
+    public var gateway: String
+    public var standing: Standing
+    /// The smoothed signal strength in dBm, if the device was heard lately.
+    public var rssi: Int?
+    /// The reason why the gateway may not own the device; `nil` if it may.
+    public var problem: String?
+
+    public init(gateway: String, standing: Standing, rssi: Int? = nil, problem: String? = nil) {
+        (self.gateway, self.standing, self.rssi, self.problem) = (gateway, standing, rssi, problem)
+    }
+
+    /// True if the gateway may own the device and hears it.
+    var isAudible: Bool {
+        guard problem == nil else { return false }
+        return standing == .linked || standing == .steady || standing == .heard
+    }
+
+    /// The bid in words: `east has the link`, `east hears it with -61 dBm`.
+    public var words: String {
+        if let problem { return "\(gateway) cannot: \(problem)" }
+        let level = rssi.map { " with \($0) dBm" } ?? ""
+        return switch standing {
+        case .linked: "\(gateway) has the link"
+        case .held: "\(gateway) keeps it disconnected, as a person asked"
+        case .steady, .heard: "\(gateway) hears it\(level)"
+        case .silent: "\(gateway) has not heard it lately"
+        case .gone: "\(gateway) does not hear it"
+        }
+    }
+}
+
+/// The choice of a device's owner among bids: a pure function, equal at each gateway.
+///
+/// Constraints come first, then signal strength. An owner that has the link, or hears the device, needs a much stronger
+/// challenger, so that noise and passing bodies do not hand devices over.
+public struct LeaseElection: Hashable, Sendable {
+    /// The dB by which a challenger must be stronger than the owner.
+    public static let challengerMargin = 16
+    /// The dB by which the previous owner must be stronger to come back.
+    public static let returnMargin = 6
+
+    /// The gateway that should own the device; `nil` if none hears it.
+    public let winner: String?
+    /// The reason in words.
+    public let reason: String
+
+    /// Chooses the owner.
+    ///
+    /// - Parameters:
+    ///   - bids: At most one bid for each gateway.
+    ///   - owner: The gateway that has the lease; `nil` if it is free.
+    ///   - previous: The owner before.
+    public init(_ bids: [LeaseBid], owner: String?, previous: String? = nil) {
+        let challenger = Self.strongest(of: bids.filter { $0.gateway != owner && $0.isAudible })
+        guard let owner else {
+            self.init(challenger?.gateway, challenger.map { "\($0.words); the lease is free" } ?? "no gateway hears it")
+            return
+        }
+        let own = bids.first { $0.gateway == owner } ?? LeaseBid(gateway: owner, standing: .gone)
+        self = Self.election(own, challenger, previous: previous)
+    }
+
+    private init(_ winner: String?, _ reason: String) {
+        (self.winner, self.reason) = (winner, reason)
+    }
+
+    private static func election(_ own: LeaseBid, _ challenger: LeaseBid?, previous: String?) -> LeaseElection {
+        let keeps = LeaseElection(own.gateway, own.words)
+        guard own.problem == nil, own.standing != .gone else {
+            guard let challenger else { return own.problem == nil ? LeaseElection(nil, "no gateway hears it") : keeps }
+            return LeaseElection(challenger.gateway, "\(own.words); \(challenger.words)")
+        }
+        guard let challenger else { return keeps }
+        switch own.standing {
+        case .held: return keeps
+        case .silent: return LeaseElection(challenger.gateway, "\(own.words); \(challenger.words)")
+        case .linked: break
+        case .heard, .steady, .gone:
+            if challenger.standing == .linked { return LeaseElection(challenger.gateway, challenger.words) }
+        }
+        return compared(own, challenger, margin: challenger.gateway == previous ? returnMargin : challengerMargin)
+    }
+
+    private static func compared(_ own: LeaseBid, _ challenger: LeaseBid, margin: Int) -> LeaseElection {
+        guard let ours = own.rssi, let theirs = challenger.rssi, challenger.standing == .steady else {
+            return LeaseElection(own.gateway, own.words)
+        }
+        let words = "\(own.words); \(challenger.words)"
+        guard theirs - ours >= margin else {
+            return LeaseElection(own.gateway, "\(words), which would have to be \(margin) dB stronger")
+        }
+        return LeaseElection(challenger.gateway, "\(words), at least \(margin) dB stronger")
+    }
+
+    /// The bid with the link, or with the strongest signal; of equal ones, the gateway first in the alphabet.
+    private static func strongest(of bids: [LeaseBid]) -> LeaseBid? {
+        bids.max { left, right in
+            if (left.standing == .linked) != (right.standing == .linked) { return right.standing == .linked }
+            let (weak, strong) = (left.rssi ?? -128, right.rssi ?? -128)
+            return weak == strong ? left.gateway > right.gateway : weak < strong
+        }
+    }
+}

@@ -1,0 +1,408 @@
+/// One gateway's view of the leases of its devices: which it owns, bids for, and releases.
+///
+/// A lease is a row at the centre with an owner, an epoch and an end. The centre gives it by compare-and-set, so an
+/// epoch has one owner. All gateways decide by the same rule on the same bids, see ``LeaseElection``. A machine counts
+/// as owner only by the answer to a claim of its own. Time is passed in, counted from any fixed instant; it must go on
+/// while the system is suspended. The clocks of gateways do not matter.
+public struct LeaseMachine: Sendable {
+    let gateway: String
+    let policy: Policy
+    private let start: Duration
+    private var devices: [String: LeaseState] = [:]
+    private var isFull = false
+    private var isStopped = false
+    /// The exchange that waits for an answer.
+    private var pending: (ticket: Int, sent: Duration, requests: [LeaseRequest])?
+    private var ticket = 0
+    private var lastExchange: Duration?
+    private var failures = 0
+    /// The time of the last exchange that was answered.
+    private var contact: Duration?
+    /// The owners that were reported last, by device.
+    private var reported: [String: LeaseStatus] = [:]
+    /// The details of the last withdrawals, by device.
+    private var withdrawals: [String: String] = [:]
+
+    /// - Parameters:
+    ///   - gateway: The gateway's name at the centre.
+    ///   - policy: The durations.
+    ///   - now: The time of the start.
+    public init(gateway: String, policy: Policy = Policy(), at now: Duration) {
+        (self.gateway, self.policy, start) = (gateway, policy, now)
+    }
+
+    /// Applies an event and returns the effects, in order.
+    public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
+        switch event {
+        case .configured(let devices): configure(devices)
+        case .heard(let device, let adapter, let rssi): self.devices[device]?.record(rssi, on: adapter, at: now)
+        case .link(let device, let phase): devices[device]?.setPhase(phase, policy, at: now)
+        case .slots(let isFull): self.isFull = isFull
+        case .answered(let ticket, let rows): return answered(ticket, rows, at: now)
+        case .failed(let ticket): failed(ticket)
+        case .stop(let releases): return stop(releases: releases, at: now)
+        case .tick: return isStopped ? [] : decide(at: now) + exchange(at: now)
+        }
+        return []
+    }
+
+    // MARK: - Output
+
+    /// True if the gateway is the owner at this time, so that it may carry out remote controls.
+    public func isCurrent(_ device: String, at now: Duration) -> Bool { epoch(of: device, at: now) != nil }
+
+    /// The epoch under which the gateway owns the device; `nil` if it does not, or its lease has ended.
+    public func epoch(of device: String, at now: Duration) -> Int64? { lease(of: device, at: now)?.epoch }
+
+    /// The epoch and the end of the lease that the gateway has.
+    public func lease(of device: String, at now: Duration) -> (epoch: Int64, until: Duration)? {
+        guard let state = devices[device], case .owner(let grant) = state.stance, now < grant.until else { return nil }
+        return (grant.epoch, grant.until)
+    }
+
+    /// True if the device may be connected here.
+    public func isAdmitted(_ device: String) -> Bool { devices[device]?.isAdmitted ?? false }
+
+    /// The reason why the device may not be connected here; `nil` if it may.
+    public func withdrawal(of device: String) -> String? { withdrawals[device] }
+
+    /// True while the centre has not answered.
+    public var isExchanging: Bool { pending != nil }
+
+    /// True if the centre has not answered for the duration of a lease.
+    public func isCut(at now: Duration) -> Bool {
+        guard let contact else { return now - start >= policy.startLimit }
+        return now - contact >= policy.duration
+    }
+
+    /// The state of a device's lease, with all bids.
+    public func status(of device: String, at now: Duration) -> LeaseStatus? {
+        guard let state = devices[device] else { return nil }
+        let own = bid(state, at: now)
+        let stance: LeaseStatus.Stance =
+            switch state.stance {
+            case .owner: isCut(at: now) ? .alone : .owner
+            case .standby: .standby
+            case .claiming: .claiming
+            case .releasing: .releasing
+            case .alone: .alone
+            }
+        let owner = state.grant == nil ? state.owner(at: now) : gateway
+        return LeaseStatus(
+            stance: stance,
+            owner: owner,
+            epoch: state.grant?.epoch ?? state.row?.epoch ?? 0,
+            reason: state.reason,
+            bids: ([own] + state.rivals(of: gateway, policy, at: now)).sorted { $0.gateway < $1.gateway }
+        )
+    }
+
+    // MARK: - Devices
+
+    /// Follows the configuration; the lease of a device that is gone ends by itself.
+    private mutating func configure(_ wanted: [LeasedDevice]) {
+        var next: [String: LeaseState] = [:]
+        for device in wanted {
+            var state = devices[device.name] ?? LeaseState(device)
+            let isSame =
+                state.settings.address == device.address
+                && state.settings.isConnectable == device.isConnectable
+            if isSame { state.setGateways(device.gateways) } else { state = LeaseState(device) }
+            next[device.name] = state
+        }
+        devices = next
+        reported = reported.filter { next[$0.key] != nil }
+    }
+
+    private func bid(_ state: LeaseState, at now: Duration) -> LeaseBid {
+        state.bid(of: gateway, isFull: isFull, at: now)
+    }
+
+    // MARK: - Decisions
+
+    private mutating func decide(at now: Duration) -> [Effect] {
+        devices.keys.sorted().flatMap { decide($0, at: now) }
+    }
+
+    private mutating func decide(_ name: String, at now: Duration) -> [Effect] {
+        guard var state = devices[name] else { return [] }
+        state.updateAudibility(bid(state, at: now).isAudible, at: now)
+        switch state.stance {
+        case .owner where hasOldRow(state, at: now): break
+        case .owner(let grant): reconsider(&state, grant, at: now)
+        case .standby where isCut(at: now), .releasing where isCut(at: now): goAlone(&state)
+        case .standby: state.reason = reason(state, at: now)
+        case .alone where !isCut(at: now): rejoin(&state, at: now)
+        case .claiming, .releasing, .alone: break
+        }
+        return store(state, name, at: now)
+    }
+
+    /// Saves a state and returns the effects of its changes.
+    private mutating func store(_ state: LeaseState, _ name: String, at now: Duration) -> [Effect] {
+        let wasAdmitted = devices[name]?.isAdmitted ?? false
+        devices[name] = state
+        var effects: [Effect] = []
+        let detail = withdrawal(of: state, at: now)
+        if state.isAdmitted != wasAdmitted, state.isAdmitted {
+            effects.append(.admit(device: name))
+        } else if !state.isAdmitted, wasAdmitted || withdrawals[name] != detail {
+            effects.append(.withdraw(device: name, detail: detail))
+        }
+        withdrawals[name] = state.isAdmitted ? nil : detail
+        return effects + report(name, at: now)
+    }
+
+    private func withdrawal(of state: LeaseState, at now: Duration) -> String {
+        if case .releasing = state.stance { return "handed over: \(state.reason)" }
+        if let owner = state.owner(at: now), owner != gateway { return "owned by gateway \(owner)" }
+        return isCut(at: now) ? "the centre, which decides who connects it, is away" : "no gateway owns it"
+    }
+
+    /// Returns the change of owner, if there is one.
+    private mutating func report(_ name: String, at now: Duration) -> [Effect] {
+        guard let status = status(of: name, at: now) else { return [] }
+        let before = reported[name]
+        guard before != nil || status.owner != nil else { return [] }
+        guard before?.owner != status.owner || before?.epoch != status.epoch else { return [] }
+        reported[name] = status
+        return [.changed(device: name, status)]
+    }
+
+    /// Connects what belongs to this gateway, or was its own last, without the centre.
+    private func goAlone(_ state: inout LeaseState) {
+        let isOwn = state.settings.gateways?.first == gateway
+        if isOwn || state.wasOwned(by: gateway) { (state.stance, state.isAdmitted) = (.alone, true) }
+        state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
+    }
+
+    /// The reason why another gateway is the owner, or none.
+    private func reason(_ state: LeaseState, at now: Duration) -> String {
+        guard let row = state.row else { return "the centre has not answered yet" }
+        guard state.owner(at: now) == nil else { return row.reason }
+        return LeaseElection(state.rivals(of: gateway, policy, at: now) + [bid(state, at: now)], owner: nil).reason
+    }
+
+    /// True if the gateway cannot know the other bids: it goes on as before.
+    private func hasOldRow(_ state: LeaseState, at now: Duration) -> Bool {
+        now - state.rowTime >= policy.calmPause * 3
+    }
+
+    /// Gives the lease up if another gateway should have it.
+    private mutating func reconsider(_ state: inout LeaseState, _ grant: LeaseState.Grant, at now: Duration) {
+        let rivals = state.rivals(of: gateway, policy, at: now)
+        let isStuck = state.unlinkedSince.map { now - $0 >= policy.linkLimit } ?? false
+        if isStuck, state.settings.isConnectable, state.phase != .held, rivals.contains(where: \.isAudible) {
+            state.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
+        }
+        let election = LeaseElection(
+            rivals + [bid(state, at: now)],
+            owner: gateway,
+            previous: state.row?.previous
+        )
+        state.reason = election.reason
+        let isForbidden = state.settings.gateways.map { !$0.contains(gateway) } ?? false
+        // A device that is never connected keeps its publisher until another gateway hears it.
+        let hasOther = election.winner.map { $0 != gateway } ?? state.settings.isConnectable
+        guard hasOther || isForbidden else { return }
+        (state.stance, state.isAdmitted) = (.releasing(grant, since: now), false)
+    }
+
+    /// Follows the centre again after it was away.
+    private mutating func rejoin(_ state: inout LeaseState, at now: Duration) {
+        guard state.rowTime >= (contact ?? .zero) else { return }
+        let isFree = state.owner(at: now).map { $0 == gateway } ?? true
+        guard isFree, state.phase == .linked || shouldClaim(state, at: now) else {
+            (state.stance, state.isAdmitted) = (.standby, false)
+            return
+        }
+    }
+
+    /// True if the lease is free and this gateway should have it.
+    private func shouldClaim(_ state: LeaseState, at now: Duration) -> Bool {
+        guard let row = state.row, !hasOldRow(state, at: now) else { return false }
+        let owner = state.owner(at: now)
+        guard owner == nil || owner == gateway else { return false }
+        let own = bid(state, at: now)
+        guard own.problem == nil else { return false }
+        let election = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil)
+        // After a restart, the links of the run before are taken over.
+        if row.owner == gateway, !row.isReleased { return election.winner == nil || election.winner == gateway }
+        let isCompared = state.audibleSince.map { now - $0 >= policy.comparison } ?? false
+        return election.winner == gateway && (isCompared || own.standing == .linked)
+    }
+
+    // MARK: - Exchanges
+
+    private mutating func exchange(at now: Duration) -> [Effect] {
+        guard pending == nil, now >= nextExchange(at: now) else { return [] }
+        let requests = devices.keys.sorted().compactMap { request($0, at: now) }
+        guard !requests.isEmpty || contact.map({ now - $0 >= policy.renewal }) ?? true else { return [] }
+        return send(requests, at: now)
+    }
+
+    private mutating func send(_ requests: [LeaseRequest], at now: Duration) -> [Effect] {
+        ticket += 1
+        pending = (ticket, now, requests)
+        lastExchange = now
+        return [.exchange(requests, ticket: ticket)]
+    }
+
+    /// The time of the next exchange: soon while something changes hands.
+    private func nextExchange(at now: Duration) -> Duration {
+        guard let last = lastExchange else { return now }
+        if failures > 0 { return last + retry.ceiling(after: failures - 1) }
+        var pause = policy.calmPause
+        for state in devices.values {
+            let own = bid(state, at: now)
+            if state.isReadyToRelease(at: now) || isClaimable(state, at: now) || state.isNews(own) {
+                return last + policy.shortestPause
+            }
+            if isBusy(state, own, at: now) { pause = policy.busyPause }
+        }
+        return last + pause
+    }
+
+    private var retry: Backoff { Backoff(minimum: .seconds(1), maximum: policy.longestPause) }
+
+    /// True if the lease would be claimed by the next exchange.
+    private func isClaimable(_ state: LeaseState, at now: Duration) -> Bool {
+        switch state.stance {
+        case .standby: return shouldClaim(state, at: now)
+        case .alone where !isCut(at: now):
+            let owner = state.owner(at: now)
+            return state.phase == .linked && (owner == nil || owner == gateway) || shouldClaim(state, at: now)
+        case .alone, .claiming, .owner, .releasing: return false
+        }
+    }
+
+    /// True if the device may change hands: two gateways hear it, and none has the link.
+    private func isBusy(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
+        if case .releasing = state.stance { return true }
+        guard own.isAudible else { return false }
+        if !state.isOwner, state.owner(at: now) == nil { return true }
+        guard state.settings.isConnectable else { return false }
+        // A device that begins to advertise has lost its link, although its owner may not have said so yet.
+        if !state.isOwner, let since = state.audibleSince, now - since < policy.renewal { return true }
+        let others = state.rivals(of: gateway, policy, at: now)
+        return others.contains(where: \.isAudible) && !(others + [own]).contains { $0.standing == .linked }
+    }
+
+    private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
+        guard var state = devices[name] else { return nil }
+        let own = bid(state, at: now)
+        var wish = LeaseRequest.Wish.observe
+        var reason = state.reason
+        if case .releasing(let grant, _) = state.stance, state.isReadyToRelease(at: now) {
+            wish = .release(epoch: grant.epoch)
+        } else if case .owner(let grant) = state.stance, now - state.renewedAt >= policy.renewal {
+            wish = .renew(epoch: grant.epoch)
+        } else if isClaimable(state, at: now) {
+            wish = .claim(epoch: state.row?.epoch ?? 0)
+            reason = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil).reason
+            (state.stance, state.reason) = (.claiming, reason)
+        }
+        devices[name] = state
+        let isBidDue = state.isBidDue(own, policy, at: now)
+        let isOld = state.row == nil || now - state.rowTime >= policy.renewal
+        guard isBidDue || wish != .observe || own.isAudible || isOld || state.isAdmitted || state.grant != nil else {
+            return nil
+        }
+        return LeaseRequest(
+            device: name,
+            address: state.settings.address,
+            bid: own,
+            isBidDue: isBidDue,
+            wish: wish,
+            reason: reason
+        )
+    }
+
+    // MARK: - Answers
+
+    private mutating func failed(_ ticket: Int) {
+        guard let pending, pending.ticket == ticket else { return }
+        self.pending = nil
+        failures = min(failures + 1, 10)
+        // The centre may have given a lease, but without an answer it does not count.
+        for request in pending.requests {
+            guard let state = devices[request.device], state.stance == .claiming else { continue }
+            devices[request.device]?.stance = state.isAdmitted ? .alone : .standby
+        }
+    }
+
+    private mutating func answered(_ ticket: Int, _ rows: [LeaseRow], at now: Duration) -> [Effect] {
+        guard let pending, pending.ticket == ticket else { return [] }
+        self.pending = nil
+        (failures, contact) = (0, pending.sent)
+        let byAddress = Dictionary(rows.map { ($0.address, $0) }) { first, _ in first }
+        var effects: [Effect] = []
+        for request in pending.requests {
+            guard let row = byAddress[request.address], var state = devices[request.device],
+                state.settings.address == request.address
+            else { continue }
+            state.received(row, request, at: now)
+            apply(row, request.wish, to: &state, sent: pending.sent, at: now)
+            if state.stance == .standby { state.reason = reason(state, at: now) }
+            effects += store(state, request.device, at: now)
+        }
+        return effects
+    }
+
+    private func apply(
+        _ row: LeaseRow,
+        _ wish: LeaseRequest.Wish,
+        to state: inout LeaseState,
+        sent: Duration,
+        at now: Duration
+    ) {
+        let isOurs = row.owner == gateway && !row.isReleased
+        switch (wish, state.stance) {
+        case (.claim, .claiming):
+            guard isOurs, row.isGranted else { return leave(&state, row) }
+            state.stance = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
+            (state.isAdmitted, state.renewedAt) = (true, sent)
+            if state.settings.isConnectable, state.phase != .linked { state.beginGrace(policy.claimGrace, at: now) }
+        case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
+            guard isOurs, row.epoch == epoch else { return leave(&state, row) }
+            grant.until = sent + policy.duration
+            (state.stance, state.renewedAt) = (.owner(grant), sent)
+        case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
+            if !isOurs || row.epoch != epoch { leave(&state, row) }
+        case (.release, .releasing): leave(&state, row)
+        case (_, .owner(let grant)):
+            if row.epoch != grant.epoch || row.owner != gateway { leave(&state, row) }
+        default: break
+        }
+    }
+
+    /// Stops being the owner.
+    private func leave(_ state: inout LeaseState, _ row: LeaseRow) {
+        (state.stance, state.isAdmitted) = (.standby, false)
+        state.reason = row.reason
+    }
+
+    // MARK: - The end
+
+    private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
+        (isStopped, pending) = (true, nil)
+        guard releases else {
+            for name in devices.keys { devices[name]?.stance = .standby }
+            return []
+        }
+        let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
+            guard let state = devices[name], let grant = state.grant else { return nil }
+            devices[name]?.stance = .standby
+            let bid = LeaseBid(gateway: gateway, standing: .gone)
+            return LeaseRequest(
+                device: name,
+                address: state.settings.address,
+                bid: bid,
+                isBidDue: true,
+                wish: .release(epoch: grant.epoch),
+                reason: "the gateway was stopped"
+            )
+        }
+        return requests.isEmpty ? [] : send(requests, at: now)
+    }
+}

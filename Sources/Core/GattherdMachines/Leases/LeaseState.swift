@@ -1,0 +1,179 @@
+/// The state of one device's lease at a gateway.
+struct LeaseState: Sendable {
+    /// A lease that the centre has given to this gateway.
+    struct Grant: Hashable, Sendable {
+        let epoch: Int64
+        /// The end of the lease; a little before that at the centre, as it counts from the request.
+        var until: Duration
+    }
+
+    enum Stance: Hashable, Sendable {
+        case standby
+        case claiming
+        case owner(Grant)
+        /// The link must end before the lease is released.
+        case releasing(Grant, since: Duration)
+        /// The centre is away, and this gateway connects the device as before, or because it is the device's own.
+        case alone
+    }
+
+    private(set) var settings: LeasedDevice
+    var stance = Stance.standby
+    /// True if the link may be made.
+    var isAdmitted = false
+    /// The reason of the last decision.
+    var reason = ""
+    private(set) var phase = LeaseMachine.LinkPhase.none
+    /// The strength of the signal, by adapter.
+    private var signals: [String: SmoothedSignal] = [:]
+    /// The time until which the device counts as heard without an advertisement.
+    private var graceEnd = Duration.zero
+    private(set) var unlinkedSince: Duration?
+    /// The end of the time without bids, after a failure.
+    private var blockEnd = Duration.zero
+    private var blockReason = ""
+    /// The time since which the device is heard without a pause.
+    private(set) var audibleSince: Duration?
+    /// The lease and the bids as the centre had them last, at ``rowTime``.
+    private(set) var row: LeaseRow?
+    private(set) var rowTime = Duration.zero
+    /// The last bid that the centre has.
+    private(set) var sentBid: LeaseBid?
+    private var sentTime = Duration.zero
+    /// The time of the last claim or renewal.
+    var renewedAt = Duration.zero
+
+    init(_ settings: LeasedDevice) {
+        self.settings = settings
+    }
+
+    mutating func setGateways(_ gateways: [String]?) { settings.gateways = gateways }
+
+    // MARK: - Input
+
+    mutating func record(_ rssi: Int, on adapter: String, at now: Duration) {
+        signals[adapter, default: SmoothedSignal()].record(rssi, at: now)
+    }
+
+    mutating func setPhase(_ new: LeaseMachine.LinkPhase, _ policy: LeaseMachine.Policy, at now: Duration) {
+        guard settings.isConnectable, new != phase else { return }
+        if phase == .linked { beginGrace(policy.lossGrace, at: now) }
+        if case .failed(let words) = new { block("its link failed: \(words)", policy, at: now) }
+        unlinkedSince = new == .linked ? nil : unlinkedSince ?? now
+        phase = new
+    }
+
+    mutating func block(_ words: String, _ policy: LeaseMachine.Policy, at now: Duration) {
+        (blockReason, blockEnd) = (words, now + policy.failurePause)
+    }
+
+    /// Counts the device as heard for a time, three of its intervals at least.
+    mutating func beginGrace(_ grace: Duration, at now: Duration) {
+        let interval = signals.values.compactMap(\.interval).min() ?? .zero
+        graceEnd = max(graceEnd, now + max(grace, min(interval * 3, .seconds(30))))
+        unlinkedSince = now
+    }
+
+    mutating func received(_ row: LeaseRow, _ request: LeaseRequest, at now: Duration) {
+        (self.row, rowTime) = (row, now)
+        guard request.isBidDue else { return }
+        (sentBid, sentTime) = (request.bid, now)
+    }
+
+    mutating func updateAudibility(_ isAudible: Bool, at now: Duration) {
+        audibleSince = isAudible ? audibleSince ?? now : nil
+    }
+
+    // MARK: - The bid
+
+    func bid(of gateway: String, isFull: Bool, at now: Duration) -> LeaseBid {
+        let (standing, rssi) = standing(at: now)
+        let problem = problem(of: gateway, isFull: isFull, at: now)
+        return LeaseBid(gateway: gateway, standing: standing, rssi: rssi, problem: problem)
+    }
+
+    private func standing(at now: Duration) -> (LeaseBid.Standing, Int?) {
+        let present = signals.values.filter { !$0.isGone(at: now) }
+        let heard = present.filter { !$0.isSilent(at: now) }
+        let best = (heard.isEmpty ? present : heard).max { ($0.level ?? -128) < ($1.level ?? -128) }
+        switch phase {
+        case .linked, .ending: return (.linked, best?.level)
+        case .held: return (.held, best?.level)
+        case .none, .withdrawn, .attempting, .failed: break
+        }
+        if !heard.isEmpty { return (best?.isSteady == true ? .steady : .heard, best?.level) }
+        if now < graceEnd { return (.heard, best?.level) }
+        return (best == nil ? .gone : .silent, best?.level)
+    }
+
+    /// The constraint that the gateway does not fulfil.
+    private func problem(of gateway: String, isFull: Bool, at now: Duration) -> String? {
+        if let gateways = settings.gateways, !gateways.contains(gateway) {
+            return "it is configured for \(gateways.joined(separator: ", "))"
+        }
+        if phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
+        if now < blockEnd { return blockReason }
+        let needsSlot = settings.isConnectable && (phase == .none || phase == .withdrawn)
+        return needsSlot && isFull ? "no adapter has a free slot" : nil
+    }
+
+    /// True if the bid's kind differs from the one at the centre.
+    func isNews(_ bid: LeaseBid) -> Bool {
+        guard let sentBid else { return bid.standing != .gone }
+        return sentBid.standing != bid.standing || sentBid.problem != bid.problem
+    }
+
+    /// The dB by which a bid's strength must change to be sent before its time.
+    private static let notableChange = 4
+
+    func isBidDue(_ bid: LeaseBid, _ policy: LeaseMachine.Policy, at now: Duration) -> Bool {
+        if isNews(bid) { return true }
+        guard bid.standing != .gone else { return false }
+        return abs((sentBid?.rssi ?? -128) - (bid.rssi ?? -128)) >= Self.notableChange
+            || now - sentTime >= policy.renewal
+    }
+
+    // MARK: - The lease
+
+    var grant: Grant? {
+        switch stance {
+        case .owner(let grant), .releasing(let grant, _): grant
+        case .standby, .claiming, .alone: nil
+        }
+    }
+
+    var isOwner: Bool { if case .owner = stance { true } else { false } }
+
+    /// The time after which a link that does not report its end counts as ended.
+    private static let endLimit = Duration.seconds(5)
+
+    /// True if the link has ended, so that another gateway may make one.
+    func isReadyToRelease(at now: Duration) -> Bool {
+        guard case .releasing(_, let since) = stance else { return false }
+        switch phase {
+        case .withdrawn, .held: return true
+        case .none, .failed: return !settings.isConnectable || now - since >= Self.endLimit
+        case .attempting, .linked, .ending: return false
+        }
+    }
+
+    /// True if this gateway is the last owner that is known.
+    func wasOwned(by gateway: String) -> Bool { row?.owner == gateway }
+
+    /// The owner of a lease that has not ended.
+    func owner(at now: Duration) -> String? {
+        guard let row, !row.isReleased, row.remaining > now - rowTime else { return nil }
+        return row.owner
+    }
+
+    /// The bids of the other gateways; those that were not repeated in time count less.
+    func rivals(of gateway: String, _ policy: LeaseMachine.Policy, at now: Duration) -> [LeaseBid] {
+        (row?.bids ?? []).filter { $0.bid.gateway != gateway }.compactMap { entry in
+            let age = entry.age + (now - rowTime)
+            guard age < policy.renewal * 5 / 2 else { return nil }
+            var bid = entry.bid
+            if age >= policy.renewal * 3 / 2, bid.standing != .linked, bid.standing != .gone { bid.standing = .silent }
+            return bid
+        }
+    }
+}

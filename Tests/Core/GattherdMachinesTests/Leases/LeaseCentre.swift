@@ -1,0 +1,78 @@
+import GattherdMachines
+import Testing
+
+/// The leases at the centre, with the rules of its function `exchange_leases`, in virtual time.
+struct LeaseCentre {
+    struct Lease {
+        var owner: String?
+        var previous: String?
+        var epoch: Int64 = 0
+        var expires = Duration.zero
+        var isReleased = true
+        var reason = ""
+    }
+
+    private struct StoredBid {
+        var bid: LeaseBid
+        var updated: Duration
+    }
+
+    static let term = Duration.seconds(30)
+
+    /// The centre's clock minus the time of the world.
+    var clockOffset = Duration.zero
+    var isDown = false
+    private(set) var leases: [String: Lease] = [:]
+    private var bids: [String: [String: StoredBid]] = [:]
+    /// The gateway that had each epoch of each device.
+    private var owners: [String: [Int64: String]] = [:]
+
+    mutating func exchange(_ requests: [LeaseRequest], from gateway: String, at time: Duration) -> [LeaseRow] {
+        let now = time + clockOffset
+        return requests.map { request in
+            if request.isBidDue {
+                bids[request.address, default: [:]][gateway] = StoredBid(bid: request.bid, updated: now)
+            }
+            let isGranted = apply(request, from: gateway, at: now)
+            return row(request.address, isGranted: isGranted, at: now)
+        }
+    }
+
+    private mutating func apply(_ request: LeaseRequest, from gateway: String, at now: Duration) -> Bool {
+        var lease = leases[request.address, default: Lease()]
+        let hasEnded = lease.isReleased || lease.expires <= now || lease.expires > now + Self.term * 2
+        switch request.wish {
+        case .observe: return false
+        case .claim(let epoch):
+            guard lease.epoch == epoch, hasEnded || lease.owner == gateway else { return false }
+            if lease.owner != gateway { lease.previous = lease.owner }
+            (lease.owner, lease.epoch, lease.expires) = (gateway, lease.epoch + 1, now + Self.term)
+            (lease.isReleased, lease.reason) = (false, request.reason)
+            #expect(owners[request.address]?[lease.epoch] == nil)
+            owners[request.address, default: [:]][lease.epoch] = gateway
+        case .renew(let epoch):
+            guard lease.epoch == epoch, lease.owner == gateway, !lease.isReleased else { return false }
+            lease.expires = now + Self.term
+        case .release(let epoch):
+            guard lease.epoch == epoch, lease.owner == gateway else { return false }
+            (lease.isReleased, lease.expires, lease.reason) = (true, now, request.reason)
+        }
+        leases[request.address] = lease
+        return true
+    }
+
+    private func row(_ address: String, isGranted: Bool, at now: Duration) -> LeaseRow {
+        let lease = leases[address] ?? Lease()
+        var row = LeaseRow(address: address, epoch: lease.epoch)
+        (row.owner, row.previous, row.isReleased) = (lease.owner, lease.previous, lease.isReleased)
+        row.remaining = lease.expires > now + Self.term * 2 ? .zero : lease.expires - now
+        (row.isGranted, row.reason) = (isGranted, lease.reason)
+        row.bids = (bids[address] ?? [:]).values.map { LeaseRow.Bid($0.bid, age: max(now - $0.updated, .zero)) }
+        return row
+    }
+
+    /// True if the gateway has had this epoch.
+    func gave(_ epoch: Int64, of address: String, to gateway: String) -> Bool {
+        owners[address]?[epoch] == gateway
+    }
+}

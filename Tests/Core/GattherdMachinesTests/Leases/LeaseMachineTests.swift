@@ -1,0 +1,153 @@
+import GattherdMachines
+import Testing
+
+@Suite struct LeaseMachineTests {
+    private func world(_ devices: LeaseWorld.Device..., seed: UInt64 = 1) -> LeaseWorld {
+        LeaseWorld([("west", 0), ("east", 50)], devices, seed: seed)
+    }
+
+    @Test func `the gateway that hears a device best claims it and connects it`() {
+        var world = world(.strap(at: 40))
+        world.run(.seconds(20))
+        #expect(world.devices[0].link == 1)
+        let owner = world.gateways[1]
+        #expect(owner.machine.status(of: "strap", at: world.now + owner.clockOffset)?.stance == .owner)
+        #expect(world.claims["strap"] == ["east"])
+        let other = world.gateways[0]
+        #expect(other.machine.withdrawal(of: "strap") == "owned by gateway east")
+        #expect(!other.machine.isAdmitted("strap"))
+    }
+
+    @Test func `a lease lasts as long as its owner is there, without hand-overs`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(300))
+        #expect(world.claims["strap"] == ["west"])
+        #expect(world.centre.leases["A-strap"]?.epoch == 1)
+    }
+
+    @Test func `a device that is configured for another gateway is never claimed`() {
+        var world = world(.strap(at: 22, gateways: ["east"]))
+        world.run(.seconds(20))
+        #expect(world.devices[0].link == 1)
+        #expect(world.claims["strap"] == ["east"])
+    }
+
+    @Test func `a gateway without a free slot leaves the device to another one`() {
+        var world = world(.strap(at: 22))
+        world.gateways[0].isFull = true
+        world.run(.seconds(10))
+        #expect(world.devices[0].link == 1)
+        let status = world.gateways[0].machine.status(of: "strap", at: world.now + world.gateways[0].clockOffset)
+        #expect(status?.bids.first { $0.gateway == "west" }?.problem == "no adapter has a free slot")
+    }
+
+    @Test func `a walking strap is handed over within three seconds`() throws {
+        var times: [Duration] = []
+        for seed in UInt64(1)...12 {
+            var world = world(.strap(at: 0), seed: seed)
+            // 100 m/min, from gateway to gateway and beyond both reaches' ends.
+            world.run(.seconds(600)) { world in
+                let round = (world.now / .seconds(60)).truncatingRemainder(dividingBy: 2)
+                world.devices[0].place = (round < 1 ? round : 2 - round) * 100 - 25
+            }
+            #expect(Set(world.claims["strap"] ?? []).count == 2)
+            times += world.handovers.map { $0.linked - $0.decided }
+        }
+        let sorted = times.sorted()
+        try #require(sorted.count > 100)
+        #expect(sorted[sorted.count * 99 / 100] < .seconds(3), "\(sorted.suffix(5))")
+    }
+
+    @Test func `the lease of a gateway that has crashed goes to another one when it expires`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        #expect(world.devices[0].link == 0)
+        world.gateways[0].isCut = true
+        world.restart(0)
+        world.run(.seconds(20)) { $0.gateways[0].nextTick = .seconds(1000) }
+        #expect(world.devices[0].link == nil)
+        world.run(.seconds(25)) { $0.gateways[0].nextTick = .seconds(1000) }
+        #expect(world.devices[0].link == 1)
+        #expect(world.centre.leases["A-strap"]?.epoch == 2)
+    }
+
+    @Test func `a gateway that restarts takes its device back at once, with another epoch`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        world.restart(0)
+        world.run(.seconds(5))
+        #expect(world.devices[0].link == 0)
+        #expect(world.centre.leases["A-strap"]?.epoch == 2)
+    }
+
+    @Test func `without the centre a gateway keeps its link, but may not be controlled from afar`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        world.centre.isDown = true
+        world.run(.seconds(60))
+        let gateway = world.gateways[0]
+        #expect(world.devices[0].link == 0)
+        #expect(gateway.machine.isAdmitted("strap"))
+        #expect(!gateway.machine.isCurrent("strap", at: world.now + gateway.clockOffset))
+        world.centre.isDown = false
+        world.run(.seconds(15))
+        #expect(world.devices[0].link == 0)
+        #expect(world.centre.leases["A-strap"]?.epoch == 1)
+        #expect(world.gateways[0].machine.isCurrent("strap", at: world.now + world.gateways[0].clockOffset))
+    }
+
+    @Test func `without the centre a gateway connects what it owned last and what belongs to it`() {
+        var world = world(.strap("own", at: 10, gateways: ["west", "east"]), .strap("other", at: 10))
+        world.centre.isDown = true
+        world.run(.seconds(30))
+        #expect(world.devices[0].link == 0)
+        #expect(world.devices[1].link == nil)
+        world.centre.isDown = false
+        world.run(.seconds(30))
+        #expect(world.devices.map(\.link) == [0, 0])
+        #expect(world.claims["own"] == ["west"])
+        world.centre.isDown = true
+        // A moment out of reach, in which the link is lost.
+        world.devices[1].place = 1000
+        world.run(.seconds(40))
+        world.devices[1].place = 10
+        world.run(.seconds(10))
+        #expect(world.devices[1].link == 0)
+    }
+
+    @Test func `a device that a person has disconnected at its owner is connected by no other gateway`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        world.gateways[0].held = ["strap"]
+        world.gateways[0].sides["strap"] = .withdrawn
+        world.devices[0].link = nil
+        world.run(.seconds(120))
+        #expect(world.devices[0].link == nil)
+        #expect(world.claims["strap"] == ["west"])
+    }
+
+    @Test func `a gateway that stops releases its leases, so that another one needs not wait`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        let time = world.now + world.gateways[0].clockOffset
+        let effects = world.gateways[0].machine.handle(.stop(releases: true), at: time)
+        guard case .exchange(let requests, _)? = effects.first else {
+            Issue.record("nothing was released")
+            return
+        }
+        #expect(requests.map(\.wish) == [.release(epoch: 1)])
+        _ = world.centre.exchange(requests, from: "west", at: world.now)
+        world.devices[0].link = nil
+        world.gateways[0].sides = [:]
+        world.run(.seconds(5))
+        #expect(world.devices[0].link == 1)
+    }
+
+    @Test func `an idle fleet asks the centre every two seconds`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(20))
+        let before = world.exchanges
+        world.run(.seconds(100))
+        #expect(world.exchanges - before <= 110)
+    }
+}

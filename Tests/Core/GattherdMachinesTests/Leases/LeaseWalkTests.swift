@@ -1,0 +1,77 @@
+import GattherdMachines
+import Testing
+
+@Suite struct LeaseWalkTests {
+    @Test(arguments: UInt64(1)...6)
+    func `whatever happens, no epoch has two owners and no device stays alone`(seed: UInt64) {
+        let devices: [LeaseWorld.Device] = [
+            .strap("a", at: 0), .strap("b", at: 25), .strap("c", at: 60, gateways: ["east", "middle"]), .tag(at: 30),
+        ]
+        var world = LeaseWorld([("west", 0), ("middle", 30), ("east", 60)], devices, seed: seed)
+        var random = SplitMix64(seed: seed &* 7919)
+        world.run(.seconds(400)) { world in disturb(&world, &random) }
+        world.centre.isDown = false
+        for number in world.gateways.indices {
+            (world.gateways[number].isCut, world.gateways[number].isFull) = (false, false)
+            world.gateways[number].held = []
+        }
+        for index in world.devices.indices { world.devices[index].place = 30 }
+        // A pause after a failure lasts five minutes.
+        world.run(.seconds(420))
+        for device in world.devices where device.settings.isConnectable {
+            #expect(device.link != nil, "\(device.settings.name) has no link at the end")
+        }
+        #expect(world.centre.leases["A-tag"]?.isReleased == false)
+    }
+
+    private func disturb(_ world: inout LeaseWorld, _ random: inout SplitMix64) {
+        guard Int.random(in: 0..<40, using: &random) == 0 else { return }
+        let number = Int.random(in: world.gateways.indices, using: &random)
+        let device = Int.random(in: world.devices.indices, using: &random)
+        let name = world.devices[device].settings.name
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0: world.gateways[number].isCut.toggle()
+        case 1: world.restart(number)
+        case 2: world.centre.isDown.toggle()
+        case 3: world.gateways[number].isFull.toggle()
+        case 4 where world.gateways[number].held.contains(name): world.gateways[number].held.remove(name)
+        case 4: hold(name, at: number, &world)
+        default: world.devices[device].place = Double.random(in: -30...90, using: &random)
+        }
+    }
+
+    private func hold(_ name: String, at number: Int, _ world: inout LeaseWorld) {
+        world.gateways[number].held.insert(name)
+        let index = world.devices.firstIndex { $0.settings.name == name }
+        guard let index, world.devices[index].link == number else { return }
+        world.devices[index].link = nil
+        world.gateways[number].sides[name] = LeaseWorld.Side.none
+    }
+
+    @Test(arguments: [Duration.seconds(-7200), .seconds(40), .seconds(86_400 * 365)])
+    func `a clock of the centre that jumps gives no epoch twice, and the fleet recovers`(jump: Duration) {
+        var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 20), .tag(at: 25)], seed: 3)
+        world.run(.seconds(30))
+        world.centre.clockOffset = jump
+        world.run(.seconds(60))
+        #expect(world.devices[0].link == 0)
+        world.devices[0].place = 50
+        world.run(.seconds(60))
+        #expect(world.devices[0].link != nil)
+    }
+
+    @Test func `in a day without movement nothing is handed over`() {
+        var tag = LeaseWorld.Device.tag(at: 22)
+        tag.nextAdvertisement = .milliseconds(300)
+        var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 23), tag], seed: 5)
+        (world.tick, world.noise) = (.seconds(1), 5)
+        world.run(.seconds(86_400), step: .milliseconds(500)) { world in
+            // The strap's link breaks every hour.
+            guard world.now.components.seconds % 3600 == 1800, world.now.components.attoseconds == 0 else { return }
+            if let number = world.devices[0].link { world.gateways[number].sides["strap"] = LeaseWorld.Side.none }
+            world.devices[0].link = nil
+        }
+        #expect(world.claims["strap"]?.count == 1)
+        #expect(world.claims["tag"]?.count == 1)
+    }
+}
