@@ -191,7 +191,9 @@ let outputs: [Target] = [
     // The central history in PostgreSQL: its schema, and the output that copies the journal there exactly once.
     module(
         "Outputs/GattherdPostgres",
-        ["CPostgres", "GattherdConfig", "GattherdModel", "GattherdOutputs", "GattherdSync"]
+        [
+            "CPostgres", "GattherdConfig", "GattherdMachines", "GattherdModel", "GattherdOutputs", "GattherdSync",
+        ]
     ),
     // A Sparkplug B edge node: births, values, commands.
     module(

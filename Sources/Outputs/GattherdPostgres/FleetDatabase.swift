@@ -24,12 +24,13 @@ package final class FleetDatabase: Sendable {
         package let password: String
     }
 
-    static let migrations = [FleetTables.tables, FleetWrongClocks.tables, FleetReceptions.tables]
+    static let migrations = [
+        FleetTables.tables, FleetWrongClocks.tables, FleetReceptions.tables, FleetLeases.tables,
+    ]
     /// All that has no rows is made again with each version.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
-        FleetUpkeep.sql, FleetViews.sql,
-        rights,
+        FleetUpkeep.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
     /// The functions that gateways may call.
     private static let rights = #"""
@@ -40,7 +41,7 @@ package final class FleetDatabase: Sendable {
             EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
             EXECUTE format('GRANT USAGE ON SCHEMA gattherd TO %I', role);
             EXECUTE format('GRANT EXECUTE ON FUNCTION gattherd.position, gattherd.skip, gattherd.append, '
-                'gattherd.settle, gattherd.maintain, gattherd.report TO %I', role);
+                'gattherd.settle, gattherd.maintain, gattherd.report, gattherd.exchange_leases TO %I', role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
         SELECT gattherd.move_stranded(9223372036854775807);

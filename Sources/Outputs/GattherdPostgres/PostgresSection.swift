@@ -15,6 +15,26 @@ package struct PostgresConfiguration: Hashable, Sendable {
     }
 }
 
+extension PostgresConfiguration {
+    /// Makes the connection with which a gateway reads and writes the leases of its devices.
+    ///
+    /// - Parameters:
+    ///   - name: The gateway's own name.
+    ///   - readSecret: Reads the password.
+    /// - Returns: The leases; nothing is connected yet.
+    package func leases(ofGateway name: String, readSecret: @escaping OutputContext.SecretReader) -> PostgresLeases {
+        let gateway = gateway ?? name
+        return PostgresLeases(client(gateway: gateway, readSecret: readSecret), url: url.value, gateway: gateway)
+    }
+
+    fileprivate func client(gateway: String, readSecret: @escaping OutputContext.SecretReader) -> PostgresClient {
+        PostgresClient(url.value, user: FleetRole.name(of: gateway), authority: authority?.value) { [password] in
+            guard let file = password else { return nil }
+            do throws(OutputError) { return try readSecret(file.value, "password") } catch { return nil }
+        }
+    }
+}
+
 /// The output `postgres`: the central history of several gateways.
 package enum PostgresOutput: OutputKind {
     package static let section = "postgres"
@@ -60,17 +80,9 @@ package enum PostgresOutput: OutputKind {
         _ settings: PostgresConfiguration,
         _ context: OutputContext
     ) throws(OutputError) -> any Output {
-        let read = context.readSecret
-        if let file = settings.password { _ = try read(file.value, "password") }
+        if let file = settings.password { _ = try context.readSecret(file.value, "password") }
         let gateway = settings.gateway ?? context.gateway
-        let client = PostgresClient(
-            settings.url.value,
-            user: FleetRole.name(of: gateway),
-            authority: settings.authority?.value
-        ) {
-            guard let file = settings.password else { return nil }
-            do throws(OutputError) { return try read(file.value, "password") } catch { return nil }
-        }
+        let client = settings.client(gateway: gateway, readSecret: context.readSecret)
         let journal = context.journal
         let sink = PostgresSink(
             client,

@@ -26,6 +26,23 @@ struct FleetDatabaseTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
     }
 
+    @Test func `an older schema is upgraded, and its gateways may call the new functions`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.fleet.add(gateway: "attic")
+        _ = try await centre.rows(
+            """
+            DROP FUNCTION gattherd.exchange_leases CASCADE; DROP TABLE gattherd.lease, gattherd.lease_bid CASCADE;
+            UPDATE gattherd.version SET n = 1
+            """
+        )
+        let version = FleetDatabase.migrations.count
+        #expect(try await centre.fleet.install(isNew: false) == .init(before: 1, now: version))
+        let mayCall =
+            "SELECT has_function_privilege('gattherd_attic', oid, 'EXECUTE') FROM pg_proc "
+            + "WHERE proname = 'exchange_leases'"
+        #expect(try await centre.value(mayCall) == "t")
+    }
+
     @Test func `a newer schema, a foreign encoding and an empty database are refused with a remedy`() async throws {
         let centre = try await Centre()
         _ = try await centre.rows("UPDATE gattherd.version SET n = 99")

@@ -1,0 +1,115 @@
+/// Leases at the centre: which gateway owns a device, and the bids of all gateways.
+enum FleetLeases {
+    /// The tables.
+    static let tables = #"""
+        CREATE TABLE gattherd.lease (
+            address text PRIMARY KEY CHECK (length(address) <= 64), device text NOT NULL,
+            owner int REFERENCES gattherd.gateway, previous int REFERENCES gattherd.gateway,
+            epoch bigint NOT NULL DEFAULT 0, expires timestamptz NOT NULL DEFAULT 'epoch',
+            released boolean NOT NULL DEFAULT true, since timestamptz, reason text NOT NULL DEFAULT ''
+        ) WITH (fillfactor = 50);
+        CREATE TABLE gattherd.lease_bid (
+            address text NOT NULL REFERENCES gattherd.lease, gateway int NOT NULL REFERENCES gattherd.gateway,
+            device text NOT NULL,
+            standing text NOT NULL CHECK (standing IN ('linked', 'held', 'steady', 'heard', 'silent', 'gone')),
+            rssi smallint, problem text, updated timestamptz NOT NULL, PRIMARY KEY (address, gateway)
+        ) WITH (fillfactor = 50);
+        """#
+
+    static let sql = #"""
+        -- Writes bids of the caller, applies its wishes, and returns the leases with all bids: one round trip.
+        --
+        -- A wish is performed only if the lease still has the epoch that the gateway knows: compare and set. A claim needs
+        -- a lease that is free, or the caller's own. Rows are locked in the order of their addresses. An epoch is never
+        -- below the time in milliseconds, so that a standby that lacks the last claims does not give an epoch again. A
+        -- lease that ends later than it can was given before the clock was set back; it counts as ended.
+        CREATE OR REPLACE FUNCTION gattherd.exchange_leases(
+            gateway_name text, addresses text[], devices text[], standings text[], rssis bigint[], problems text[],
+            wishes text[], epochs bigint[], reasons text[]
+        ) RETURNS TABLE (
+            address text, owner text, previous text, epoch bigint, remaining bigint, released boolean, reason text,
+            gateway text, standing text, rssi smallint, problem text, age bigint, granted boolean
+        ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
+        #variable_conflict use_column
+        DECLARE
+            caller int := gattherd.caller();
+            term constant interval := '30 seconds';
+            new_epoch bigint := floor(extract(epoch FROM now()) * 1000);
+            expected text;
+            entry record;
+            performed text[] := '{}';
+        BEGIN
+            SELECT g.name INTO expected FROM gattherd.gateway g WHERE g.id = caller;
+            IF expected <> gateway_name THEN
+                RAISE EXCEPTION 'the role "%" is that of the gateway "%", not "%"', session_user, expected,
+                    gateway_name
+                USING ERRCODE = '42501';
+            END IF;
+            IF cardinality(addresses) > 10000 THEN
+                RAISE EXCEPTION 'too many devices' USING ERRCODE = '54000';
+            END IF;
+            IF EXISTS (SELECT FROM unnest(addresses) AS a(address)
+                WHERE NOT EXISTS (SELECT FROM gattherd.lease l WHERE l.address = a.address))
+            THEN
+                IF (SELECT count(*) FROM gattherd.lease) >= 100000 THEN
+                    RAISE EXCEPTION 'too many leases' USING ERRCODE = '54000';
+                END IF;
+                INSERT INTO gattherd.lease (address, device)
+                SELECT r.address, left(r.device, 64) FROM unnest(addresses, devices) AS r(address, device)
+                ORDER BY r.address COLLATE "C" ON CONFLICT DO NOTHING;
+            END IF;
+            INSERT INTO gattherd.lease_bid AS b (address, gateway, device, standing, rssi, problem, updated)
+            SELECT r.address, caller, left(r.device, 64), r.standing,
+                CASE WHEN r.rssi BETWEEN -127 AND 20 THEN r.rssi END, left(r.problem, 200), now()
+            FROM unnest(addresses, devices, standings, rssis, problems) AS r(address, device, standing, rssi, problem)
+            WHERE r.standing IS NOT NULL
+            ON CONFLICT (address, gateway) DO UPDATE SET device = excluded.device, standing = excluded.standing,
+                rssi = excluded.rssi, problem = excluded.problem, updated = excluded.updated;
+            FOR entry IN
+                SELECT r.* FROM unnest(addresses, wishes, epochs, reasons) AS r(address, wish, epoch, reason)
+                WHERE r.wish IN ('claim', 'renew', 'release') ORDER BY r.address COLLATE "C"
+            LOOP
+                IF entry.wish = 'claim' THEN
+                    UPDATE gattherd.lease l SET owner = caller,
+                        previous = CASE WHEN l.owner = caller THEN l.previous ELSE l.owner END,
+                        epoch = greatest(l.epoch + 1, new_epoch), expires = now() + term, released = false,
+                        since = now(), reason = left(entry.reason, 400)
+                    WHERE l.address = entry.address AND l.epoch = entry.epoch
+                        AND (l.released OR l.owner = caller OR l.expires <= now() OR l.expires > now() + 2 * term);
+                ELSIF entry.wish = 'renew' THEN
+                    UPDATE gattherd.lease l SET expires = now() + term
+                    WHERE l.address = entry.address AND l.epoch = entry.epoch AND l.owner = caller AND NOT l.released;
+                ELSE
+                    UPDATE gattherd.lease l SET expires = now(), released = true, reason = left(entry.reason, 400)
+                    WHERE l.address = entry.address AND l.epoch = entry.epoch AND l.owner = caller;
+                END IF;
+                IF FOUND THEN performed := performed || entry.address; END IF;
+            END LOOP;
+            RETURN QUERY
+            SELECT l.address, o.name, p.name, l.epoch,
+                CASE WHEN l.expires > now() + 2 * term THEN 0::bigint
+                    ELSE floor(extract(epoch FROM l.expires - now()) * 1000)::bigint END,
+                l.released, l.reason, g.name, b.standing, b.rssi, b.problem,
+                greatest(0, floor(extract(epoch FROM now() - b.updated) * 1000))::bigint,
+                l.address = ANY (performed)
+            FROM gattherd.lease l
+            LEFT JOIN gattherd.gateway o ON o.id = l.owner LEFT JOIN gattherd.gateway p ON p.id = l.previous
+            LEFT JOIN gattherd.lease_bid b ON b.address = l.address LEFT JOIN gattherd.gateway g ON g.id = b.gateway
+            WHERE l.address = ANY (addresses) ORDER BY l.address, g.name;
+        END $$;
+
+        CREATE OR REPLACE VIEW gattherd.leases AS
+        SELECT l.device, l.address, o.name AS owner,
+            CASE WHEN l.owner IS NULL THEN 'never owned' WHEN l.released THEN 'released'
+                WHEN l.expires <= now() THEN 'expired' ELSE 'owned' END AS state,
+            l.epoch, l.since, l.expires, p.name AS previous, l.reason
+        FROM gattherd.lease l LEFT JOIN gattherd.gateway o ON o.id = l.owner
+            LEFT JOIN gattherd.gateway p ON p.id = l.previous;
+
+        CREATE OR REPLACE VIEW gattherd.bids AS
+        SELECT b.device, b.address, g.name AS gateway,
+            CASE WHEN b.updated < now() - interval '25 seconds' THEN 'gone' ELSE b.standing END AS standing,
+            CASE WHEN b.updated < now() - interval '25 seconds' THEN NULL ELSE b.rssi END AS rssi, b.problem, b.updated
+        FROM gattherd.lease_bid b JOIN gattherd.gateway g ON g.id = b.gateway;
+        """#
+}

@@ -1,0 +1,116 @@
+package import GattherdMachines
+package import GattherdOutputs
+
+/// The leases at the centre, for one gateway.
+package final class PostgresLeases: Sendable {
+    private static let statement =
+        "SELECT * FROM gattherd.exchange_leases($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+
+    private let client: PostgresClient
+    private let url: PostgresURL
+    /// The gateway's name at the centre.
+    package let gateway: String
+
+    package init(_ client: PostgresClient, url: PostgresURL, gateway: String) {
+        (self.client, self.url, self.gateway) = (client, url, gateway)
+    }
+
+    /// Writes bids, applies wishes and returns the leases of these devices, in one statement.
+    ///
+    /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the wishes were performed.
+    package func exchange(
+        _ requests: [LeaseRequest],
+        within limit: Duration
+    ) async throws(OutputFault) -> [LeaseRow] {
+        do throws(PostgresError) {
+            let rows = try await client.run(Self.statement, parameters(requests), within: limit)
+            return LeaseRow.all(rows)
+        } catch {
+            throw OutputFault(error, at: url)
+        }
+    }
+
+    package func close() { client.close() }
+
+    private func parameters(_ requests: [LeaseRequest]) -> [PostgresParameter] {
+        [
+            .text(gateway),
+            .texts(requests.map(\.address)),
+            .texts(requests.map(\.device)),
+            .texts(requests.map { $0.isBidDue ? $0.bid.standing.rawValue : nil }),
+            .integers(requests.map { $0.bid.rssi.map { Int64($0) } }),
+            .texts(requests.map(\.bid.problem)),
+            .texts(requests.map(\.wish.name)),
+            .integers(requests.map(\.wish.epoch)),
+            .texts(requests.map(\.reason)),
+        ]
+    }
+}
+
+extension LeaseRequest.Wish {
+    fileprivate var name: String? {
+        switch self {
+        case .observe: nil
+        case .claim: "claim"
+        case .renew: "renew"
+        case .release: "release"
+        }
+    }
+
+    fileprivate var epoch: Int64? {
+        switch self {
+        case .observe: nil
+        case .claim(let epoch), .renew(let epoch), .release(let epoch): epoch
+        }
+    }
+}
+
+extension LeaseRow {
+    /// The leases in rows, which have one row for each bid; rows of another shape are left out.
+    fileprivate static func all(_ rows: [[String?]]) -> [LeaseRow] {
+        var leases: [LeaseRow] = []
+        for row in rows where row.count == 13 {
+            guard let lease = LeaseRow(row) else { continue }
+            if leases.last?.address != lease.address { leases.append(lease) }
+            if let bid = Bid(row) { leases[leases.count - 1].bids.append(bid) }
+        }
+        return leases
+    }
+
+    private init?(_ row: [String?]) {
+        guard let address = row[0], let epoch = row[3].flatMap({ Int64($0) }) else { return nil }
+        self.init(address: address, epoch: epoch)
+        (owner, previous) = (row[1], row[2])
+        remaining = .milliseconds(min(max(row[4].flatMap { Int64($0) } ?? 0, -1_000_000_000), 60_000))
+        (isReleased, reason, isGranted) = (row[5] != "f", row[6] ?? "", row[12] == "t")
+    }
+}
+
+extension LeaseRow.Bid {
+    fileprivate init?(_ row: [String?]) {
+        guard let gateway = row[7], let standing = row[8].flatMap({ LeaseBid.Standing(rawValue: $0) }) else {
+            return nil
+        }
+        let bid = LeaseBid(
+            gateway: gateway,
+            standing: standing,
+            rssi: row[9].flatMap { Int($0) },
+            problem: row[10]
+        )
+        self.init(bid, age: .milliseconds(min(row[11].flatMap { Int64($0) } ?? 0, 1_000_000_000)))
+    }
+}
+
+extension PostgresParameter {
+    fileprivate static func texts(_ texts: [String?]) -> Self {
+        var array = PostgresArray(.text, capacity: texts.count)
+        for text in texts { array.append(text) }
+        return .array(array)
+    }
+
+    fileprivate static func integers(_ numbers: [Int64?]) -> Self {
+        var array = PostgresArray(.integer, capacity: numbers.count)
+        for number in numbers { array.append(number) }
+        return .array(array)
+    }
+}
