@@ -51,6 +51,8 @@ public enum LinkReason: String, Hashable, Sendable, CaseIterable {
     case adapterFull
     /// The link was closed for a waiting device.
     case rotated
+    /// Another gateway owns the device.
+    case ownedElsewhere
     case unknown
 }
 

@@ -168,6 +168,54 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.held, .waiting), .queue]
         ),
         LinkRow(
+            "a link that another gateway takes over is ended",
+            ready + [.withdrawn(detail: "east's")],
+            .disconnecting,
+            [
+                .closeSession, changed(.ready, .disconnecting, .ownedElsewhere, "east's"), .disconnect(ticket: 3),
+                .arm(after: .seconds(30), ticket: 3),
+            ]
+        ),
+        LinkRow(
+            "a withdrawn device is not connected when it is seen",
+            ready + [.withdrawn(detail: "east's"), .disconnected(ticket: 3), .seen(isConnected: true)],
+            .disconnected,
+            []
+        ),
+        LinkRow(
+            "an admitted device requests a turn at once",
+            ready + [.withdrawn(detail: "east's"), .disconnected(ticket: 3), .admitted],
+            .waiting,
+            [changed(.disconnected, .waiting), .queue]
+        ),
+        LinkRow(
+            "a device that is admitted while its link ends waits for the end",
+            ready + [.withdrawn(detail: "east's"), .admitted, .disconnected(ticket: 3)],
+            .waiting,
+            [changed(.disconnecting, .waiting), .queue]
+        ),
+        LinkRow(
+            "a pause of a withdrawn device ends without a turn",
+            [
+                .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .withdrawn(detail: "east's"),
+                .due(ticket: 2),
+            ],
+            .disconnected,
+            []
+        ),
+        LinkRow(
+            "a hold outlives a withdrawal",
+            ready + [.withdrawn(detail: "east's"), .hold, .disconnected(ticket: 3)],
+            .held,
+            [changed(.disconnecting, .held, .requested)]
+        ),
+        LinkRow(
+            "a released device stays withdrawn",
+            [.hold, .withdrawn(detail: "east's"), .release, .seen(isConnected: false)],
+            .disconnected,
+            []
+        ),
+        LinkRow(
             "the loss of bluetoothd ends all activity until it returns",
             ready + [.gone(.daemonLost, detail: "left the bus")],
             .disconnected,
@@ -454,6 +502,15 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             step(.due(ticket: ticket))
         }
         return machine.attempt
+    }
+
+    @Test func `a device that needs admission is not connected before`() {
+        var policy = policy
+        policy.needsAdmission = true
+        var machine = LinkMachine(policy: policy)
+        var dice = SplitMix64(seed: 1)
+        #expect(machine.handle(.seen(isConnected: false), now: .zero, using: &dice).isEmpty)
+        #expect(machine.handle(.admitted, now: .zero, using: &dice) == [.queue])
     }
 
     @Test func `a device that was held before the start stays held`() {

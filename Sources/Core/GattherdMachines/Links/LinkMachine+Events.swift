@@ -7,7 +7,7 @@ extension LinkMachine {
     mutating func seen(isConnected: Bool) -> [Effect] {
         isPresent = true
         doubt = .none
-        guard ending == nil else { return [] }
+        guard ending == nil, withdrawal == nil else { return [] }
         switch state {
         case .waiting, .disconnected:
             return isConnected ? useExistingLink() : enqueue()
@@ -21,7 +21,7 @@ extension LinkMachine {
     /// Waits until the link is dropped or usable, then connects; neither outcome is a failure.
     mutating func linkFound() -> [Effect] {
         isPresent = true
-        guard ending == nil, state == .waiting || state == .disconnected else { return [] }
+        guard ending == nil, withdrawal == nil, state == .waiting || state == .disconnected else { return [] }
         switch doubt {
         case .waiting: return []
         case .over: return enqueue()
@@ -54,6 +54,8 @@ extension LinkMachine {
             return ended + leaveQueue()
         case .backingOff:
             return isQueued ? leaveQueue() + move(to: .waiting, reason: .vanished, detail) : ended
+        case .disconnected where withdrawal != nil:
+            return ended
         case .disconnected:
             return leaveQueue() + move(to: .waiting, reason: .vanished, detail)
         case .connecting:
@@ -209,6 +211,7 @@ extension LinkMachine {
     mutating func ended() -> [Effect] {
         guard let ended = ending.take() else { return [] }
         switch state {
+        case .disconnecting where reason == .ownedElsewhere: return disconnectedForOtherGateway()
         case .disconnecting: return move(to: .held, reason: .requested)
         case .backingOff, .failed: return [.arm(after: ended.pause, ticket: ticket)]
         case .waiting, .disconnected: return isPresent ? enqueue() : []
@@ -262,6 +265,8 @@ extension LinkMachine {
 
     mutating func hold() -> [Effect] {
         switch state {
+        case .disconnecting where reason == .ownedElsewhere:
+            return [change(to: .disconnecting, reason: .requested)]
         case .held, .disconnecting:
             return []
         case .waiting, .disconnected, .backingOff, .failed:
@@ -274,6 +279,11 @@ extension LinkMachine {
     /// Connects as soon as no disconnect is under way.
     mutating func release() -> [Effect] {
         switch state {
+        case .disconnecting where reason == .ownedElsewhere:
+            return []
+        case .held where withdrawal != nil, .disconnecting where withdrawal != nil:
+            attempt = 0
+            return leaveQueue() + disconnectedForOtherGateway()
         case .held, .failed, .backingOff, .disconnecting:
             attempt = 0
             let moved = leaveQueue() + move(to: .waiting, reason: nil)
@@ -281,5 +291,40 @@ extension LinkMachine {
         case .waiting, .connecting, .discovering, .preparing, .ready, .disconnected:
             return []
         }
+    }
+
+    // MARK: - Other gateways
+
+    /// Ends what this gateway has of the link; a hold stays.
+    mutating func endForOtherGateway() -> [Effect] {
+        switch state {
+        case .held, .disconnecting:
+            return []
+        case .waiting, .disconnected, .backingOff, .failed:
+            return leaveQueue() + disconnectedForOtherGateway()
+        case .connecting, .discovering, .preparing, .ready:
+            let closed = leaveQueue() + closeSession()
+            return closed + move(to: .disconnecting, reason: .ownedElsewhere, withdrawal) + end()
+        }
+    }
+
+    /// The link has ended; its device may have been taken back meanwhile.
+    private mutating func disconnectedForOtherGateway() -> [Effect] {
+        guard let withdrawal else {
+            let moved = move(to: .waiting, reason: nil)
+            return isPresent ? moved + enqueue() : moved
+        }
+        attempt = 0
+        return move(to: .disconnected, reason: .ownedElsewhere, withdrawal)
+    }
+
+    mutating func startAfterAdmission() -> [Effect] {
+        guard state == .disconnected, reason == .ownedElsewhere else { return isPresent ? requestTurn() : [] }
+        let moved = move(to: .waiting, reason: nil)
+        return isPresent ? moved + enqueue() : moved
+    }
+
+    private mutating func requestTurn() -> [Effect] {
+        state == .waiting || state == .disconnected ? enqueue() : []
     }
 }

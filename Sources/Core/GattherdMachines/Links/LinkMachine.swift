@@ -44,6 +44,10 @@ public struct LinkMachine: Equatable, Sendable {
         case hold
         /// A user connects the device again.
         case release
+        /// Another gateway may own the device: the link ends, and none is made until ``admitted``.
+        case withdrawn(detail: String)
+        /// This gateway owns the device and may connect it.
+        case admitted
     }
 
     public enum Effect: Equatable, Sendable {
@@ -86,6 +90,8 @@ public struct LinkMachine: Equatable, Sendable {
         public var doubtLimit = Duration.milliseconds(2500)
         /// The limit of ``Effect/disconnect(ticket:)``.
         public var endLimit = Duration.seconds(30)
+        /// True if no link is made before ``Event/admitted``.
+        public var needsAdmission = false
 
         public init(
             backoff: Backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60)),
@@ -133,11 +139,14 @@ public struct LinkMachine: Equatable, Sendable {
     var tableChangedAt: Duration?
     /// The number of changes of the table with less than ``Policy/stableAfter`` between them.
     var tableChanges = 0
+    /// The reason why another gateway may connect the device and this one may not; `nil` if this one may.
+    private(set) var withdrawal: String?
     let policy: Policy
 
     /// Creates the machine of an unseen link; `isHeld` if a user disconnected the device before.
     public init(policy: Policy = Policy(), isHeld: Bool = false) {
         self.policy = policy
+        if policy.needsAdmission { withdrawal = "no gateway has its lease yet" }
         if isHeld { (state, reason) = (.held, .requested) }
     }
 
@@ -179,7 +188,20 @@ public struct LinkMachine: Equatable, Sendable {
         case .yield(let pause, let detail): yield(pause, detail)
         case .hold: hold()
         case .release: release()
+        case .withdrawn(let detail): withdraw(detail)
+        case .admitted: admit()
         }
+    }
+
+    private mutating func withdraw(_ detail: String) -> [Effect] {
+        guard withdrawal != detail || state != .disconnected && state != .held else { return [] }
+        withdrawal = detail
+        return endForOtherGateway()
+    }
+
+    private mutating func admit() -> [Effect] {
+        guard withdrawal.take() != nil else { return [] }
+        return startAfterAdmission()
     }
 
     /// True while BlueZ may hold a link for this machine.
@@ -198,7 +220,7 @@ public struct LinkMachine: Equatable, Sendable {
     // MARK: - Steps shared by the handlers
 
     mutating func enqueue() -> [Effect] {
-        guard !isQueued, ending == nil else { return [] }
+        guard !isQueued, ending == nil, withdrawal == nil else { return [] }
         isQueued = true
         return [.queue]
     }

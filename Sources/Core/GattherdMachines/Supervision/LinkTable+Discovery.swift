@@ -27,7 +27,14 @@ extension LinkTable {
     }
 
     /// True if discovery is wanted regardless of other work.
-    func scansAlways(_ address: BluetoothAddress) -> Bool { isSeeking || listens(on: address) }
+    func scansAlways(_ address: BluetoothAddress) -> Bool {
+        isSeeking || listens(on: address) || isComparing(on: address)
+    }
+
+    /// True if a device without a link has a lease: its strength here is compared with that at other gateways.
+    private func isComparing(on address: BluetoothAddress) -> Bool {
+        hasLeases && devices.contains { !$0.value.link.isUp && $0.value.link.state != .held && mayUse(address, $0.key) }
+    }
 
     func deadline(after now: Duration) -> Duration? {
         var times = devices.values.compactMap(\.timer?.due)

@@ -46,6 +46,9 @@ struct LinkTable: Sendable {
         /// True after dismissal; the device is removed once its link has ended.
         var isLeaving = false
 
+        /// True unless a person, a removal or another gateway's lease keeps the device away.
+        var mayConnect: Bool { link.state != .held && !isLeaving && link.withdrawal == nil }
+
         init(link: LinkMachine, pinned: BluetoothAddress?) {
             self.link = link
             self.pinned = pinned
@@ -73,6 +76,8 @@ struct LinkTable: Sendable {
     let recovery: RecoveryLadder.Policy
     /// The minimum duration of a link on a full adapter before it makes room; `nil` for no limit.
     let rotation: Duration?
+    /// True if each device has a lease, which decides which gateway connects it.
+    let hasLeases: Bool
     /// The adapters that scan for connectionless devices; `nil` for all.
     var listening: Set<BluetoothAddress>?
     /// True during a search for new peripherals, in which hearing none need not be an adapter's fault.
@@ -85,7 +90,7 @@ struct LinkTable: Sendable {
     ///   - policy: The timeouts and pauses.
     ///   - listening: The adapters that scan for connectionless devices; `nil` for all.
     init(_ policy: SupervisorMachine.Policy, listening: Set<BluetoothAddress>?) {
-        (recovery, rotation) = (policy.recovery, policy.rotation)
+        (recovery, rotation, hasLeases) = (policy.recovery, policy.rotation, policy.link.needsAdmission)
         self.listening = listening
     }
 
@@ -124,6 +129,7 @@ struct LinkTable: Sendable {
         let others = adapters.filter { $0.key != address && $0.value.isPowered }.keys
         return devices.keys.sorted().filter { name in
             guard let device = devices[name], device.link.state.wantsSighting, !device.isLeaving else { return false }
+            guard device.link.withdrawal == nil else { return false }
             return mayUse(address, name) && !others.contains { mayUse($0, name) && !isFull($0) }
         }
     }

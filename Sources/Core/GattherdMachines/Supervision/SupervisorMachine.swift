@@ -78,6 +78,7 @@ public struct SupervisorMachine: Sendable {
         case .link(let device, let event):
             guard table.devices[device]?.isLeaving != true || event != .release else { return }
             send(event, to: device, now: now, into: &effects)
+            if event == .admitted { announce(device, now: now, into: &effects) }
         case .enrolled(let device, let pinned, let isHeld):
             enrol(device, pinned: pinned, isHeld: isHeld)
         case .dismissed(let device):
@@ -355,7 +356,7 @@ public struct SupervisorMachine: Sendable {
         guard let period = policy.rotation else { return }
         let waiting = table.waiting(on: address)
         let ready = table.readyLinks(on: address)
-        let wanting = Set(table.devices.filter { $0.value.link.state != .held && !$0.value.isLeaving }.keys)
+        let wanting = Set(table.devices.filter { $0.value.mayConnect }.keys)
         let chosen = table.adapters[address]?.rotation.choose(
             period: period,
             ready: ready,

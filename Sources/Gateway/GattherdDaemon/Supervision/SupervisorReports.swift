@@ -40,7 +40,9 @@ struct LinkReporter: Sendable {
     /// Publishes a link's new state.
     func publish(_ link: LinkStatus, _ change: LinkChange) {
         update(link)
-        guard !change.isWithinState else { return recordSilence(change, of: link.device) }
+        guard !change.isWithinState else {
+            return change.to == .ready ? recordSilence(change, of: link.device) : ()
+        }
         recorder.record(
             device: link.device,
             kind: "link",

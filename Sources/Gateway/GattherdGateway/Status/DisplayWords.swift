@@ -84,6 +84,7 @@ extension LinkReason {
         case .busy: "BlueZ is busy"
         case .adapterFull: "no adapter has a place for it"
         case .rotated: "devices take turns, as an adapter is full"
+        case .ownedElsewhere: "the gateways share it"
         case .unknown: "for an unknown reason"
         }
     }
@@ -105,7 +106,7 @@ extension LinkReason {
         case .adapterPoweredOff: "switch the adapter on: bluetoothctl power on; gattherd doctor says more"
         case .adapterFull:
             "add an adapter, let devices take turns (bluetooth.rotate), or take a device out of the configuration"
-        case .requested, .local, .vanished, .rotated, .unknown: nil
+        case .requested, .local, .vanished, .rotated, .ownedElsewhere, .unknown: nil
         }
     }
 }

@@ -25,7 +25,7 @@ const reasons = {
   adapterLost: "the adapter is gone", adapterPoweredOff: "the adapter is off", vanished: "BlueZ removed the device",
   connectFailed: "the connection failed", profileMismatch: "no profile fits", gattError: "a GATT operation failed",
   silent: "no values received", busy: "BlueZ is busy", adapterFull: "all adapters are full",
-  rotated: "devices take turns", unknown: "unknown reason",
+  rotated: "devices take turns", ownedElsewhere: "another gateway's", unknown: "unknown reason",
 };
 
 export const reasonWords = (reason) => reasons[reason] ?? reason ?? "";
