@@ -71,6 +71,12 @@ public enum ControlError: Error, Hashable, Sendable {
     case notReady(device: String)
     /// The peripheral or BlueZ refused the write.
     case refused(String)
+    /// Another gateway owns the device, or the lease of this one has ended; `owner` is the owner, if known.
+    case notOwner(device: String, owner: String?)
+    /// The request is for another epoch of the lease than the present one.
+    case otherEpoch(present: Int64)
+    /// A request with the same transaction and epoch was carried out, or is being carried out.
+    case repeated
     /// A newer value replaced it before it was written.
     case superseded
     case timedOut
@@ -86,6 +92,10 @@ extension ControlError: CustomStringConvertible {
         case .invalidValue(let value, let expected): "'\(value.cut(toBytes: 200))' is not valid: \(expected)"
         case .notReady(let device): "device '\(device)' is not ready"
         case .refused(let detail): "the device refused: \(detail)"
+        case .notOwner(let device, let owner?): "gateway '\(owner)' owns the device '\(device)'; ask that one"
+        case .notOwner(let device, nil): "this gateway does not own the device '\(device)' now"
+        case .otherEpoch(let present): "the epoch of the lease is \(present) now"
+        case .repeated: "a request with this transaction was carried out before"
         case .superseded: "superseded by a newer value"
         case .timedOut: "timed out"
         }

@@ -47,10 +47,12 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var lastReading: String?
         /// The last advertisement since the daemon's start, RFC 3339.
         public var lastHeard: String?
+        /// The lease of the device; `nil` without leases.
+        public var lease: Lease?
 
         enum CodingKeys: String, CodingKey {
             case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
-            case undecodable
+            case undecodable, lease
             case nextRetry = "next_retry"
             case lastReading = "last_reading"
             case lastHeard = "last_heard"

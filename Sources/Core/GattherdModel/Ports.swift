@@ -85,6 +85,10 @@ public struct ControlRequest: Hashable, Sendable {
     public let value: ControlValue
     /// The JSON value that the response repeats.
     public let transaction: String?
+    /// The epoch of the lease under which the requester expects the device; `nil` for any.
+    public var epoch: Int64?
+    /// True for a request of a person at the gateway itself.
+    public var isLocal = false
 
     public init(device: String, control: String, value: ControlValue, transaction: String? = nil) {
         self.device = device

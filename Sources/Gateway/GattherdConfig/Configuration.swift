@@ -19,6 +19,7 @@ package struct Configuration: Hashable, Sendable {
     package var outputs: [OutputSection] = []
     /// The section `http`; `nil` without HTTP.
     package var http: HTTPSettings?
+    package var fleet = FleetSettings()
     package var log = LogSettings()
 
     /// Creates a configuration of defaults.
@@ -30,6 +31,23 @@ package struct Configuration: Hashable, Sendable {
         self.gateway = gateway
         history = HistorySettings(path: Located(database))
     }
+}
+
+/// The section `fleet`: the cooperation with other gateways at the same PostgreSQL database.
+package struct FleetSettings: Hashable, Sendable {
+    /// The gateway that publishes the readings of advertising devices by MQTT.
+    package enum Publisher: String, CaseIterable, Hashable, Sendable {
+        /// The gateway that owns the device.
+        case owner
+        /// Every gateway that hears the device.
+        case all
+    }
+
+    /// True if each device has a lease, which decides which gateway connects it.
+    package var hasLeases = false
+    package var publisher = Publisher.owner
+
+    package init() {}
 }
 
 /// The environment that a configuration depends on besides its text.

@@ -26,6 +26,8 @@ package struct Composition: Sendable {
     private let commands: CommandService
     private let http: GatewayHTTPBackend
     private let socket: ControlSocket
+    /// The leases at the centre; `nil` without `fleet.leases`.
+    private let leases: LeaseService?
     private let live = LiveStatus()
     private let delivery: MQTTDelivery?
     private let router: RequestRouter
@@ -55,7 +57,8 @@ package struct Composition: Sendable {
         socket = try Self.controlSocket(configuration, log)
         let path = configuration.history.path.value
         router = RequestRouter(history: history, path: path)
-        delivery = try Self.delivery(configuration, history, router, log)
+        let board = configuration.fleet.hasLeases ? LeaseBoard() : nil
+        delivery = try Self.delivery(configuration, history, router, board, log)
         let (router, delivery) = (self.router, self.delivery)
         let outputs: [any Output] =
             try [delivery].compactMap(\.self)
@@ -76,7 +79,7 @@ package struct Composition: Sendable {
             store: LiveStore(history, live: live) { [alerts] in alerts.observe($0) },
             outputs: outputs,
             announcers: announcers,
-            settings: Supervisor.Settings(configuration.bluetooth),
+            settings: Supervisor.Settings(configuration.bluetooth, leases: board),
             // Half, because values wait in the bus connection before.
             commitInterval: configuration.history.commitInterval / 2,
             loop: history.loop,
@@ -89,7 +92,9 @@ package struct Composition: Sendable {
         )
         let state = Locked(ReloadState())
         let supervisor = gateway.supervisor
-        let reporter = StatusReporter(running, gateway, outputs, history, alerts, state, started: started)
+        var reporter = StatusReporter(running, gateway, outputs, history, alerts, state, started: started)
+        reporter.leases = board
+        leases = try Self.leases(configuration, running, gateway, board, log)
         let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
@@ -150,10 +155,12 @@ package struct Composition: Sendable {
         async let _ = releaseMemory()
         async let _ = publishHealth()
         async let _ = alerts.run()
+        async let _ = followLeases()
         await gateway.run {
             await stopped()
             SystemdNotifier.stopping()
         }
+        await leases?.stop()
         do throws(StoreFault) {
             try await history.close()
         } catch {
@@ -161,6 +168,8 @@ package struct Composition: Sendable {
         }
         log(.notice, "stopped")
     }
+
+    private func followLeases() async { await leases?.run() }
 
     /// Records changes of the history's state, and gaps of outputs, as events.
     private func recordHistoryNotices() async {
@@ -248,10 +257,25 @@ package struct Composition: Sendable {
         return commands
     }
 
+    private static func leases(
+        _ configuration: Configuration,
+        _ running: RunningConfiguration,
+        _ gateway: Gateway,
+        _ board: LeaseBoard?,
+        _ log: Log
+    ) throws(GatewayError) -> LeaseService? {
+        guard let board else { return nil }
+        guard let centre = configuration.leases else {
+            throw GatewayError(.configuration, "gattherd: 'fleet.leases' needs the section 'postgres'")
+        }
+        return LeaseService(running, gateway.supervisor, board, centre, gateway.recorder, log: log)
+    }
+
     private static func delivery(
         _ configuration: Configuration,
         _ history: ReadingHistory,
         _ router: RequestRouter,
+        _ leases: LeaseBoard?,
         _ log: Log
     ) throws(GatewayError) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
@@ -264,6 +288,9 @@ package struct Composition: Sendable {
             log: log
         )
         settings.rememberBase(in: configuration.history.path.value.folder)
+        if let leases, configuration.fleet.publisher == .owner {
+            settings.isPublisher = { leases.publishes($0, at: $1) }
+        }
         return MQTTDelivery(
             settings,
             readings: history.consumer("mqtt"),

@@ -73,6 +73,14 @@ extension Configuration {
         return outputs
     }
 
+    /// The leases in the database of the section `postgres`, the first if there are several; `nil` without one.
+    var leases: PostgresLeases? {
+        let settings = outputs.lazy.compactMap { $0.settings(of: PostgresOutput.self) }.first
+        return settings?.leases(ofGateway: gateway) { (path, noun) throws(OutputError) in
+            try SecretFile(path: path).required(noun)
+        }
+    }
+
     private var configuredOutputs: [ConfiguredOutput] {
         outputs.compactMap { configured($0) }
     }

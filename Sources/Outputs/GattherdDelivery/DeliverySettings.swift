@@ -75,6 +75,10 @@ public struct DeliverySettings: Sendable {
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
     public var presentation = Presentation()
+    /// Returns true if this gateway publishes what it heard of an advertising device at a time; `nil`: always.
+    ///
+    /// Never blocks.
+    package var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false

@@ -64,6 +64,32 @@ import Testing
         #expect(text.contains("heart_rate: truncated") && text.contains("gattherd rejects --device strap"))
     }
 
+    @Test func `a device of another gateway is explained by the bids`() {
+        let reason = "east hears it with -61 dBm; the lease is free"
+        var lease = DaemonStatus.Lease(state: "standby", epoch: 7, reason: reason)
+        lease.owner = "east"
+        lease.bids = [
+            .init(gateway: "east", standing: "linked", rssi: nil, problem: nil),
+            .init(gateway: "west", standing: "steady", rssi: -88, problem: "no adapter has a free slot"),
+        ]
+        let status = Self.status(.disconnected) { device in
+            (device.reason, device.detail, device.lease) = ("ownedElsewhere", "owned by gateway east", lease)
+        }
+        let expected = """
+            strap (C0:FF:EE:00:00:01): disconnected, for 12s: the gateways share it: owned by gateway east
+
+            Which gateway connects it
+                gateway east owns it, with epoch 7: east hears it with -61 dBm; the lease is free
+                east has the link
+                west cannot: no adapter has a free slot
+
+            What comes next
+                it is connected here if this gateway gets its lease
+
+            """
+        #expect(Self.explain(status).text == expected)
+    }
+
     @Test func `control characters from BlueZ are replaced`() {
         let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
         let text = Self.explain(status).text

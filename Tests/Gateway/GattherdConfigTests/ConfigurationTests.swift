@@ -262,6 +262,21 @@ import Testing
         )
     }
 
+    @Test func `leases need a database, and gateways of a device need leases`() throws {
+        #expect(
+            errors(in: "fleet: {leases: true}").map(\.description.firstLine) == [
+                "gattherd.yaml:1:17: error: the leases are in the central database; add the section 'postgres'"
+            ]
+        )
+        let device = "devices: [{name: a, address: C0:FF:EE:00:00:01, gateways: [attic, cellar]}]\n"
+        #expect(errors(in: device).map(\.problem.kind) == ["conflict"])
+        let text = device + "fleet: {leases: true, publish: all}\npostgres: {url: postgresql:///gattherd}"
+        let parsed = try parse(text)
+        #expect(parsed.fleet.hasLeases && parsed.fleet.publisher == .all)
+        #expect(parsed.devices.first?.gateways?.map(\.value) == ["attic", "cellar"])
+        #expect(try !parse("").fleet.hasLeases)
+    }
+
     @Test func `a value that only moved is equal`() throws {
         let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n")
         let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n")

@@ -95,7 +95,7 @@ import Testing
                     switch action {
                     case .answer(let caller, let answer): caller.resume(returning: answer)
                     case .wake: wakes += 1
-                    case .write(_, _, let value, let ticket):
+                    case .write(_, _, let value, _, let ticket):
                         writes.append(value)
                         handle(.event(Self.key, .written(ticket)), at: milliseconds + 500)
                     }

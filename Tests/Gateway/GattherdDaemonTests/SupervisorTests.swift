@@ -27,6 +27,7 @@ struct Bench: Sendable {
         capacity: Int = 500_000,
         silence: DeviceSilence = DeviceSilence(),
         log: Log = .silent,
+        leases: LeaseBoard? = nil,
         describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)? = nil
     ) throws {
         intake = Intake(capacity: capacity)
@@ -34,7 +35,7 @@ struct Bench: Sendable {
         address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
         var settings = Supervisor.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
-        settings.describe = describe
+        (settings.describe, settings.leases) = (describe, leases)
         (settings.silence.lateAdvertisements, settings.silence.freshness) = (.zero, .zero)
         supervisor = Supervisor(
             devices: [

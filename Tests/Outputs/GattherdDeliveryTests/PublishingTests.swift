@@ -1,6 +1,7 @@
 import GattherdDelivery
 import GattherdLog
 import GattherdMachines
+import GattherdModel
 import TestKit
 import Testing
 
@@ -45,6 +46,25 @@ struct PublishingTests {
             #expect(values(messages, "air").map { $0.split(separator: "\"t\":").last } == ["20}", "20.2}", "null}"])
             #expect(delivery.counters.suppressed.value == 3)
             #expect(delivery.deliveryStatus.backlog == 0)
+        }
+    }
+
+    @Test func `advertisements of a device are published by its publisher at their time`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(.v5) { settings in
+            settings.isPublisher = { $0 == "room" && $1.microseconds != 2_000_000 }
+        }
+        await delivery.running {
+            for number in 1...3 {
+                fixture.log.commit(payload: "\"n\":\(number)", device: "room", stream: "air", source: .advert)
+            }
+            for number in 4...5 { fixture.log.commit(payload: "\"n\":\(number)", device: "room", stream: "air") }
+            fixture.log.commit(payload: "\"n\":6", device: "hall", stream: "air", source: .advert)
+            await fixture.log.waitForCursor(6)
+            let messages = await subscriber.messages { values($0, "air").count == 4 }
+            #expect(values(messages, "air").map { $0.split(separator: ":").last } == ["1}", "3}", "4}", "5}"])
+            #expect(!messages.contains { $0.topic == "gattherd/lab/hall/air" })
         }
     }
 

@@ -23,7 +23,7 @@ final class TestLog: JournalConsumer {
     }
 
     /// Commits a reading with these members of a JSON object as its metrics, a second after the one before.
-    func commit(payload metrics: String, device: String, stream: String) {
+    func commit(payload metrics: String, device: String, stream: String, source: ReadingSource = .notify) {
         guard case .object(let members)? = try? JSONReader.value(of: Array("{\(metrics)}".utf8)) else { return }
         let descriptors = members.map { member in
             if case .array = member.value { return MetricDescriptor(name: member.name, isRepeated: true) }
@@ -32,16 +32,16 @@ final class TestLog: JournalConsumer {
         let samples = members.enumerated().flatMap { index, member in
             member.value.samples.map { Sample(metric: index, value: $0) }
         }
-        append(StreamDefinition(device: device, profile: "p", stream: stream, metrics: descriptors), samples)
+        append(StreamDefinition(device: device, profile: "p", stream: stream, metrics: descriptors), samples, source)
         publishHead()
     }
 
-    private func append(_ stream: StreamDefinition, _ samples: [Sample]) {
+    private func append(_ stream: StreamDefinition, _ samples: [Sample], _ source: ReadingSource = .notify) {
         state.withLock { state in
             let seq = Int64(state.readings.count + 1)
             let time = Timestamp(microseconds: seq * 1_000_000)
             state.readings.append(
-                JournalReading(seq: seq, stream: stream, time: time, source: .notify, samples: samples[...])
+                JournalReading(seq: seq, stream: stream, time: time, source: source, samples: samples[...])
             )
         }
     }

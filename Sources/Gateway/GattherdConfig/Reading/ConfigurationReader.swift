@@ -24,6 +24,7 @@ struct ConfigurationReader {
         configuration.outputs = outputSections(top, gateway: gateway)
         configuration.http = top.section("http") { http($0) } ?? nil
         top.section("log") { configuration.log = log($0) }
+        FleetReader().read(top, into: &configuration)
         top.finish()
         return configuration
     }

@@ -61,11 +61,13 @@ struct DevicesReader {
     ) -> DeviceSettings? {
         let profiles = section.list("profiles", .slug)
         let adapter = section.value("adapter", .bluetoothAddress)
+        let gateways = section.list("gateways", .slug)
         let notify = section.value("notify", ConfigGrammar<NotifyChoice>.choice("a way of notification"))
         var device = name.flatMap { name in address.map { DeviceSettings(name: name, address: $0) } }
         readLabel(section, into: &device)
         device?.profiles = profiles
         device?.adapter = adapter
+        device?.gateways = gateways
         device?.notify = notify?.value
         readPairing(section, into: &device)
         readListening(section, into: &device)

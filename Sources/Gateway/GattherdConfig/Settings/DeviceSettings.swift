@@ -59,6 +59,8 @@ package struct DeviceSettings: Hashable, Sendable {
     package var profiles: [Located<String>]?
     /// The only adapter that may be used; `nil`: any.
     package var adapter: Located<BluetoothAddress>?
+    /// The gateways that may own the device, the one that it belongs to first; `nil`: all.
+    package var gateways: [Located<String>]?
     /// The delivery of notifications; `nil`: that of the profile.
     package var notify: NotifyChoice?
     package var pairing = PairingChoice.onDemand

@@ -22,6 +22,8 @@ public final class ControlService: Sendable {
     private let central: any CentralBackend
     private let catalogue: StreamCatalogue
     private let recorder: EventRecorder
+    /// The leases of all devices; `nil` without leases.
+    private let leases: LeaseBoard?
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
 
@@ -30,8 +32,10 @@ public final class ControlService: Sendable {
         sensors: SensorWatch,
         central: any CentralBackend,
         catalogue: StreamCatalogue,
-        recorder: EventRecorder
+        recorder: EventRecorder,
+        leases: LeaseBoard? = nil
     ) {
+        self.leases = leases
         self.configuredDevices = configuredDevices
         self.sensors = sensors
         self.central = central
@@ -52,13 +56,27 @@ public final class ControlService: Sendable {
         guard Slug.isValid(request.control) else {
             return .failure(.noSuchControl(request.control.cut(toBytes: Slug.longest)))
         }
-        let answer = await withCheckedContinuation { continuation in
+        let answer = await fenced(request)
+        audit(request, answer)
+        return answer
+    }
+
+    /// Sets a control if the device's lease allows it, each transaction once.
+    private func fenced(_ request: ControlRequest) async -> Answer {
+        guard let leases else { return await write(request) }
+        if let refusal = leases.refusal(of: request) { return .failure(refusal) }
+        guard leases.begin(request) else { return .failure(.repeated) }
+        let answer = await write(request)
+        if case .failure(let error) = answer, error.wasNotWritten { leases.cancel(request) }
+        return answer
+    }
+
+    private func write(_ request: ControlRequest) async -> Answer {
+        await withCheckedContinuation { continuation in
             if case .terminated = post.yield(.set(request, continuation)) {
                 continuation.resume(returning: .failure(.notReady(device: request.device)))
             }
         }
-        audit(request, answer)
-        return answer
     }
 
     /// Runs until ``finish()``, then fails all waiting requests.
@@ -99,9 +117,9 @@ public final class ControlService: Sendable {
             group.addTask {
                 if (try? await Task.sleep(for: delay, clock: .loop)) != nil { self.post.yield(.event(key, .tick)) }
             }
-        case .write(let key, let control, let value, let ticket):
+        case .write(let key, let control, let value, let request, let ticket):
             group.addTask {
-                let outcome = await self.write(value, to: control, of: key.device, ticket)
+                let outcome = await self.write(value, to: control, request, ticket)
                 self.post.yield(.event(key, outcome))
             }
         }
@@ -114,14 +132,16 @@ public final class ControlService: Sendable {
     private func write(
         _ value: ControlValue,
         to control: ProfileAssignment.Control,
-        of device: String,
+        _ request: ControlRequest,
         _ ticket: ControlThrottle.Ticket
     ) async -> ControlThrottle.Event {
+        // The value may have waited while the lease ended.
+        if let refusal = leases?.refusal(of: request) { return .failed(ticket, refusal, retryable: false) }
         do {
             let octets = try control.profile.encode(control: control.index, value: value)
             return try await write(octets, to: control, ticket)
         } catch let error as BluetoothError {
-            return .failed(ticket, ControlError(error, of: device), retryable: error.isTransient)
+            return .failed(ticket, ControlError(error, of: request.device), retryable: error.isTransient)
         } catch {
             return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
         }
@@ -164,6 +184,16 @@ public final class ControlService: Sendable {
 }
 
 extension ControlError {
+    /// True if the device cannot have received the value.
+    fileprivate var wasNotWritten: Bool {
+        switch self {
+        case .timedOut, .refused, .repeated: false
+        case .noSuchDevice, .onlyAdvertises, .noSuchControl, .invalidValue, .notReady, .superseded, .notOwner,
+            .otherEpoch:
+            true
+        }
+    }
+
     /// Creates the result of a failed write.
     ///
     /// Only an error response of the device counts as a refusal.

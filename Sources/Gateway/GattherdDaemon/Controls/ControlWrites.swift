@@ -5,9 +5,14 @@ import GattherdModel
 struct ControlWrites {
     enum Action {
         case answer(CheckedContinuation<ControlService.Answer, Never>, ControlService.Answer)
-        case write(ControlKey, ProfileAssignment.Control, ControlValue, ControlThrottle.Ticket)
+        case write(ControlKey, ProfileAssignment.Control, ControlValue, ControlRequest, ControlThrottle.Ticket)
         /// Sends a tick after this time.
         case wake(ControlKey, after: Duration)
+    }
+
+    private struct Waiting {
+        let request: ControlRequest
+        let caller: CheckedContinuation<ControlService.Answer, Never>
     }
 
     private struct Channel {
@@ -33,7 +38,8 @@ struct ControlWrites {
     private var channels: [ControlKey: Channel] = [:]
     /// The devices that have been ready: all their controls are known.
     private var known: Set<String> = []
-    private var waiting: [ControlThrottle.Ticket: CheckedContinuation<ControlService.Answer, Never>] = [:]
+    /// The requests without an answer.
+    private var waiting: [ControlThrottle.Ticket: Waiting] = [:]
     private var nextTicket = 1
 
     /// - Parameter echo: Returns the newest value of a stream since the last call.
@@ -55,7 +61,7 @@ struct ControlWrites {
     /// Fails all waiting requests.
     mutating func end() -> [Action] {
         defer { waiting = [:] }
-        return waiting.values.map { .answer($0, .failure(.refused("the daemon is stopping"))) }
+        return waiting.values.map { .answer($0.caller, .failure(.refused("the daemon is stopping"))) }
     }
 
     private mutating func set(
@@ -73,7 +79,7 @@ struct ControlWrites {
             let value = try channel.plan.descriptor.kind.accept(request.value)
             let ticket = nextTicket
             nextTicket += 1
-            waiting[ticket] = caller
+            waiting[ticket] = Waiting(request: request, caller: caller)
             return apply(.set(value, ticket), to: key, at: now)
         } catch {
             return [.answer(caller, .failure(error))]
@@ -136,11 +142,12 @@ struct ControlWrites {
         isUnreached: Bool
     ) -> Action? {
         switch effect {
-        case .write(let value, let ticket): return .write(key, plan, value, ticket)
+        case .write(let value, let ticket):
+            return waiting[ticket].map { .write(key, plan, value, $0.request, ticket) }
         case .answer(let ticket, let result):
             let isLate = isUnreached && result == .failure(.timedOut)
             let answer = isLate ? .failure(.notReady(device: key.device)) : result
-            return waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
+            return waiting.removeValue(forKey: ticket).map { .answer($0.caller, answer) }
         }
     }
 }

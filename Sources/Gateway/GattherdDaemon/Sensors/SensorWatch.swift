@@ -20,6 +20,9 @@ final class SensorWatch: AdvertisementSink {
 
     private let sensors = Locked<[BluetoothAddress: Watched]>([:])
     private let intake: Intake
+    private let leases: LeaseBoard?
+    /// The devices that are connected; with leases, the strength of their advertisements is recorded.
+    private let connectable = Locked<Set<BluetoothAddress>>([])
     private let clock = LoopClock.loop
     /// The sensors to follow from now on.
     private let arrivals: AsyncStream<Sensor>
@@ -28,8 +31,11 @@ final class SensorWatch: AdvertisementSink {
     let replacements: AsyncStream<Void>
     private let replaced: AsyncStream<Void>.Continuation
 
-    init(intake: Intake) {
-        self.intake = intake
+    /// - Parameters:
+    ///   - intake: The destination of advertisements.
+    ///   - leases: Receives the strength of advertisements; `nil` without leases.
+    init(intake: Intake, leases: LeaseBoard? = nil) {
+        (self.intake, self.leases) = (intake, leases)
         // Bounded by the number of devices and reloads.
         (arrivals, arrived) = AsyncStream.makeStream(of: Sensor.self, bufferingPolicy: .unbounded)
         (replacements, replaced) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -50,11 +56,21 @@ final class SensorWatch: AdvertisementSink {
     var advertisementWatch: AdvertisementWatch {
         let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
         return AdvertisementWatch(
-            addresses: Set(all.map(\.device.address)),
+            addresses: Set(all.map(\.device.address)).union(connectable.withLock(\.self)),
             sources: Set(frames.flatMap { $0.source.sources ?? [] }),
-            hasChangingPayloads: frames.allSatisfy(\.canBeHeardPassively),
+            hasChangingPayloads: !frames.isEmpty && frames.allSatisfy(\.canBeHeardPassively),
             sink: self
         )
+    }
+
+    /// Sets the devices that are connected; with leases, their advertisements are heard too.
+    func setConnectable(_ addresses: Set<BluetoothAddress>) {
+        guard leases != nil else { return }
+        let before = connectable.withLock { current in
+            defer { current = addresses }
+            return current
+        }
+        if before != addresses { replaced.yield() }
     }
 
     private var all: [Sensor] { sensors.withLock { $0.values.map(\.sensor) } }
@@ -100,6 +116,7 @@ final class SensorWatch: AdvertisementSink {
     }
 
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
+        recordStrength(advertisement)
         let now = clock.now
         let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
             let address = advertisement.peripheral.address
@@ -113,6 +130,13 @@ final class SensorWatch: AdvertisementSink {
             intake.receive(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
         }
         if heard.isBack { heard.0.wake.yield(advertisement) }
+    }
+
+    private func recordStrength(_ advertisement: HeardAdvertisement) {
+        guard let leases, let rssi = advertisement.rssi else { return }
+        let peripheral = advertisement.peripheral
+        let (address, adapter) = (peripheral.address.description, peripheral.adapter.description)
+        leases.record(LeaseBoard.Sighting(address: address, adapter: adapter, rssi: rssi))
     }
 
     /// Reports each sensor's return and absence until cancelled.

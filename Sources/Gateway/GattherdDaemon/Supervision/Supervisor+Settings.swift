@@ -11,6 +11,8 @@ extension Supervisor {
         public var policy: SupervisorMachine.Policy
         /// The usable adapters; `nil` for all.
         public var adapters: Set<BluetoothAddress>?
+        /// The leases of all devices; `nil` without leases: then every device is connected.
+        public var leases: LeaseBoard?
         /// The policy for silent streams.
         public var silence = SilenceWatch.Policy()
         /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
@@ -40,6 +42,7 @@ extension Supervisor {
         /// The machine's policy: its limits are longer than those of the central, as they catch missing replies.
         var machinePolicy: SupervisorMachine.Policy {
             var policy = policy
+            policy.link.needsAdmission = leases != nil
             policy.link.connectLimit = max(policy.link.connectLimit, connectTimeout + Self.connectGrace)
             policy.link.sessionLimit = max(policy.link.sessionLimit, resolveTimeout + Self.sessionGrace)
             return policy

@@ -97,7 +97,7 @@ public actor Supervisor {
             now: now
         )
         self.context = context
-        let sensors = SensorWatch(intake: intake)
+        let sensors = SensorWatch(intake: intake, leases: settings.leases)
         self.sensors = sensors
         sensors.replace(with: devices, profiles, context.catalogue, describe: { announcer?.describe($0) })
         let controls = ControlService(
@@ -105,7 +105,8 @@ public actor Supervisor {
             sensors: sensors,
             central: central,
             catalogue: context.catalogue,
-            recorder: recorder
+            recorder: recorder,
+            leases: settings.leases
         )
         self.controls = controls
         let reporter = LinkReporter(status: status, announcer: announcer, recorder: recorder, log: log, now: now)
@@ -134,6 +135,7 @@ public actor Supervisor {
         let held = recalled ?? []
         machine = SupervisorMachine(context.configuredDevices, sensors, held: held, settings)
         roster.start(held: held)
+        sensors.setConnectable(Set(context.configuredDevices.devices.map(\.address)))
         await central.answerPairing(with: context.bonds)
         let sensorReporter = SensorReporter(
             sensors: sensors,
@@ -184,7 +186,10 @@ public actor Supervisor {
         case .central(let event): return events(for: event, now: now)
         case .session(let progress, let device, let ticket): return events(for: progress, of: device, ticket: ticket)
         case .attemptEnded(let link, let device): return peripherals.retries(afterEndOf: link, device)
-        case .reload(let reload): return roster.apply(reload, sessions).flatMap(withSightings)
+        case .reload(let reload):
+            let events = roster.apply(reload, sessions).flatMap(withSightings)
+            sensors.setConnectable(Set(context.configuredDevices.devices.map(\.address)))
+            return events
         case .offer(let offer):
             peripherals.offer(to: offer)
             return [.seeking(offer != nil)]
@@ -401,6 +406,16 @@ extension Supervisor {
     /// Ends the hold on a device: it is connected from now on.
     public nonisolated func connect(_ device: String) async throws(ControlError) {
         try await holds.set(device, false)
+    }
+
+    /// Lets a device be connected: this gateway owns it.
+    public nonisolated func admit(_ device: String) {
+        send(.link(device: device, .admitted))
+    }
+
+    /// Ends a device's link, because another gateway may connect it; the detail says which.
+    public nonisolated func withdraw(_ device: String, _ detail: String) {
+        send(.link(device: device, .withdrawn(detail: detail)))
     }
 
     /// Puts a device on hold: it stays disconnected, also after a restart.

@@ -163,7 +163,7 @@ extension Configuration {
         let sections = [
             ("gateway", now.gateway == next.gateway), ("bluetooth", now.bluetooth == next.bluetooth),
             ("history", now.history == next.history), ("mqtt", now.mqtt == next.mqtt),
-            ("http", now.http == next.http), ("log", now.log == next.log),
+            ("http", now.http == next.http), ("fleet", now.fleet == next.fleet), ("log", now.log == next.log),
         ]
         let outputs = Set(now.outputs).symmetricDifference(next.outputs).map(\.name)
         return sections.filter { !$0.1 }.map(\.0) + Set(outputs).sorted()

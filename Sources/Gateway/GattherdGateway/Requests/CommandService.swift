@@ -64,7 +64,8 @@ struct CommandService: Sendable {
         if let kind, kind != .trigger, text.isEmpty {
             return .refused("\(control) needs a value: \(kind.expectation)")
         }
-        let request = ControlRequest(device: device, control: control, value: ControlValue(words: text))
+        var request = ControlRequest(device: device, control: control, value: ControlValue(words: text))
+        request.isLocal = true
         do throws(ControlError) {
             let value = try await supervisor.controls.set(request).get()
             return .done(value == .trigger ? "\(device): \(control) done" : "\(device) \(control) = \(value)")
@@ -143,7 +144,9 @@ extension ControlError {
             guard let link else { return description }
             let reason = [link.reason?.words, link.detail].compactMap(\.self).joined(separator: ": ")
             return "\(description): \(link.state.words)" + (reason.isEmpty ? "" : " (\(reason))")
-        case .noSuchDevice, .onlyAdvertises, .noSuchControl, .invalidValue, .superseded: return description
+        case .noSuchDevice, .onlyAdvertises, .noSuchControl, .invalidValue, .superseded, .notOwner, .otherEpoch,
+            .repeated:
+            return description
         }
     }
 }

@@ -47,8 +47,9 @@ extension DevicePairing {
 }
 
 extension Supervisor.Settings {
-    init(_ settings: BluetoothSettings) {
+    init(_ settings: BluetoothSettings, leases: LeaseBoard? = nil) {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
+        self.leases = leases
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
         policy.rotation = settings.rotate
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }

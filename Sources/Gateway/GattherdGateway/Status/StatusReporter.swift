@@ -19,6 +19,8 @@ struct StatusReporter: Sendable {
     private let alerts: AlertMonitor
     private let reloads: Locked<ReloadState>
     private let started: Timestamp
+    /// The leases of all devices; `nil` without leases.
+    var leases: LeaseBoard?
 
     init(
         _ running: RunningConfiguration,
@@ -99,6 +101,9 @@ struct StatusReporter: Sendable {
         let sighting = supervisor.status.lastSighting(of: device.name)
         status.lastHeard = sighting?.time.rfc3339
         status.rssi = sighting?.rssi ?? status.rssi
+        status.lease = leases.flatMap { leases in
+            leases.status(of: device.name).map { DaemonStatus.Lease($0, problem: leases.problem) }
+        }
         return status
     }
 
@@ -124,6 +129,16 @@ struct StatusReporter: Sendable {
             }
             writer.endObject()
             writer.endObject()
+        }
+    }
+}
+
+extension DaemonStatus.Lease {
+    fileprivate init(_ status: LeaseStatus, problem: String?) {
+        self.init(state: status.stance.rawValue, epoch: status.epoch, reason: status.reason)
+        (owner, self.problem) = (status.owner, problem)
+        bids = status.bids.map { bid in
+            Bid(gateway: bid.gateway, standing: bid.standing.rawValue, rssi: bid.rssi, problem: bid.problem)
         }
     }
 }

@@ -81,9 +81,12 @@ extension CommandSpec {
         summary: "show the devices of all gateways",
         positionals: [fleetURL],
         options: fleetTableOptions,
-        details: "\(fleetURLHelp) RSSI is that of the last advertisement with a reading, in dBm.",
+        details: """
+            \(fleetURLHelp) OWNER is the gateway that has the lease of the device. RSSI is in dBm: that of the gateway's
+            bid, or without leases of the last advertisement with a reading.
+            """,
         json: """
-            {"device", "gateway", "address", "name", "profiles", "rssi", "first_seen", "last_seen"}
+            {"device", "gateway", "owner", "address", "name", "profiles", "rssi", "first_seen", "last_seen"}
 
             Times are RFC 3339 in UTC, "rssi" dBm. What is not known is null.
             """,
@@ -94,10 +97,13 @@ extension CommandSpec {
 
     static let fleetWhy = CommandSpec(
         name: "fleet why",
-        summary: "show which gateways heard a device, and when",
+        summary: "show which gateways heard a device, which one owns it, and why",
         positionals: [fleetURL, PositionalSpec(name: "DEVICE")],
         options: fleetOptions,
-        details: fleetURLHelp,
+        details: """
+            \(fleetURLHelp) DEVICE is a name or an address. The first table has the streams in the history. With leases,
+            the second one has the owner with the reason, and the third one the bids of the gateways.
+            """,
         exits: fleetExits,
         examples: ["gattherd fleet why postgresql://reader@db.example.com/gattherd strap"],
         run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).why() }
@@ -162,13 +168,19 @@ struct FleetCommands {
 
     func devices() async throws(CommandFailure) {
         try await table(
-            ["device", "gateway", "address", "name", "profiles", "rssi", "first_seen", "last_seen"],
+            ["device", "gateway", "owner", "address", "name", "profiles", "rssi", "first_seen", "last_seen"],
             numbers: ["rssi"],
             """
-            SELECT d.device, d.gateway, d.address, d.name, d.profiles, l.value, d.first_seen, d.last_seen
-            FROM gattherd.devices d LEFT JOIN gattherd.latest l ON l.gateway = d.gateway AND l.device = d.device
-                AND l.metric = 'rssi' AND l.source = 'advert'
-            ORDER BY d.device, d.gateway
+            SELECT device, gateway, o.owner, coalesce(d.address, b.address), d.name, d.profiles,
+                coalesce(b.rssi, s.value), d.first_seen, d.last_seen
+            FROM gattherd.devices d FULL JOIN gattherd.bids b USING (device, gateway)
+            LEFT JOIN (
+                SELECT l.gateway, l.device, l.value FROM gattherd.latest l
+                WHERE l.metric = 'rssi' AND l.source = 'advert'
+            ) s USING (device, gateway)
+            LEFT JOIN (SELECT l.address, l.owner FROM gattherd.leases l WHERE l.state = 'owned') o
+                ON o.address = coalesce(d.address, b.address)
+            ORDER BY device, gateway
             """
         )
     }
@@ -183,14 +195,41 @@ struct FleetCommands {
             """,
             [device]
         )
+        try await lease(of: device)
+    }
+
+    /// Prints the lease of a device and the bids for it; nothing without leases.
+    private func lease(of device: String) async throws(CommandFailure) {
+        try await table(
+            ["owner", "lease", "epoch", "since", "previous", "reason"],
+            """
+            SELECT owner, state, epoch, to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), previous, reason
+            FROM gattherd.leases WHERE device = $1 OR address = $1
+            """,
+            [device],
+            isOptional: true
+        )
+        try await table(
+            ["gateway", "standing", "rssi", "problem", "bid"],
+            """
+            SELECT gateway, standing, rssi, problem,
+                to_char(updated AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+            FROM gattherd.bids WHERE device = $1 OR address = $1 ORDER BY rssi DESC NULLS LAST, gateway
+            """,
+            [device],
+            isOptional: true
+        )
     }
 
     /// Prints the rows as a table, or with `--json` as objects with these members, of which some are numbers.
+    ///
+    /// - Parameter isOptional: True if nothing is printed without rows, else an empty line before them.
     private func table(
         _ names: [String],
         numbers: Set<String> = [],
         _ sql: String,
-        _ values: [String] = []
+        _ values: [String] = [],
+        isOptional: Bool = false
     ) async throws(CommandFailure) {
         let rows: [[String?]]
         do throws(FleetDatabase.Failure) {
@@ -198,7 +237,9 @@ struct FleetCommands {
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
+        guard !isOptional || !rows.isEmpty else { return }
         guard !arguments.has("json") else { return Terminal.say(Self.json(names, numbers, rows)) }
+        if isOptional { Terminal.say("") }
         let header = names.map { $0.uppercased().replacing("_", with: " ") }
         let cells = rows.map { row in names.indices.map { row.indices.contains($0) ? row[$0] ?? "-" : "-" } }
         Terminal.say(TextTable(header, cells).lines.joined(separator: "\n"))

@@ -25,7 +25,8 @@ extension CommandSpec {
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
-            "undecodable"?: [text], "last_reading"?, "last_heard"?}], "outputs": [{"name", "kind", "state",
+            "undecodable"?: [text], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
+            "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
             "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 

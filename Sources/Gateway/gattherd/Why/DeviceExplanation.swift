@@ -62,6 +62,10 @@ struct DeviceExplanation {
                 text += "    \(clock)  \(Terminal.harmless(line.text))\(times(line))\n"
             }
         }
+        if let lease = link?.lease {
+            let words = LeaseWords(lease).lines.map { "    \(Terminal.harmless($0))\n" }
+            text += "\nWhich gateway connects it\n" + words.joined()
+        }
         text += "\nWhat comes next\n    \(next)\n"
         if !advice.isEmpty { text += "\nWhat may help\n" + advice.map { "    \(Terminal.harmless($0))\n" }.joined() }
         return text
@@ -95,6 +99,10 @@ struct DeviceExplanation {
         writer.beginArray()
         for words in advice { writer.string(words) }
         writer.endArray()
+        if let lease = link?.lease {
+            writer.key("lease")
+            LeaseWords(lease).writeJSON(to: &writer)
+        }
         writer.key("story")
         writer.beginArray()
         for line in lines { line.writeJSON(to: &writer) }

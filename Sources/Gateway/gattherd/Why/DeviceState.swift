@@ -59,6 +59,8 @@ struct DeviceState {
             let last = link.lastReading.flatMap { RelativeTime.ago($0, now) }.map { "; the last came \($0)" }
             return "its readings are stored as they arrive\(last ?? "")"
         case .disconnecting: return "the link ends"
+        case .disconnected where reason == .ownedElsewhere:
+            return "it is connected here if this gateway gets its lease"
         case .disconnected: return "it is connected when there is an adapter that is on, and it is heard"
         case .held: return "nothing, until: gattherd connect \(device)"
         case .backingOff, .failed: return retry(link)
@@ -90,6 +92,7 @@ struct DeviceState {
 
     private var linkAdvice: [String] {
         guard sources.status != nil, let link, let state else { return [] }
+        if reason == .ownedElsewhere { return [] }
         if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
         if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }
         if let advice = link.decodingAdvice { return [advice] }

@@ -79,9 +79,14 @@ final class JournalSource {
     /// Decides about readings by the rules of their streams.
     private func selection(of readings: [JournalReading]) -> DeliverySelection {
         var selection = DeliverySelection()
-        guard isSelective else { return selection }
+        guard isSelective || context.settings.isPublisher != nil else { return selection }
         let (wall, now) = (Timestamp(microseconds: WallClock.microseconds), context.now)
         for reading in readings {
+            guard isPublished(reading) else {
+                selection.skipped.insert(reading.seq)
+                continue
+            }
+            guard isSelective else { continue }
             let rule = rules[reading.device, reading.stream.stream]
             if let batch = rule.batch { selection.gathered[reading.seq] = batch }
             guard !rule.policy.isEverything else { continue }
@@ -89,6 +94,14 @@ final class JournalSource {
         }
         context.counters.suppressed.add(UInt64(selection.skipped.count + selection.delayed.count))
         return selection
+    }
+}
+
+extension JournalSource {
+    /// False if another gateway publishes the device; only advertisements are heard by several.
+    private func isPublished(_ reading: JournalReading) -> Bool {
+        guard reading.source == .advert, let isPublisher = context.settings.isPublisher else { return true }
+        return isPublisher(reading.device, reading.time)
     }
 }
 

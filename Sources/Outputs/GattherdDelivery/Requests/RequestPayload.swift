@@ -35,12 +35,27 @@ struct RequestPayload {
         }
     }
 
-    /// The member `name`, or the bare value; the only other allowed key is `transaction`.
-    func value(_ name: String) throws(RequestError) -> JSONValue? {
+    /// The member `name`, or the bare value; the only other allowed keys are `others` and `transaction`.
+    func value(_ name: String, and others: [String] = []) throws(RequestError) -> JSONValue? {
         switch try content.get() {
         case .nothing: return nil
         case .bare(let value): return value
-        case .object: return try members([name]).first?.value
+        case .object: return try members([name] + others).first { $0.name == name }?.value
+        }
+    }
+
+    static let epochKey = "epoch"
+
+    /// The member `epoch`, a whole number; `nil` without one.
+    var epoch: Int64? {
+        get throws(RequestError) {
+            guard case .object(let members) = try content.get(),
+                let member = members.first(where: { $0.name == Self.epochKey })
+            else { return nil }
+            guard case .integer(let number) = member.value else {
+                throw RequestError(description: "'epoch' must be a whole number")
+            }
+            return number
         }
     }
 

@@ -100,15 +100,16 @@ final class RequestService: Sendable {
         switch request {
         case .set(let device, let control):
             try checkPermission(control, of: device)
-            guard let value = ControlValue(try payload.value("value")) else {
+            guard let value = ControlValue(try payload.value("value", and: [RequestPayload.epochKey])) else {
                 throw RequestError(description: "a value must be a number, true, false or text")
             }
-            let asked = ControlRequest(
+            var asked = ControlRequest(
                 device: device,
                 control: control,
                 value: value,
                 transaction: payload.transaction
             )
+            asked.epoch = try payload.epoch
             return try await setControl(asked).map { [$0.json] }
                 .mapError { RequestError(description: $0.description, reason: $0.reason) }.get()
         case .bridge(let verb):
@@ -199,6 +200,9 @@ extension ControlError {
         case .invalidValue: "invalid_value"
         case .notReady: "not_ready"
         case .refused: "refused"
+        case .notOwner: "not_owner"
+        case .otherEpoch: "other_epoch"
+        case .repeated: "repeated"
         case .superseded: "superseded"
         case .timedOut: "timed_out"
         }

@@ -73,8 +73,11 @@ extension HTTPService {
         guard let value = Self.value(in: request.body) else {
             return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
         }
-        let answer = await backend.set(ControlRequest(device: device, control: control, value: value))
-        switch answer {
+        let lease = Self.lease(in: request.body)
+        guard lease.isValid else { return .error(400, "'epoch' must be a whole number") }
+        var asked = ControlRequest(device: device, control: control, value: value, transaction: lease.transaction)
+        asked.epoch = lease.epoch
+        switch await backend.set(asked) {
         case .success(let value): return .done(device, control, value)
         case .failure(let error): return refused(error)
         }
@@ -86,12 +89,23 @@ extension HTTPService {
         return ControlValue(members.first { $0.name == "value" }?.value)
     }
 
+    /// The members `epoch` and `transaction` of the body, for devices with leases.
+    private static func lease(in body: [UInt8]) -> (epoch: Int64?, transaction: String?, isValid: Bool) {
+        guard case .object(let members) = try? JSONReader.value(of: body) else { return (nil, nil, true) }
+        let transaction = members.first { $0.name == "transaction" }?.source
+        switch members.first(where: { $0.name == "epoch" })?.value {
+        case .integer(let epoch): return (epoch, transaction, true)
+        case nil: return (nil, transaction, true)
+        default: return (nil, transaction, false)
+        }
+    }
+
     private func refused(_ error: ControlError) -> HTTPResponse {
         let status =
             switch error {
             case .noSuchDevice, .noSuchControl, .onlyAdvertises: 404
             case .invalidValue: 422
-            case .notReady, .superseded: 409
+            case .notReady, .superseded, .notOwner, .otherEpoch, .repeated: 409
             case .refused: 502
             case .timedOut: 504
             }

@@ -1,0 +1,178 @@
+public import GattherdMachines
+public import GattherdModel
+import GattherdSync
+
+/// The leases of this gateway's devices, for all threads: fences controls, selects publishers, and shows the bids.
+///
+/// Written by the lease loop. A lease ends here by itself, also if that loop hangs: its end is a time.
+public final class LeaseBoard: Sendable {
+    /// One device's lease.
+    public struct Entry: Sendable {
+        public var status: LeaseStatus
+        /// The end of the lease of this gateway; `nil` if it is not the owner.
+        public var until: ContinuousClock.Instant?
+        /// True if another gateway has a lease that has not ended.
+        public var isOwnedElsewhere: Bool
+
+        public init(_ status: LeaseStatus, until: ContinuousClock.Instant?, isOwnedElsewhere: Bool) {
+            (self.status, self.until, self.isOwnedElsewhere) = (status, until, isOwnedElsewhere)
+        }
+    }
+
+    /// An advertisement of a device with a lease.
+    public struct Sighting: Hashable, Sendable {
+        public let address: String
+        public let adapter: String
+        /// The signal strength in dBm.
+        public let rssi: Int
+
+        public init(address: String, adapter: String, rssi: Int) {
+            (self.address, self.adapter, self.rssi) = (address, adapter, rssi)
+        }
+    }
+
+    private struct Shared: Sendable {
+        var entries: [String: Entry] = [:]
+        var publishers: [String: PublisherRecord] = [:]
+        var transactions: [String: LeaseTransactions] = [:]
+        var sightings: [Sighting] = []
+        var problem: String?
+    }
+
+    /// The most advertisements between two looks of the lease loop.
+    private static let mostSightings = 4096
+
+    private let shared = Locked(Shared())
+
+    public init() {}
+
+    // MARK: - Advertisements
+
+    func record(_ sighting: Sighting) {
+        shared.withLock { shared in
+            if shared.sightings.count < Self.mostSightings { shared.sightings.append(sighting) }
+        }
+    }
+
+    /// Removes and returns the advertisements since the last call.
+    public func takeSightings() -> [Sighting] {
+        shared.withLock { shared in
+            defer { shared.sightings.removeAll(keepingCapacity: true) }
+            return shared.sightings
+        }
+    }
+
+    // MARK: - Leases
+
+    /// Replaces the leases of all devices.
+    ///
+    /// - Parameters:
+    ///   - entries: The leases by device.
+    ///   - problem: The reason why the centre does not answer, with the remedy; `nil` if it does.
+    ///   - time: The wall clock, by which readings have their times.
+    public func update(_ entries: [String: Entry], problem: String?, at time: Timestamp) {
+        shared.withLock { shared in
+            (shared.entries, shared.problem) = (entries, problem)
+            shared.publishers = shared.publishers.filter { entries[$0.key] != nil }
+            shared.transactions = shared.transactions.filter { entries[$0.key] != nil }
+            for (device, entry) in entries {
+                shared.publishers[device, default: PublisherRecord()].set(!entry.isOwnedElsewhere, at: time)
+            }
+        }
+    }
+
+    public func status(of device: String) -> LeaseStatus? { shared.withLock { $0.entries[device]?.status } }
+
+    /// The reason why the centre does not answer, with the remedy; `nil` if it does.
+    public var problem: String? { shared.withLock(\.problem) }
+
+    /// True if this gateway publishes what it heard of a device at that time.
+    ///
+    /// Without an owner every gateway does, so that nothing is lost.
+    public func publishes(_ device: String, at time: Timestamp) -> Bool {
+        shared.withLock { $0.publishers[device]?.publishes(at: time) ?? true }
+    }
+
+    // MARK: - Controls
+
+    /// Returns the reason to refuse a control of a device that has a lease; `nil` if it may be written now.
+    func refusal(of request: ControlRequest) -> ControlError? {
+        if request.isLocal { return nil }
+        return shared.withLock { shared -> ControlError? in
+            guard let entry = shared.entries[request.device] else {
+                return .notOwner(device: request.device, owner: nil)
+            }
+            guard let until = entry.until, ContinuousClock.now < until else {
+                let owner = entry.isOwnedElsewhere ? entry.status.owner : nil
+                return .notOwner(device: request.device, owner: owner)
+            }
+            guard let epoch = request.epoch, epoch != entry.status.epoch else { return nil }
+            return .otherEpoch(present: entry.status.epoch)
+        }
+    }
+
+    /// Records a request with an epoch and a transaction; false if it was recorded before.
+    func begin(_ request: ControlRequest) -> Bool {
+        guard let key = LeaseTransactions.Key(request) else { return true }
+        return shared.withLock { $0.transactions[request.device, default: LeaseTransactions()].insert(key) }
+    }
+
+    /// Forgets a request that was not written, so that it may be sent again.
+    func cancel(_ request: ControlRequest) {
+        guard let key = LeaseTransactions.Key(request) else { return }
+        shared.withLock { $0.transactions[request.device]?.remove(key) }
+    }
+}
+
+/// The last transactions of a device's controls.
+struct LeaseTransactions: Sendable {
+    struct Key: Hashable, Sendable {
+        let epoch: Int64
+        let control: String
+        let transaction: String
+
+        /// `nil` for a request without an epoch or a transaction, which may be repeated.
+        init?(_ request: ControlRequest) {
+            guard let epoch = request.epoch, let transaction = request.transaction else { return nil }
+            (self.epoch, control, self.transaction) = (epoch, request.control, transaction)
+        }
+    }
+
+    /// The most transactions that are known; together with the limit of a payload it bounds the memory.
+    private static let capacity = 64
+
+    private var keys: [Key] = []
+
+    /// Adds a transaction; false if it is known.
+    mutating func insert(_ key: Key) -> Bool {
+        guard !keys.contains(key) else { return false }
+        if keys.count >= Self.capacity { keys.removeFirst() }
+        keys.append(key)
+        return true
+    }
+
+    mutating func remove(_ key: Key) { keys.removeAll { $0 == key } }
+}
+
+/// The times in which this gateway was the publisher of a device.
+struct PublisherRecord: Sendable {
+    private struct Change: Sendable {
+        let time: Timestamp
+        let isPublisher: Bool
+    }
+
+    private static let capacity = 64
+
+    private var changes: [Change] = []
+
+    mutating func set(_ isPublisher: Bool, at time: Timestamp) {
+        guard changes.last?.isPublisher != isPublisher else { return }
+        if changes.count >= Self.capacity { changes.removeFirst() }
+        changes.append(Change(time: time, isPublisher: isPublisher))
+    }
+
+    /// True before the first change: it is not known who was the publisher then.
+    func publishes(at time: Timestamp) -> Bool {
+        changes.last { $0.time <= time }?.isPublisher ?? true
+    }
+}
