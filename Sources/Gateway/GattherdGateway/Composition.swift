@@ -268,7 +268,8 @@ package struct Composition: Sendable {
         guard let centre = configuration.leases else {
             throw GatewayError(.configuration, "gattherd: 'fleet.leases' needs the section 'postgres'")
         }
-        return LeaseService(running, gateway.supervisor, board, centre, gateway.recorder, log: log)
+        let file = LeaseFile(path: configuration.history.path.value + "-leases")
+        return LeaseService(running, gateway.supervisor, board, centre, file, gateway.recorder, log: log)
     }
 
     private static func delivery(

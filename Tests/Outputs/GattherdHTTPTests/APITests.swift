@@ -124,6 +124,17 @@ import Testing
         #expect(backend.commands == ["set dial number \(value)"])
     }
 
+    @Test func `a control may have the epoch of a lease, and a transaction`() async {
+        let path = "/api/v1/devices/dial/controls/number"
+        let answer = await service.post(path, #"{"value":128,"epoch":1795231205123,"transaction":"a7"}"#)
+        #expect(answer.status == 200)
+        #expect(backend.commands == [#"set dial number 128 under 1795231205123 as "a7""#])
+        for epoch in ["\"7\"", "7.5", "null", "99999999999999999999"] {
+            #expect(await service.post(path, #"{"value":1,"epoch":\#(epoch)}"#).status == 400)
+        }
+        #expect(backend.commands.count == 1)
+    }
+
     @Test(arguments: ["", "128", "[]", #"{"value":[1]}"#, #"{"value":{}}"#, "{", "\u{0}", "{\"value\":1"])
     func `a body without a value is refused`(body: String) async {
         #expect(await service.post("/api/v1/devices/dial/controls/number", body).status == 400)
@@ -141,6 +152,7 @@ import Testing
     @Test(arguments: [
         (ControlError.noSuchControl("x"), 404), (.invalidValue("256", expected: "an integer from 0 to 255"), 422),
         (.notReady(device: "dial"), 409), (.superseded, 409), (.refused("no"), 502), (.timedOut, 504),
+        (.notOwner(device: "dial", owner: "east"), 409), (.otherEpoch(present: 7), 409), (.repeated, 409),
     ])
     func `a failed control returns its reason`(error: ControlError, status: Int) async {
         backend.refuse(with: error)

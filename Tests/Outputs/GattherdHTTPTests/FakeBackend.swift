@@ -77,7 +77,8 @@ final class FakeBackend: HTTPBackend {
 
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
         Result { () throws(ControlError) in
-            try record("set \(request.device) \(request.control) \(request.value)", request.device)
+            let lease = request.epoch.map { " under \($0) as \(request.transaction ?? "none")" } ?? ""
+            try record("set \(request.device) \(request.control) \(request.value)\(lease)", request.device)
             return request.value
         }
     }

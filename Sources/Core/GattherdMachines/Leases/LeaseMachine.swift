@@ -8,6 +8,8 @@ public struct LeaseMachine: Sendable {
     let gateway: String
     let policy: Policy
     private let start: Duration
+    /// The addresses of the devices that the gateway owned last before its restart.
+    private let recalled: Set<String>
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
@@ -26,9 +28,10 @@ public struct LeaseMachine: Sendable {
     /// - Parameters:
     ///   - gateway: The gateway's name at the centre.
     ///   - policy: The durations.
+    ///   - recalled: The ``lastOwned`` of the run before.
     ///   - now: The time of the start.
-    public init(gateway: String, policy: Policy = Policy(), at now: Duration) {
-        (self.gateway, self.policy, start) = (gateway, policy, now)
+    public init(gateway: String, policy: Policy = Policy(), recalled: Set<String> = [], at now: Duration) {
+        (self.gateway, self.policy, self.recalled, start) = (gateway, policy, recalled, now)
     }
 
     /// Applies an event and returns the effects, in order.
@@ -65,6 +68,11 @@ public struct LeaseMachine: Sendable {
 
     /// The reason why the device may not be connected here; `nil` if it may.
     public func withdrawal(of device: String) -> String? { withdrawals[device] }
+
+    /// The addresses of the devices that this gateway owned last, for a restart without the centre.
+    public var lastOwned: Set<String> {
+        Set(devices.values.lazy.filter { $0.wasOwned(by: gateway) }.map(\.settings.address))
+    }
 
     /// True while the centre has not answered.
     public var isExchanging: Bool { pending != nil }
@@ -103,11 +111,16 @@ public struct LeaseMachine: Sendable {
     private mutating func configure(_ wanted: [LeasedDevice]) {
         var next: [String: LeaseState] = [:]
         for device in wanted {
-            var state = devices[device.name] ?? LeaseState(device)
+            let isRecalled = recalled.contains(device.address)
+            var state = devices[device.name] ?? LeaseState(device, isRecalled: isRecalled)
             let isSame =
                 state.settings.address == device.address
                 && state.settings.isConnectable == device.isConnectable
-            if isSame { state.setGateways(device.gateways) } else { state = LeaseState(device) }
+            if isSame {
+                state.setGateways(device.gateways)
+            } else {
+                state = LeaseState(device, isRecalled: isRecalled)
+            }
             next[device.name] = state
         }
         devices = next

@@ -43,8 +43,11 @@ struct LeaseState: Sendable {
     /// The time of the last claim or renewal.
     var renewedAt = Duration.zero
 
-    init(_ settings: LeasedDevice) {
-        self.settings = settings
+    /// True if this gateway was the last owner before its restart.
+    private let isRecalled: Bool
+
+    init(_ settings: LeasedDevice, isRecalled: Bool) {
+        (self.settings, self.isRecalled) = (settings, isRecalled)
     }
 
     mutating func setGateways(_ gateways: [String]?) { settings.gateways = gateways }
@@ -158,7 +161,7 @@ struct LeaseState: Sendable {
     }
 
     /// True if this gateway is the last owner that is known.
-    func wasOwned(by gateway: String) -> Bool { row?.owner == gateway }
+    func wasOwned(by gateway: String) -> Bool { row.map { $0.owner == gateway } ?? isRecalled }
 
     /// The owner of a lease that has not ended.
     func owner(at now: Duration) -> String? {

@@ -30,6 +30,7 @@ final class LeaseService: Sendable {
     private let supervisor: Supervisor
     private let board: LeaseBoard
     private let centre: PostgresLeases
+    private let file: LeaseFile
     private let recorder: EventRecorder
     private let log: Log
     private let inbox: AsyncStream<Message>
@@ -41,6 +42,7 @@ final class LeaseService: Sendable {
     ///   - supervisor: Connects the devices that this gateway owns.
     ///   - board: Receives the leases, for all others.
     ///   - centre: The leases of the fleet.
+    ///   - file: Keeps the devices that this gateway owned last.
     ///   - recorder: Records changes of owners.
     ///   - log: For people.
     init(
@@ -48,11 +50,12 @@ final class LeaseService: Sendable {
         _ supervisor: Supervisor,
         _ board: LeaseBoard,
         _ centre: PostgresLeases,
+        _ file: LeaseFile,
         _ recorder: EventRecorder,
         log: Log
     ) {
         (self.running, self.supervisor, self.board) = (running, supervisor, board)
-        (self.centre, self.recorder, self.log) = (centre, recorder, log)
+        (self.centre, self.file, self.recorder, self.log) = (centre, file, recorder, log)
         // Bounded: a tick is handled at once, and one exchange is under way.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
@@ -60,7 +63,8 @@ final class LeaseService: Sendable {
     /// Runs until ``stop()``, or until cancelled.
     func run() async {
         let start = ContinuousClock.now
-        var loop = LeaseLoop(LeaseMachine(gateway: centre.gateway, at: .zero))
+        let machine = LeaseMachine(gateway: centre.gateway, recalled: file.addresses, at: .zero)
+        var loop = LeaseLoop(machine)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sendTicks() }
             for await message in inbox {
@@ -180,6 +184,7 @@ final class LeaseService: Sendable {
             entries[device.name] = LeaseBoard.Entry(status, until: until, isOwnedElsewhere: isElsewhere)
         }
         board.update(entries, problem: loop.problem, at: SystemClock.now)
+        if !loop.devices.isEmpty, !loop.isStopping { file.save(loop.machine.lastOwned) }
     }
 }
 

@@ -113,6 +113,9 @@ import Testing
         world.devices[1].place = 10
         world.run(.seconds(10))
         #expect(world.devices[1].link == 0)
+        world.restart(0)
+        world.run(.seconds(20))
+        #expect(world.devices.map(\.link) == [0, 0])
     }
 
     @Test func `a device that a person has disconnected at its owner is connected by no other gateway`() {

@@ -75,7 +75,8 @@ struct LeaseWorld {
     mutating func restart(_ number: Int) {
         let time = now + gateways[number].clockOffset
         for index in devices.indices where devices[index].link == number { devices[index].link = nil }
-        var machine = LeaseMachine(gateway: gateways[number].name, at: time)
+        let recalled = gateways[number].machine.lastOwned
+        var machine = LeaseMachine(gateway: gateways[number].name, recalled: recalled, at: time)
         _ = machine.handle(.configured(devices.map(\.settings)), at: time)
         (gateways[number].machine, gateways[number].sides, gateways[number].answer) = (machine, [:], nil)
     }
