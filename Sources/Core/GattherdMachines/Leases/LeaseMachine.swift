@@ -356,7 +356,7 @@ public struct LeaseMachine: Sendable {
             else { continue }
             state.received(row, request, at: now)
             apply(row, request.wish, to: &state, sent: pending.sent, at: now)
-            if state.stance == .standby { state.reason = reason(state, at: now) }
+            if state.stance == .standby || state.stance == .alone { state.reason = reason(state, at: now) }
             effects += store(state, request.device, at: now)
         }
         return effects
