@@ -221,9 +221,8 @@ struct FleetCommands {
         )
     }
 
-    /// Prints the rows as a table, or with `--json` as objects with these members, of which some are numbers.
-    ///
-    /// - Parameter isOptional: True if nothing is printed without rows, else an empty line before them.
+    // Prints the rows as a table, or with `--json` as objects with these members, of which some are numbers.
+    // An optional table is left out without rows, and follows an empty line.
     private func table(
         _ names: [String],
         numbers: Set<String> = [],
