@@ -59,6 +59,23 @@ extension PayloadCursor {
     }
 }
 
+extension PayloadCursor {
+    /// Reads UTF-8 up to a NUL, which is consumed, or up to the end of the payload.
+    ///
+    /// With `count`, as many octets are consumed, and the text ends at the first NUL in them. Drops trailing spaces;
+    /// replaces invalid sequences.
+    public mutating func terminatedText(octets count: Int?) throws(PayloadError) -> String {
+        var octets: [UInt8] = []
+        if let count {
+            octets = Array(try self.octets(count).prefix { $0 != 0 })
+        } else {
+            while left > 0, case let octet = try u8(), octet != 0 { octets.append(octet) }
+        }
+        while octets.last == UInt8(ascii: " ") { octets.removeLast() }
+        return String(decoding: octets, as: UTF8.self)
+    }
+}
+
 extension String {
     /// The text with each NUL replaced by U+FFFD, as C libraries end texts at a NUL.
     public var withoutNULs: String {

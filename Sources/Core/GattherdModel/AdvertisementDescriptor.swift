@@ -85,6 +85,9 @@ public struct NamePattern: Hashable, Sendable {
         parts = text.split(separator: "*", omittingEmptySubsequences: false)
     }
 
+    /// The number of characters that are not `*`.
+    var literalCount: Int { parts.reduce(0) { $0 + $1.count } }
+
     public func fits(_ name: String) -> Bool {
         guard let first = parts.first, let last = parts.last else { return false }
         guard parts.count > 1 else { return name == first }
@@ -115,21 +118,37 @@ public struct Sender: Hashable, Sendable {
     }
 }
 
-/// The 16-octet key of a device's encrypted advertisements.
+/// The key of a device's encrypted advertisements: 16 octets, or 12 for formats that complete it.
 public struct BindKey: Hashable, Sendable {
     public let octets: [UInt8]
     /// The comment beside the key; another comment resets the replay counter.
     public let remark: String
 
-    /// Makes a key; `nil` unless there are 16 octets.
+    /// Makes a key; `nil` unless there are 12 or 16 octets.
     public init?(_ octets: [UInt8], remark: String = "") {
-        guard octets.count == 16 else { return nil }
+        guard octets.count == 12 || octets.count == 16 else { return nil }
         self.octets = octets
         self.remark = remark
     }
 }
 
 extension BindKey: CustomStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The identity resolving key of a device with private addresses, as it is written: the most significant octet first.
+public struct IdentityKey: Hashable, Sendable {
+    public let octets: [UInt8]
+
+    /// Makes a key; `nil` unless there are 16 octets.
+    public init?(_ octets: [UInt8]) {
+        guard octets.count == 16 else { return nil }
+        self.octets = octets
+    }
+}
+
+extension IdentityKey: CustomStringConvertible, CustomReflectable {
     public var description: String { "***" }
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

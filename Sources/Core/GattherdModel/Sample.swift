@@ -52,6 +52,8 @@ public struct MetricDescriptor: Hashable, Sendable {
     public let wrapBits: Int?
     /// The values that the metric can have, as far as its profile says.
     public var domain: ValueDomain
+    /// The fall-back of an event; `nil` if a value stays until the next one.
+    public let reset: MetricReset?
 
     public init(
         name: String,
@@ -59,7 +61,8 @@ public struct MetricDescriptor: Hashable, Sendable {
         kind: MetricKind = .gauge,
         isRepeated: Bool = false,
         wrapBits: Int? = nil,
-        domain: ValueDomain = .open
+        domain: ValueDomain = .open,
+        reset: MetricReset? = nil
     ) {
         self.name = name
         self.unit = unit
@@ -67,6 +70,20 @@ public struct MetricDescriptor: Hashable, Sendable {
         self.isRepeated = isRepeated
         self.wrapBits = wrapBits
         self.domain = domain
+        self.reset = reset
+    }
+}
+
+/// The fall-back of an event that its device reports only once, such as a motion.
+public struct MetricReset: Hashable, Sendable {
+    /// The time after the last reading with another value.
+    public let after: Duration
+    /// The value that the metric then gets.
+    public let value: SampleValue
+
+    public init(after: Duration, value: SampleValue) {
+        self.after = after
+        self.value = value
     }
 
     /// The strength with which an advertisement was received; the last metric of its stream.

@@ -159,7 +159,7 @@ struct ExplanationMaker {
             return isFlags ? "\(number) = 0b\(String(pattern, radix: 2))" : number
         case .sfloat: return (try? cursor.u16()).map { Self.words(IEEE11073Number(sfloat: $0)) } ?? ""
         case .float: return (try? cursor.u32()).map { Self.words(IEEE11073Number(float: $0)) } ?? ""
-        case .real, .boolean, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets: return ""
+        case .real, .boolean, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .decimal, .octets: return ""
         }
     }
 

@@ -108,7 +108,7 @@ struct VectorReader {
 }
 
 extension ProfileGrammar<BindKey> {
-    static let bindKey = ProfileGrammar("a bind key: 32 hexadecimal digits") { text in
+    static let bindKey = ProfileGrammar("a bind key: 32 or 24 hexadecimal digits") { text in
         Hexadecimal.octets(text).flatMap { BindKey($0) }
     }
 }

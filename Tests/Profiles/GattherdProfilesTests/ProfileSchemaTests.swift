@@ -28,6 +28,7 @@ struct ProfileSchemaTests {
 
     @Test(
         arguments: [
+            ("model", "identify: [{wrong_key_here: 1}]"),
             ("profile", "wrong_key_here: 1"), ("characteristic", "characteristics: [{wrong_key_here: 1}]"),
             ("field", "characteristics: [{fields: [{metric: x, type: u8, wrong_key_here: 1}]}]"),
             ("test", "characteristics: [{tests: [{wrong_key_here: 1}]}]"),

@@ -9,6 +9,8 @@ struct BatchDecoder {
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
     private var undecodable: [Reject] = []
+    /// The events that fall back when their time is over.
+    private var resets = EventResets()
     /// True once ``marks`` includes the stored counters.
     private(set) var hasMarks = false
 
@@ -34,6 +36,23 @@ struct BatchDecoder {
     /// Removes the decoders of connections that have ended.
     mutating func end(_ ended: [Int]) {
         for session in ended { sessions[session] = nil }
+        if !ended.isEmpty { resets.remove(sessions: Set(ended)) }
+    }
+
+    /// The time of the next event that falls back; `nil` without one.
+    var nextReset: SuspendingClock.Instant? { resets.next }
+
+    /// Appends a reading for each stream with events whose time is over.
+    mutating func resetEvents(at now: SuspendingClock.Instant, into batch: inout ReadingBatch) {
+        for due in resets.removeDue(at: now) {
+            let start = batch.samples.count
+            batch.samples += due.samples
+            let (binding, samples) = (due.binding, start..<batch.samples.count)
+            batch.readings.append(
+                Reading(stream: binding.stream, time: due.time, source: binding.source, samples: samples)
+            )
+            binding.meter.countReading(of: binding.stream.stream, at: due.time)
+        }
     }
 
     private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {
@@ -55,6 +74,7 @@ struct BatchDecoder {
             )
             binding.meter.countReading(of: binding.stream.stream, at: entry.time)
             binding.progress?.record(batch.samples[samples])
+            if binding.hasResets { resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now) }
             if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
         } catch {
             batch.samples.removeSubrange(start...)

@@ -57,15 +57,38 @@ public struct Ingest: Sendable {
         var reportedDrops: UInt64 = 0
         var lastTries = Self.lastTries
         var pacing = CommitPacing(interval: commitInterval)
+        var resetTimer: SuspendingClock.Instant?
         for await _ in intake.arrivals {
             switch pacing.next(for: intake.count, at: .now) {
             case .commit: await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
-            case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
+            case .wakeUp(let delay): wake(after: delay, on: loop)
             case .wait: break
+            }
+            await resetEvents(&batch, &decoder, &reportedDrops, &lastTries)
+            if let next = decoder.nextReset, next > .now, resetTimer.map({ next < $0 || $0 <= .now }) ?? true {
+                resetTimer = next
+                wake(after: SuspendingClock.now.duration(to: next), on: loop)
             }
             rounds.update { $0 += 1 }
         }
         await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
+    }
+
+    private func wake(after delay: Duration, on loop: EventLoop) {
+        loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
+    }
+
+    /// Commits the events that fall back, unless newer values wait.
+    private func resetEvents(
+        _ batch: inout ReadingBatch,
+        _ decoder: inout BatchDecoder,
+        _ reportedDrops: inout UInt64,
+        _ lastTries: inout Int
+    ) async {
+        guard let next = decoder.nextReset, next <= .now, intake.count == 0 else { return }
+        batch.removeAll()
+        decoder.resetEvents(at: .now, into: &batch)
+        if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
     }
 
     /// The pause before a batch that history refused is offered again.

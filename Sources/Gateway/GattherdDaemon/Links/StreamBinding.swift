@@ -96,6 +96,8 @@ final class StreamBinding: Sendable {
     let echo: Locked<SampleValue?>?
     /// The newest value of the metric that a task resumes from, if any.
     let progress: StreamProgress?
+    /// True if the stream has events that fall back.
+    let hasResets: Bool
     /// The advertising device; `nil` for a connected device.
     let advertiser: Advertiser?
 
@@ -111,6 +113,7 @@ final class StreamBinding: Sendable {
         advertiser: Advertiser? = nil
     ) {
         self.stream = stream
+        hasResets = stream.metrics.contains { $0.reset != nil }
         self.profile = profile
         self.characteristic = characteristic
         self.session = session

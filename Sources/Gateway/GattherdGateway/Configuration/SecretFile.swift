@@ -48,6 +48,29 @@ package struct SecretFile {
     }
 }
 
+/// The file with the identity resolving key of a device.
+package struct IdentityKeyFile {
+    private let place: Located<String>
+    private let file: SecretFile
+
+    package init(_ place: Located<String>) {
+        self.place = place
+        file = SecretFile(path: place.value)
+    }
+
+    package var key: IdentityKey? {
+        file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }.flatMap { IdentityKey($0) }
+    }
+
+    /// The finding about the file, if any; a key that everybody can read is an error.
+    package var finding: ConfigError? {
+        if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
+        if let reason = file.unreadable("identity key") { return ConfigError(.file(reason), about: place) }
+        let advice = "write the identity resolving key, 32 hexadecimal digits, into its first line"
+        return key == nil ? ConfigError(.file("'\(file.path)' has no identity key; \(advice)"), about: place) : nil
+    }
+}
+
 /// The file with the key of a device's encrypted advertisements.
 package struct BindKeyFile {
     private let place: Located<String>
@@ -67,7 +90,7 @@ package struct BindKeyFile {
     package var finding: ConfigError? {
         if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
         if let reason = file.unreadable("bind key") { return ConfigError(.file(reason), about: place) }
-        let advice = "write the bind key, 32 hexadecimal digits, into its first line"
+        let advice = "write the bind key, 32 or 24 hexadecimal digits, into its first line"
         return key == nil ? ConfigError(.file("'\(file.path)' has no bind key; \(advice)"), about: place) : nil
     }
 }

@@ -8,6 +8,8 @@ enum ByteSource: Hashable, Sendable {
     case fixed([UInt8])
     /// Bytes of the payload as it was received.
     case slice(ByteSlice)
+    /// Bytes of the device's key.
+    case key(ByteSlice)
     /// The sender's address as it is written; reversed, as it is sent.
     case address(isReversed: Bool)
 
@@ -18,12 +20,27 @@ enum ByteSource: Hashable, Sendable {
         case .slice(let slice):
             guard let range = slice.range(in: payload.count) else { return false }
             for index in range { octets.append(payload[index]) }
+        case .key(let slice):
+            guard let key = sender?.key?.octets, let range = slice.range(in: key.count) else { return false }
+            octets += key[range]
         case .address(let isReversed):
             guard let address = sender?.address.value else { return false }
             let shifts = isReversed ? [0, 8, 16, 24, 32, 40] : [40, 32, 24, 16, 8, 0]
             octets += shifts.map { UInt8(truncatingIfNeeded: address >> UInt64($0)) }
         }
         return true
+    }
+}
+
+extension ByteSource {
+    var isKey: Bool { if case .key = self { true } else { false } }
+
+    /// True if it differs from device to device.
+    var needsSender: Bool {
+        switch self {
+        case .key, .address: true
+        case .fixed, .slice: false
+        }
     }
 }
 
@@ -52,7 +69,7 @@ extension [ByteSource] {
 
 extension ProfileGrammar<ByteSource> {
     static let byteSource = ProfileGrammar(
-        "address, address_le, bytes of the payload such as 2..5, or fixed bytes such as \"FC D2\"",
+        "address, address_le, bytes of the payload such as 2..5, of the key such as key 0..6, or fixed bytes",
         words: ["address", "address_le"]
     ) { text in
         switch text {
@@ -60,6 +77,7 @@ extension ProfileGrammar<ByteSource> {
         case "address_le": return .address(isReversed: true)
         default: break
         }
+        if text.hasPrefix("key ") { return ByteSlice(text.dropFirst(4)).map { .key($0) } }
         if text.contains("..") { return ByteSlice(text).map { .slice($0) } }
         return Hexadecimal.octets(text).flatMap { (1...16).contains($0.count) ? .fixed($0) : nil }
     }

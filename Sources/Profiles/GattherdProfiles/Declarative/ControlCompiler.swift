@@ -74,7 +74,7 @@ struct ControlCompiler {
             return (.boolean, .boolean)
         case .integer: return integer(type, scale, range)
         case .real: return real(type, scale, range)
-        case .sfloat, .float, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets:
+        case .sfloat, .float, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .decimal, .octets:
             reader.report("a control is an integer, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
             return nil
         }

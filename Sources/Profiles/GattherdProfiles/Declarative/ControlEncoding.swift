@@ -49,7 +49,8 @@ extension FieldType {
         case .integer: Int64(exactly: raw).flatMap { octets(ofInteger: $0) }
         case .real(4, let isBigEndian): ordered(UInt64(Float(raw).bitPattern), 4, isBigEndian)
         case .real(_, let isBigEndian): ordered(raw.bitPattern, 8, isBigEndian)
-        case .sfloat, .float, .boolean, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets: nil
+        case .sfloat, .float, .boolean, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .decimal, .octets:
+            nil
         }
     }
 

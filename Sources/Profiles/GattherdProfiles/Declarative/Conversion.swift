@@ -30,6 +30,8 @@ final class Conversion: Sendable {
     let table: ValueTable?
     /// The bounds that values beyond them are set to.
     let clamp: ClosedRange<Double>?
+    /// The decimals of a formula's value.
+    let decimals: Int
     /// The plausible values; others are unknown.
     let range: ClosedRange<Double>?
     /// The allowed raw values; others reject the payload.
@@ -46,6 +48,7 @@ final class Conversion: Sendable {
         base: Double? = nil,
         table: ValueTable? = nil,
         clamp: ClosedRange<Double>? = nil,
+        decimals: Int = 0,
         range: ClosedRange<Double>? = nil,
         expected: [Int64] = []
     ) {
@@ -55,7 +58,7 @@ final class Conversion: Sendable {
         self.set = set.sorted { $0.raw < $1.raw }
         self.scale = scale
         self.base = base
-        (self.table, self.clamp) = (table, clamp)
+        (self.table, self.clamp, self.decimals) = (table, clamp, decimals)
         self.range = range
         self.expected = expected
     }
@@ -101,6 +104,14 @@ final class Conversion: Sendable {
         }
         let value = scale.apply(toMantissa: mantissa, exponent: exponent)
         return checked(value.map(SampleValue.real) ?? .null)
+    }
+
+    /// Converts the value of a formula.
+    func outcome(ofFormula value: Double) -> DecodeOutcome {
+        guard value.isFinite else { return .impossible("not a number: the formula has no value") }
+        let power = pow(10, Double(decimals))
+        let scaled = (value * power).rounded()
+        return checked(.real(scaled.isFinite ? scaled / power : value))
     }
 
     /// Converts a quotient of integers; `nil` if it is implausible, which does not reject the payload.

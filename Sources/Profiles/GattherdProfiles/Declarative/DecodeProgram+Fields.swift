@@ -22,6 +22,10 @@ extension DecodeProgram {
             let raw = value(of: expression, cursor, &memory)
             if let register = step.register { memory.store(raw, in: register) }
             emit(try computed(raw, isTruth, step), step, &memory, &samples)
+        case .formula(let expression):
+            memory.registers[FieldNames.leftRegister] = Int64(cursor.left)
+            let value = expressions.realValue(of: expression, memory.registers)
+            emit(conversions[step.conversion].outcome(ofFormula: value), step, &memory, &samples)
         case .reinterpret(let expression, let type):
             let pattern = UInt64(bitPattern: value(of: expression, cursor, &memory))
             emit(number(type, pattern, step), step, &memory, &samples)
@@ -86,6 +90,9 @@ extension DecodeProgram {
             let count = length(of: step, cursor, &memory)
             guard let number = try cursor.decimal(octets: count) else { return .impossible("not a number") }
             return conversions[step.conversion].outcome(of: number, pattern: 0)
+        case .terminatedText:
+            let count = step.length == nil ? nil : length(of: step, cursor, &memory)
+            return DecodeOutcome(.text(try cursor.terminatedText(octets: count)))
         case .text, .wideText, .octets:
             return DecodeOutcome(.text(try text(type, step, &cursor, &memory)))
         }
@@ -103,7 +110,7 @@ extension DecodeProgram {
             return conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
         case .float:
             return conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
-        case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .decimal, .octets:
+        case .integer, .boolean, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .decimal, .octets:
             return DecodeOutcome(.null)
         }
     }

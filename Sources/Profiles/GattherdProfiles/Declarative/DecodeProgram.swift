@@ -9,6 +9,8 @@ struct DecodeProgram: Sendable {
             case read(FieldType)
             /// The value of an expression; `isTruth` if it is a Boolean. Consumes no bytes.
             case compute(Int, isTruth: Bool)
+            /// The value of a formula with real numbers. Consumes no bytes.
+            case formula(Int)
             /// The bits of an expression, as another type. Consumes no bytes.
             case reinterpret(Int, FieldType)
             /// The growth of a counter since the last payload; `memory` is the index of its state. Consumes no bytes.
@@ -282,7 +284,7 @@ struct DecodeProgram: Sendable {
         case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression),
             .ignore(let expression):
             expressions.value(of: expression, registers)
-        case .read, .increase, .aggregate, .decrypt, .objects, .group: nil
+        case .read, .formula, .increase, .aggregate, .decrypt, .objects, .group: nil
         }
     }
 

@@ -103,6 +103,7 @@ struct FieldNote: Sendable {
         if let number = node["objects"]?["id"]?.text { return number }
         if let condition = node["ignore"]?.text { return condition }
         if let cipher = node["decrypt"]?["cipher"]?.text { return cipher }
+        if let formula = node["formula"]?.text { return formula }
         if let sum = node["from"]?.text { return node["as"]?.text.map { "\(sum) as \($0)" } ?? sum }
         if let counter = node["increase"]?.text {
             return "increase of \(counter)" + (node["over"]?.text.map { " over \($0)" } ?? "")

@@ -22,7 +22,12 @@ struct Decryption: Sendable {
     let isReversed: Bool
 
     /// True if it needs the device's key.
-    var usesDeviceKey: Bool { key == nil }
+    var usesDeviceKey: Bool { key.map { $0.contains(where: \.isKey) } ?? true }
+
+    /// True if the key or another part differs from device to device.
+    var needsSender: Bool {
+        usesDeviceKey || ((key ?? []) + nonce + associated + (replay ?? [])).contains(where: \.needsSender)
+    }
 
     /// Returns the bytes before `offset` and the decrypted ones after it; what comes after them is left out.
     ///
@@ -52,7 +57,7 @@ struct Decryption: Sendable {
     }
 
     private func key(_ payload: Span<UInt8>, _ sender: Sender?) throws(PayloadError) -> [UInt8] {
-        guard key != nil || sender?.key != nil else {
+        guard !usesDeviceKey || sender?.key != nil else {
             throw .invalid(reason: "it is encrypted; write the name of the file with its bind key to 'bind_key_file'")
         }
         guard let key = key.map({ $0.octets(payload, sender)?.filled }) ?? sender?.key?.octets,

@@ -3,6 +3,8 @@ struct ExpressionLexer {
     enum Token: Hashable {
         case name(String)
         case number(Int64)
+        /// A number with a decimal point or an exponent, in formulas.
+        case real(Double)
         /// An operator or bracket: `. [ ] : ( ) ! & | == != < <= > >= + - * / %`, also in doubled or word form.
         case sign(String)
         case end
@@ -17,16 +19,19 @@ struct ExpressionLexer {
     private static let words = ["and": "&", "or": "|", "not": "!"]
     private static let signs = [
         "==", "!=", "<=", ">=", "&&", "||", "<", ">", "&", "|", "!", "(", ")", "[", "]", ":", ".", "+", "-", "*",
-        "/", "%",
+        "/", "%", ",",
     ]
 
     private let text: [Character]
     private(set) var offset = 0
     /// The offset of the last token.
     private(set) var start = 0
+    /// True for a formula, which may have numbers such as 0.57 and 1e-6.
+    private let isFormula: Bool
 
-    init(_ text: String) {
+    init(_ text: String, isFormula: Bool) {
         self.text = Array(text)
+        self.isFormula = isFormula
     }
 
     mutating func next() throws(Failure) -> Token {
@@ -43,6 +48,7 @@ struct ExpressionLexer {
     }
 
     private mutating func word() throws(Failure) -> Token {
+        if isFormula, let real = try real() { return .real(real) }
         while offset < text.count, Self.isWord(text[offset]) { offset += 1 }
         let word = String(text[start..<offset])
         if let sign = Self.words[word] { return .sign(sign) }
@@ -51,6 +57,19 @@ struct ExpressionLexer {
             throw Failure(offset: start, reason: "'\(word)' is not a number")
         }
         return .number(number)
+    }
+
+    /// Reads digits with a decimal point or an exponent; `nil` for another word.
+    private mutating func real() throws(Failure) -> Double? {
+        let rest = String(text[start...].prefix(40))
+        guard let number = rest.prefixMatch(of: /[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?/)?.output.0,
+            number.contains(where: { $0 == "." || $0 == "e" || $0 == "E" })
+        else { return nil }
+        guard let value = Double(number), value.isFinite else {
+            throw Failure(offset: start, reason: "'\(number)' is too large")
+        }
+        offset += number.count
+        return value
     }
 
     private static func isWord(_ character: Character) -> Bool {

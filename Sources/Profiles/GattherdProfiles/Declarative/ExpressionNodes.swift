@@ -1,3 +1,5 @@
+import Glibc
+
 /// The expressions of a characteristic as a flat tree: nodes refer to others by index.
 struct ExpressionNodes: Sendable {
     enum Comparison: Sendable {
@@ -17,8 +19,30 @@ struct ExpressionNodes: Sendable {
         case modulo
     }
 
+    /// A function of formulas.
+    enum Function: String, Sendable, CaseIterable {
+        case sqrt
+        case exp
+        case ln
+        case pow
+        case min
+        case max
+
+        /// The number of arguments.
+        var arity: Int {
+            switch self {
+            case .sqrt, .exp, .ln: 1
+            case .pow, .min, .max: 2
+            }
+        }
+    }
+
     enum Node: Sendable {
         case constant(Int64)
+        /// A number with decimals, only in formulas.
+        case real(Double)
+        /// A function of one or two nodes, only in formulas; the second is that of the first if it takes one.
+        case call(Function, Int, Int)
         case part(Part)
         case not(Int)
         case and(Int, Int)
@@ -59,7 +83,7 @@ struct ExpressionNodes: Sendable {
     /// True if the value at `position` is always 0 or 1.
     func isTruth(at position: Int) -> Bool {
         switch nodes[position] {
-        case .constant, .compute: false
+        case .constant, .real, .call, .compute: false
         case .part(let part): part.width == 1
         case .not, .and, .or, .compare: true
         }
@@ -71,6 +95,7 @@ struct ExpressionNodes: Sendable {
     func value(of position: Int, _ registers: [Int64]) -> Int64 {
         switch nodes[position] {
         case .constant(let number): number
+        case .real, .call: 0
         case .part(let part): part.value(registers)
         case .not(let inner): value(of: inner, registers) == 0 ? 1 : 0
         case .and(let left, let right):
@@ -85,8 +110,43 @@ struct ExpressionNodes: Sendable {
     }
 }
 
+extension ExpressionNodes {
+    /// Returns the value of a node of a formula, which may be infinite or not a number.
+    func realValue(of position: Int, _ registers: [Int64]) -> Double {
+        switch nodes[position] {
+        case .constant(let number): Double(number)
+        case .real(let number): number
+        case .part(let part): Double(part.value(registers))
+        case .call(let function, let first, let second):
+            function.result(realValue(of: first, registers), realValue(of: second, registers))
+        case .not(let inner): realValue(of: inner, registers) == 0 ? 1 : 0
+        case .and(let left, let right):
+            realValue(of: left, registers) != 0 && realValue(of: right, registers) != 0 ? 1 : 0
+        case .or(let left, let right):
+            realValue(of: left, registers) != 0 || realValue(of: right, registers) != 0 ? 1 : 0
+        case .compare(let comparison, let left, let right):
+            comparison.holds(realValue(of: left, registers), realValue(of: right, registers)) ? 1 : 0
+        case .compute(let arithmetic, let left, let right):
+            arithmetic.realResult(realValue(of: left, registers), realValue(of: right, registers))
+        }
+    }
+}
+
+extension ExpressionNodes.Function {
+    fileprivate func result(_ first: Double, _ second: Double) -> Double {
+        switch self {
+        case .sqrt: first.squareRoot()
+        case .exp: Glibc.exp(first)
+        case .ln: log(first)
+        case .pow: Glibc.pow(first, second)
+        case .min: Swift.min(first, second)
+        case .max: Swift.max(first, second)
+        }
+    }
+}
+
 extension ExpressionNodes.Comparison {
-    fileprivate func holds(_ left: Int64, _ right: Int64) -> Bool {
+    fileprivate func holds<Number: Comparable>(_ left: Number, _ right: Number) -> Bool {
         switch self {
         case .equal: left == right
         case .notEqual: left != right
@@ -110,6 +170,16 @@ extension ExpressionNodes.Arithmetic {
             case .modulo: right == 0 ? (0, false) : left.remainderReportingOverflow(dividingBy: right)
             }
         return overflow ? limit(left, right) : value
+    }
+
+    fileprivate func realResult(_ left: Double, _ right: Double) -> Double {
+        switch self {
+        case .plus: left + right
+        case .minus: left - right
+        case .times: left * right
+        case .over: left / right
+        case .modulo: left.truncatingRemainder(dividingBy: right)
+        }
     }
 
     /// Returns the bound that an overflow is clamped to.

@@ -7,6 +7,7 @@
 ///     sum        = product { ("+" | "-") product }
 ///     product    = operand { ("*" | "/" | "%") operand }
 ///     operand    = [ "-" ] number | field | "(" condition ")"
+///                  in formulas also: "-" operand | function "(" condition { "," condition } ")"
 ///     field      = name [ "." bit | "[" high ":" low "]" ]
 struct ExpressionParser {
     typealias Failure = ExpressionLexer.Failure
@@ -24,23 +25,26 @@ struct ExpressionParser {
     private var token = ExpressionLexer.Token.end
     private var depth = 0
     private let names: FieldNames
+    private let isFormula: Bool
 
-    private init(_ text: String, _ names: FieldNames) throws(Failure) {
-        lexer = ExpressionLexer(text)
+    private init(_ text: String, _ names: FieldNames, isFormula: Bool) throws(Failure) {
+        lexer = ExpressionLexer(text, isFormula: isFormula)
         self.names = names
+        self.isFormula = isFormula
         token = try lexer.next()
     }
 
-    /// Parses an expression into `nodes` and returns its index.
+    /// Parses an expression, or a formula with real numbers, into `nodes` and returns its index.
     static func expression(
         _ text: String,
         _ names: FieldNames,
+        isFormula: Bool = false,
         into nodes: inout ExpressionNodes
     ) throws(Failure) -> Int {
         guard text.count <= longest else {
             throw Failure(offset: 0, reason: "this is longer than \(longest) characters")
         }
-        var parser = try ExpressionParser(text, names)
+        var parser = try ExpressionParser(text, names, isFormula: isFormula)
         let root = try parser.any(&nodes)
         guard parser.token == .end else {
             throw parser.failure("expected the end, or one of & | == != < <= > >= + - * / %")
@@ -106,9 +110,18 @@ struct ExpressionParser {
             token = try lexer.next()
             return nodes.add(.constant(isNegative ? -number : number))
         }
+        if isNegative, isFormula {
+            return nodes.add(.compute(.minus, nodes.add(.constant(0)), try operand(&nodes)))
+        }
         guard !isNegative else { throw failure("expected a number after '-'") }
         switch token {
+        case .real(let number):
+            token = try lexer.next()
+            return nodes.add(.real(number))
         case .name(let name):
+            if isFormula, let function = ExpressionNodes.Function(rawValue: name), names[name] == nil {
+                return try call(function, &nodes)
+            }
             return nodes.add(.part(try field(name)))
         case .sign("("):
             token = try lexer.next()
@@ -118,6 +131,21 @@ struct ExpressionParser {
         default:
             throw failure("expected a name, a number or '('")
         }
+    }
+
+    private mutating func call(
+        _ function: ExpressionNodes.Function,
+        _ nodes: inout ExpressionNodes
+    ) throws(Failure) -> Int {
+        token = try lexer.next()
+        guard try accept("(") else { throw failure("expected '(' after '\(function.rawValue)'") }
+        var arguments = [try any(&nodes)]
+        while try accept(",") { arguments.append(try any(&nodes)) }
+        guard arguments.count == function.arity else {
+            throw failure("'\(function.rawValue)' takes \(function.arity) of them")
+        }
+        guard try accept(")") else { throw failure("expected ')'") }
+        return nodes.add(.call(function, arguments[0], arguments[arguments.count - 1]))
     }
 
     private mutating func field(_ name: String) throws(Failure) -> ExpressionNodes.Part {

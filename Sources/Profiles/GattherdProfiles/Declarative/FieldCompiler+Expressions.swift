@@ -34,9 +34,19 @@ extension FieldCompiler {
         return expression(field, "repeat", Self.repetition).map { .times($0) }
     }
 
-    mutating func compile(_ text: String, _ node: YAMLNode, hint: String = "") -> Int? {
+    mutating func compile(
+        _ text: String,
+        _ node: YAMLNode,
+        isFormula: Bool = false,
+        hint: String = ""
+    ) -> Int? {
         do throws(ExpressionParser.Failure) {
-            return try ExpressionParser.expression(text, names, into: &program.expressions)
+            return try ExpressionParser.expression(
+                text,
+                names,
+                isFormula: isFormula,
+                into: &program.expressions
+            )
         } catch {
             findings.report("'\(text)': \(error.reason)\(hint)", at: node.position(ofOffset: error.offset))
             return nil

@@ -12,20 +12,25 @@ struct FieldSource {
     var signedBits: Int?
 
     var takesOctets: Bool { type != nil }
-    var isText: Bool { type == .text || type == .wideText || type == .octets || type == .decimal }
+    var isText: Bool {
+        switch type {
+        case .text, .terminatedText, .wideText, .octets, .decimal: true
+        default: false
+        }
+    }
     /// True for a raw integer, which can have labels.
     var isWhole: Bool {
         switch action {
         case .read(let type): type.isInteger
         case .compute: true
-        case .reinterpret, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
+        case .reinterpret, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
         }
     }
     /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
         switch action {
         case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .read(.decimal), .reinterpret: true
-        case .read, .compute, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
+        case .read, .compute, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
         }
     }
     /// True if it can be scaled.
@@ -33,10 +38,11 @@ struct FieldSource {
     /// True if it is computed from metrics, which are scaled already.
     var isAggregate: Bool { if case .aggregate = action { true } else { false } }
     var isIncrease: Bool { if case .increase = action { true } else { false } }
+    var isFormula: Bool { if case .formula = action { true } else { false } }
 }
 
 extension FieldCompiler {
-    private static let sources = ["type", "from", "increase"] + Aggregate.allCases.map(\.rawValue)
+    private static let sources = ["type", "from", "formula", "increase"] + Aggregate.allCases.map(\.rawValue)
 
     /// Reads the source, which exactly one key must give.
     mutating func source(_ field: MappingReader) -> FieldSource? {
@@ -48,6 +54,7 @@ extension FieldCompiler {
         switch keys.first ?? "type" {
         case "type": return field.required("type", .type).map { FieldSource(action: .read($0), type: $0) }
         case "from": return computed(field)
+        case "formula": return formula(field)
         case "increase": return increase(field)
         case let key: return Aggregate(rawValue: key).flatMap { aggregate($0, field) }
         }
@@ -73,6 +80,16 @@ extension FieldCompiler {
         part.isSigned = true
         let action = DecodeProgram.Step.Action.compute(program.expressions.add(.part(part)), isTruth: false)
         return FieldSource(action: action, signedBits: Int(part.width))
+    }
+
+    /// Reads a formula with real numbers over earlier fields.
+    private mutating func formula(_ field: MappingReader) -> FieldSource? {
+        guard let node = field.node("formula") else { return nil }
+        guard let text = node.text else {
+            findings.report("this is \(node.kind); expected a formula, such as 0.57 * level", at: node.position)
+            return nil
+        }
+        return compile(text, node, isFormula: true).map { FieldSource(action: .formula($0)) }
     }
 
     /// Reads `as`, another type for the bits of an earlier field.

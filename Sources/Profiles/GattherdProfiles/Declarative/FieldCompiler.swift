@@ -129,8 +129,9 @@ struct FieldCompiler {
     private mutating func addDecryption(_ field: MappingReader) {
         let condition = condition(field)
         guard let decryption = DecryptionReader(field)?.decryption() else { return }
-        guard hasSender else {
-            return field.report("'decrypt' is for advertisements: connections are encrypted by pairing", at: "decrypt")
+        guard hasSender || !decryption.needsSender else {
+            let advice = "on connections the key and all other parts are fixed bytes, or bytes of the payload"
+            return field.report("the device's key and address are for advertisements: \(advice)", at: "decrypt")
         }
         guard !isInGroup, program.decryption == nil else {
             return field.report("a payload is decrypted once, outside of groups", at: "decrypt")
@@ -194,6 +195,7 @@ struct FieldCompiler {
         guard let name, let source, let format else { return }
         let isRepeated = count != nil || isInGroup && !isNumbered
         let metric = format.metric(named: name, isRepeated: isRepeated)
+        if metric.reset != nil, isRepeated { field.report("a list cannot be reset", at: "reset") }
         guard let index = index(of: metric, field) else { return }
 
         var step = DecodeProgram.Step(source.action, conversion: program.add(format.conversion(named: name)))
@@ -282,7 +284,7 @@ struct FieldCompiler {
     // MARK: - Octets
 
     private mutating func takeOctets(of type: FieldType, _ step: DecodeProgram.Step, _ field: MappingReader) {
-        let isOpen = type.width == nil && step.length == nil
+        let isOpen = type.width == nil && step.length == nil && type != .terminatedText
         var takesRest = isOpen
         if case .rest = step.count { takesRest = true }
         if case .once = step.count {

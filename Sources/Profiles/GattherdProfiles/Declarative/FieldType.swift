@@ -18,6 +18,8 @@ enum FieldType: Hashable, Sendable {
     case uuid(octets: Int, isBigEndian: Bool = false)
     /// A UTF-8 text.
     case text
+    /// A UTF-8 text that ends at a NUL.
+    case terminatedText
     /// A little-endian UTF-16 text.
     case wideText
     /// A number in ASCII digits.
@@ -46,7 +48,8 @@ enum FieldType: Hashable, Sendable {
             ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("datetime", .dateTime), ("date", .date),
             ("uuid16", .uuid(octets: 2)), ("uuid32", .uuid(octets: 4)), ("uuid128", .uuid(octets: 16)),
             ("uuid128be", .uuid(octets: 16, isBigEndian: true)),
-            ("utf8", .text), ("utf16", .wideText), ("bytes", .octets), ("ascii", .decimal),
+            ("utf8", .text), ("cstring", .terminatedText), ("utf16", .wideText), ("bytes", .octets),
+            ("ascii", .decimal),
         ]
     }()
 
@@ -60,7 +63,7 @@ enum FieldType: Hashable, Sendable {
         case .dateTime: 7
         case .date: 4
         case .uuid(let octets, _): octets
-        case .text, .wideText, .decimal, .octets: nil
+        case .text, .terminatedText, .wideText, .decimal, .octets: nil
         }
     }
 
@@ -68,7 +71,7 @@ enum FieldType: Hashable, Sendable {
     var isNumber: Bool {
         switch self {
         case .integer, .real, .sfloat, .float, .decimal: true
-        case .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets: false
+        case .boolean, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .octets: false
         }
     }
 
@@ -90,7 +93,7 @@ extension ProfileGrammar<FieldType> {
         let words = FieldType.words.map(\.word)
         let expectation =
             "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, "
-            + "bool, datetime, date, uuid16, uuid32, uuid128, uuid128be, utf8, utf16, ascii, bytes"
+            + "bool, datetime, date, uuid16, uuid32, uuid128, uuid128be, utf8, cstring, utf16, ascii, bytes"
         return ProfileGrammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
     }()
 }

@@ -7,7 +7,7 @@ struct MappingKind: Sendable {
         title: "a profile",
         keys: [
             "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
-            "on_connect", "advertisement", "options",
+            "on_connect", "advertisement", "options", "identify", "tested",
         ]
     )
     static let characteristic = MappingKind(
@@ -22,6 +22,13 @@ struct MappingKind: Sendable {
         keys: [
             "manufacturer", "service_data", "after", "name", "begins", "length", "stream", "silence", "again",
             "counter", "envelope", "check", "fields", "tests",
+        ]
+    )
+    static let model = MappingKind(
+        title: "a model",
+        keys: [
+            "brand", "model", "name", "manufacturer", "service_data", "begins", "length", "service", "active_scan",
+            "key",
         ]
     )
     static let part = MappingKind(title: "a part", keys: ["manufacturer", "service_data", "begins", "length"])
@@ -42,7 +49,7 @@ struct MappingKind: Sendable {
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
             "over", "still", "numbered", "times", "share", "decrypt",
-            "objects", "kinds", "ignore", "table", "clamp",
+            "objects", "kinds", "ignore", "table", "clamp", "formula", "decimals", "reset",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])

@@ -19,7 +19,8 @@ struct Numbering: Hashable, Sendable {
             kind: metric.kind,
             isRepeated: metric.isRepeated,
             wrapBits: metric.wrapBits,
-            domain: metric.domain
+            domain: metric.domain,
+            reset: metric.reset
         )
     }
 

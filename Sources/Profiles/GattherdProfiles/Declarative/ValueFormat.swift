@@ -20,6 +20,13 @@ struct ValueFormat {
     private let range: ClosedRange<Double>?
     /// The values that the field can have.
     private let domain: ValueDomain
+    private let decimals: Int
+    /// The fall-back of an event, without its value.
+    private let resetTime: Duration?
+    private let isTruth: Bool
+
+    private static let resetTimes: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
+    private static let standardDecimals: Int64 = 2
 
     /// - Parameters:
     ///   - field: The field's mapping.
@@ -43,9 +50,14 @@ struct ValueFormat {
         if source?.isIncrease == true {
             field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
         }
+        if source?.isFormula == true {
+            field.forbid(["scale", "offset", "unknown", "enum", "set", "base"], "is a part of the formula itself")
+        } else {
+            field.forbid(["decimals"], "is for 'formula'; other values have the digits of their scale")
+        }
         if type == .decimal { field.forbid(["unknown"], "has no meaning for a number in ASCII digits") }
         if type != nil, source?.isText != true {
-            field.forbid(["length"], "is for the types utf8, utf16, ascii and bytes")
+            field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
         }
         if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no octets") }
         guard let scale = ScaleReader.scale(field) else { return nil }
@@ -60,6 +72,25 @@ struct ValueFormat {
         table = ValueTableReader.table(field)
         clamp = ScaleReader.range(field, "clamp")
         range = ScaleReader.range(field, "range")
+        decimals = Int(field.value("decimals", .integer(0...9)) ?? Self.standardDecimals)
+        isTruth = source?.isTruth == true || type == .boolean
+        resetTime = field.value("reset", .duration(Self.resetTimes))
+        if resetTime != nil, labels?.contains(where: { $0.raw == 0 }) == false {
+            field.report("'reset' needs a label for 0, the value after this time", at: "reset")
+        }
+        if source.map({ !$0.isNumber && !isTruth }) == true || set != nil {
+            field.forbid(["reset"], "is for numbers, labels and booleans")
+        }
+    }
+
+    /// The fall-back of an event: false, the label of 0, or the number for 0.
+    private var reset: MetricReset? {
+        guard let resetTime else { return nil }
+        if isTruth { return MetricReset(after: resetTime, value: .boolean(false)) }
+        if let label = labels.first(where: { $0.raw == 0 }) {
+            return MetricReset(after: resetTime, value: .text(label.text))
+        }
+        return MetricReset(after: resetTime, value: scale.apply(to: 0))
     }
 
     /// True if implausible values are discarded.
@@ -69,7 +100,15 @@ struct ValueFormat {
     var hasReasons: Bool { unknown.contains { $0.reason != nil } }
 
     func metric(named name: String, isRepeated: Bool) -> MetricDescriptor {
-        MetricDescriptor(name: name, unit: unit, kind: kind, isRepeated: isRepeated, wrapBits: wraps, domain: domain)
+        MetricDescriptor(
+            name: name,
+            unit: unit,
+            kind: kind,
+            isRepeated: isRepeated,
+            wrapBits: wraps,
+            domain: domain,
+            reset: reset
+        )
     }
 
     private static func domain(
@@ -97,6 +136,7 @@ struct ValueFormat {
             base: base,
             table: table,
             clamp: clamp,
+            decimals: decimals,
             range: range
         )
     }

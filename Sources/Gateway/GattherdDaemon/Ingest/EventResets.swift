@@ -1,0 +1,75 @@
+import GattherdModel
+
+/// The events that fall back a while after their last reading.
+struct EventResets {
+    /// The events of one stream that fall back at the same time.
+    struct Due {
+        let binding: StreamBinding
+        /// The time of the reading: that of the event, and the time for which it lasted.
+        let time: Timestamp
+        var samples: [Sample]
+    }
+
+    private struct Key: Hashable {
+        let binding: ObjectIdentifier
+        let metric: Int
+    }
+
+    private struct Pending {
+        let binding: StreamBinding
+        let due: SuspendingClock.Instant
+        let time: Timestamp
+        let value: SampleValue
+    }
+
+    private var pending: [Key: Pending] = [:]
+    /// The time of the next event that falls back; `nil` without one.
+    private(set) var next: SuspendingClock.Instant?
+
+    /// Starts the time of each event with another value than the one that it falls back to, and ends that of others.
+    mutating func record(
+        _ samples: ArraySlice<Sample>,
+        of binding: StreamBinding,
+        at time: Timestamp,
+        now: SuspendingClock.Instant
+    ) {
+        for sample in samples where binding.stream.metrics.indices.contains(sample.metric) {
+            guard let reset = binding.stream.metrics[sample.metric].reset else { continue }
+            let key = Key(binding: ObjectIdentifier(binding), metric: sample.metric)
+            pending[key] = nil
+            guard sample.value != reset.value, sample.value != .null else { continue }
+            pending[key] = Pending(
+                binding: binding,
+                due: now.advanced(by: reset.after),
+                time: time.advanced(by: reset.after),
+                value: reset.value
+            )
+        }
+        next = pending.values.map(\.due).min()
+    }
+
+    /// Removes and returns the events whose time is over, one element for each stream and time.
+    mutating func removeDue(at now: SuspendingClock.Instant) -> [Due] {
+        let due = pending.filter { $0.value.due <= now }.sorted { left, right in
+            (left.value.time, left.key.metric) < (right.value.time, right.key.metric)
+        }
+        var result: [Due] = []
+        for (key, event) in due {
+            pending[key] = nil
+            let sample = Sample(metric: key.metric, value: event.value)
+            if let last = result.last, last.binding === event.binding, last.time == event.time {
+                result[result.count - 1].samples.append(sample)
+            } else {
+                result.append(Due(binding: event.binding, time: event.time, samples: [sample]))
+            }
+        }
+        next = pending.values.map(\.due).min()
+        return result
+    }
+
+    /// Removes the events of decoders that have ended.
+    mutating func remove(sessions: Set<Int>) {
+        pending = pending.filter { !sessions.contains($0.value.binding.session) }
+        next = pending.values.map(\.due).min()
+    }
+}
