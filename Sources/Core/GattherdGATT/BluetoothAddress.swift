@@ -31,6 +31,13 @@ public struct BluetoothAddress: Hashable, Sendable {
     ///
     /// The two most significant bits are ones: Core Specification Vol 6, Part B, 1.3.2.1.
     public var isStatic: Bool { value >> 46 == 0b11 }
+
+    /// True for a resolvable private address, which changes every few minutes and which a key recognises.
+    ///
+    /// Meaningless for public ones.
+    ///
+    /// The two most significant bits are 01: Core Specification Vol 6, Part B, 1.3.2.2.
+    public var isResolvable: Bool { value >> 46 == 0b01 }
 }
 
 extension BluetoothAddress: Comparable {

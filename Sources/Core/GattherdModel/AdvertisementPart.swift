@@ -39,6 +39,17 @@ extension SourcePattern {
     }
 }
 
+extension SourcePattern {
+    /// True if one AD structure can match both patterns.
+    func mayBe(_ other: SourcePattern) -> Bool {
+        guard let own = sources, let others = other.sources else {
+            let isService = [self, other].contains { if case .serviceData = $0 { true } else { false } }
+            return !isService
+        }
+        return !Set(own).isDisjoint(with: others)
+    }
+}
+
 extension SourcePattern: CustomStringConvertible {
     /// The text form, for example `fcd2` for service data, `manufacturer 0499` or `manufacturer any`.
     public var description: String {

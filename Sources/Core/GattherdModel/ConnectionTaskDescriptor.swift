@@ -122,6 +122,14 @@ public struct BytePattern: Hashable, Sendable {
         self.octets = octets.flatMap { $0 ?? [] }
     }
 
+    /// The number of octets that are not `??`.
+    var literalCount: Int { octets.count(where: { $0 != nil }) }
+
+    /// True if an octet sequence can start with both patterns.
+    func isCompatible(with other: BytePattern) -> Bool {
+        zip(octets, other.octets).allSatisfy { $0 == nil || $1 == nil || $0 == $1 }
+    }
+
     /// True if `value` starts with the pattern.
     public func fits(_ value: some Collection<UInt8>) -> Bool {
         value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }

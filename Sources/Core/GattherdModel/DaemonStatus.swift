@@ -49,10 +49,15 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var lastHeard: String?
         /// The lease of the device; `nil` without leases.
         public var lease: Lease?
+        /// Brand and model, if its advertisements are known.
+        public var model: String?
+        /// A profile that decodes this model and that the configuration does not name.
+        public var suggestedProfile: String?
 
         enum CodingKeys: String, CodingKey {
             case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
-            case undecodable, lease
+            case undecodable, lease, model
+            case suggestedProfile = "suggested_profile"
             case nextRetry = "next_retry"
             case lastReading = "last_reading"
             case lastHeard = "last_heard"

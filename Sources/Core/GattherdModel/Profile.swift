@@ -88,6 +88,8 @@ public protocol Profile: Sendable {
     /// connected.
     var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
+    /// The models of devices that the profile is known to serve.
+    var models: [ModelDescriptor] { get }
     /// The operations at each connect, in order.
     var tasks: [ConnectionTaskDescriptor] { get }
     /// The path of the profile's file.
@@ -121,6 +123,7 @@ extension Profile {
     public var revision: Int { 0 }
     public var tasks: [ConnectionTaskDescriptor] { [] }
     public var advertisements: [AdvertisementDescriptor] { [] }
+    public var models: [ModelDescriptor] { [] }
 
     public func makeSession(for sender: Sender) -> any ProfileSession { makeSession() }
     public var options: [ProfileOption] { [] }

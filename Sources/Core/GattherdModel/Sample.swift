@@ -72,6 +72,9 @@ public struct MetricDescriptor: Hashable, Sendable {
         self.domain = domain
         self.reset = reset
     }
+
+    /// The strength with which an advertisement was received; the last metric of its stream.
+    public static let signalStrength = Self(name: "rssi", unit: "dBm")
 }
 
 /// The fall-back of an event that its device reports only once, such as a motion.
@@ -85,9 +88,6 @@ public struct MetricReset: Hashable, Sendable {
         self.after = after
         self.value = value
     }
-
-    /// The strength with which an advertisement was received; the last metric of its stream.
-    public static let signalStrength = Self(name: "rssi", unit: "dBm")
 }
 
 /// A value of a metric.

@@ -26,6 +26,31 @@ package struct ProfileRegistry: Sendable {
         return profiles.filter { !$0.isOptIn && !services.isDisjoint(with: $0.services) }
     }
 
+    /// Returns the profile for a peripheral, and its model if one of the profiles knows it.
+    ///
+    /// Of several models that fit, the one with the most identifying octets is meant. Without a model, profiles that
+    /// decode the advertisement go before those that match an advertised service.
+    package func identify(_ traits: AdvertisedTraits) -> Identification? {
+        var best: (weight: Int, profile: any Profile, model: ModelDescriptor)?
+        for profile in profiles {
+            for model in profile.models {
+                guard let weight = model.weight(in: traits), weight > best?.weight ?? -1 else { continue }
+                best = (weight, profile, model)
+            }
+        }
+        if let best { return Identification(best.profile, best.model) }
+        return (profiles.first { $0.decodes(traits) } ?? matching(traits.services).first).map { Identification($0) }
+    }
+
+    /// Returns the profiles that may serve a peripheral: that of its model alone, or else all that decode what it
+    /// advertises, and the first that matches an advertised service.
+    package func candidates(_ traits: AdvertisedTraits) -> [Identification] {
+        guard let first = identify(traits) else { return [] }
+        if first.model != nil { return [first] }
+        let decoding = profiles.filter { $0.decodes(traits) }
+        return (decoding + matching(traits.services).prefix(1)).map { Identification($0) }
+    }
+
     /// Loads the files of `paths`, and every `*.so` and `*.yaml` of the folders.
     ///
     /// Only one thread at a time may call it. A native profile stays loaded until the process ends, even

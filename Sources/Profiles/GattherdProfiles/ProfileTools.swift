@@ -61,6 +61,11 @@ package enum ProfileTools {
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 
+    /// Returns the decoders and documents with which the tests of a declarative profile were compared.
+    package static func sources(of profile: any Profile) -> [String] {
+        (profile as? DeclarativeProfile)?.sources ?? []
+    }
+
     /// Runs the tests of a profile.
     package static func runVectors(of profile: any Profile) -> [VectorResult] {
         guard let profile = profile as? any TestedProfile else { return [] }

@@ -38,6 +38,20 @@ import Testing
         #expect(rule.admits(services: [Self.heartRate], named: nil, rssi: nil))
     }
 
+    @Test func `a model is asked for only if all other conditions hold`() throws {
+        let rule = try rule("match: {name: 'GVH*', model: 'Govee *'}, name: '{address}', profiles: [govee]")
+        #expect(rule.admits(services: [], named: "GVH5075", rssi: nil) { "Govee H5075" })
+        #expect(!rule.admits(services: [], named: "GVH5075", rssi: nil) { "Acme H5075" })
+        #expect(!rule.admits(services: [], named: "GVH5075", rssi: nil) { nil })
+        var isAsked = false
+        let model = {
+            isAsked = true
+            return "Govee H5075" as String?
+        }
+        #expect(!rule.admits(services: [], named: "other", rssi: nil, model: model))
+        #expect(!isAsked)
+    }
+
     private static let names: [(template: String, profile: String?, name: String?)] = [
         ("{address}", "x", "c0ffee00000a"), ("{address}", nil, "c0ffee00000a"),
         ("{profile}-{address}", "heart-rate", "heart-rate-c0ffee00000a"), ("{profile}-{address}", nil, nil),

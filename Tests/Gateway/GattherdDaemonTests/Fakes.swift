@@ -219,7 +219,8 @@ final class FakeCentral: CentralBackend {
     /// Delivers an advertisement if the daemon listens for it.
     func advertise(_ advertisement: HeardAdvertisement) {
         guard let watch = state.withLock({ $0.watch }) else { return }
-        guard watch.addresses.contains(advertisement.peripheral.address) else { return }
+        let address = advertisement.peripheral.address
+        guard watch.addresses.contains(address) || watch.includesResolvable && address.isResolvable else { return }
         watch.sink.receive(advertisement, at: Timestamp(microseconds: 1_000_000))
     }
 

@@ -85,16 +85,19 @@ private final class BeaconSession: ProfileSession {
     private func supervisor(
         _ profile: BeaconProfile = BeaconProfile(),
         silence: Duration? = .seconds(3600),
-        adapter: BluetoothAddress? = nil
+        adapter: BluetoothAddress? = nil,
+        identity: IdentityKey? = nil
     ) -> Supervisor {
-        Supervisor(
+        var settings = Supervisor.Settings()
+        settings.addressHash = { key, random in random ^ UInt32(key.octets[0]) }
+        return Supervisor(
             devices: [
                 SupervisedDevice(
                     name: "tag",
                     address: address,
                     profileNames: ["beacon"],
                     adapter: adapter,
-                    listening: .init(silence: silence)
+                    listening: .init(silence: silence, identity: identity)
                 )
             ],
             profiles: [profile],
@@ -103,7 +106,7 @@ private final class BeaconSession: ProfileSession {
             store: store,
             announcer: announcer,
             recorder: EventRecorder(now: { Timestamp(microseconds: 1) }),
-            settings: Supervisor.Settings(),
+            settings: settings,
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )
@@ -159,6 +162,18 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.devices.map(\.profiles) == [["beacon"]])
         #expect(supervisor.status.link(of: "tag")?.rssi == -70)
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
+    }
+
+    @Test func `a sensor with an identity key is heard under all its private addresses`() async throws {
+        let supervisor = supervisor(identity: IdentityKey(Array(repeating: 7, count: 16)))
+        try await run(supervisor) {
+            advertise(1, 5, address: 0x4012_3440_1233)
+            advertise(1, 6, address: 0x4ABC_DE4A_BCD9)
+            advertise(1, 7, address: 0x4ABC_DE4A_BCDA)
+            advertise(1, 8)
+            await announcer.wait(for: "tag", .ready)
+        }
+        #expect(await counts == [.integer(5), .integer(6), .integer(8)])
     }
 
     @Test func `a reading is joined from the newest of its parts once all were heard`() async throws {

@@ -191,3 +191,12 @@ struct DecryptionTests {
         #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
     }
 }
+
+/// The hash in resolvable private addresses.
+struct AddressHashTests {
+    @Test func `the hash is that of the specification's sample data`() throws {
+        let key = try #require(Hexadecimal.octets("ec0234a357c8ad05341010a60a397d9b").flatMap { IdentityKey($0) })
+        #expect(AddressHash.compute(0x708194, with: key) == 0x0DFBAA)
+        #expect(AddressHash.compute(0x708195, with: key) != 0x0DFBAA)
+    }
+}

@@ -26,10 +26,14 @@ struct DevicesReader {
             let profiles = section.list("profiles", .slug)
             let match = section.section("match") { self.match($0) }
             if match == nil, let place = section.place {
-                let advice = "say what a peripheral must have: service, name or rssi_at_least"
+                let advice = "say what a peripheral must have: service, name, model or rssi_at_least"
                 section.report(.missing(key: "match", section: "a rule of 'enrol'", advice: advice), at: place)
             }
             let forgetAfter = section.value("forget_after", .retention)?.value
+            if match?.model != nil, profiles == nil, let place = section.place {
+                let advice = "write the profiles of the model, such as [govee]; gattherd scan shows them"
+                section.report(.missing(key: "profiles", section: "a rule with 'model'", advice: advice), at: place)
+            }
             guard let name, let match else { return nil }
             var rule = EnrolRule(match: match, name: name.value, profiles: profiles)
             if let forgetAfter { rule.forgetAfter = forgetAfter }
@@ -120,8 +124,11 @@ struct DevicesReader {
     private func readListening(_ section: SectionReader, into device: inout DeviceSettings?) {
         section.forbid("bind_key", .secret(key: "bind_key", instead: "put it into a file and write bind_key_file"))
         let file = section.value("bind_key_file", .path).map { paths.resolve($0) }
+        section.forbid("irk", .secret(key: "irk", instead: "put it into a file and write irk_file"))
+        let irkFile = section.value("irk_file", .path).map { paths.resolve($0) }
         let silence = silence(section)
         device?.bindKeyFile = file
+        device?.irkFile = irkFile
         device?.silence = silence
     }
 
@@ -142,12 +149,13 @@ struct DevicesReader {
         var match = EnrolRule.Match()
         match.service = section.value("service", .uuid)?.value
         match.name = (section.value("name", .text)?.value).map { NamePattern($0) }
+        match.model = (section.value("model", .text)?.value).map { NamePattern($0) }
         match.rssiAtLeast = section.value("rssi_at_least", .integer(-127...20))?.value
-        let isEmpty = ["service", "name", "rssi_at_least"].allSatisfy { section.place(of: $0) == nil }
+        let isEmpty = ["service", "name", "model", "rssi_at_least"].allSatisfy { section.place(of: $0) == nil }
         if isEmpty, let place = section.place {
             let advice = "without one, any peripheral in reach would become a device"
             section.report(
-                .missing(key: "service', 'name' or 'rssi_at_least", section: "'match'", advice: advice),
+                .missing(key: "service', 'name', 'model' or 'rssi_at_least", section: "'match'", advice: advice),
                 at: place
             )
         }

@@ -69,6 +69,8 @@ package struct DeviceSettings: Hashable, Sendable {
     package var onBondLoss = BondLossChoice.fail
     /// The file with the key of its encrypted advertisements.
     package var bindKeyFile: Located<String>?
+    /// The file with the identity resolving key of its private addresses.
+    package var irkFile: Located<String>?
     /// The limits of its silence.
     package var silence = SilenceSettings()
     /// Options of its profiles by name, for example the circumference of a wheel.

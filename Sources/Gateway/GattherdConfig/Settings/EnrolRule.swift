@@ -9,6 +9,8 @@ package struct EnrolRule: Hashable, Sendable {
         package var service: BluetoothUUID?
         /// The pattern of its advertised name.
         package var name: NamePattern?
+        /// The pattern of its brand and model, by which a profile identifies it.
+        package var model: NamePattern?
         /// The lowest RSSI, in dBm.
         package var rssiAtLeast: Int?
     }
@@ -32,12 +34,19 @@ package struct EnrolRule: Hashable, Sendable {
     ///   - services: The services that it advertises.
     ///   - peripheralName: Its advertised name.
     ///   - rssi: Its RSSI, in dBm.
+    ///   - model: Returns its brand and model; called if all other conditions hold.
     /// - Returns: True if all conditions hold.
-    package func admits(services: Set<BluetoothUUID>, named peripheralName: String?, rssi: Int?) -> Bool {
+    package func admits(
+        services: Set<BluetoothUUID>,
+        named peripheralName: String?,
+        rssi: Int?,
+        model: () -> String? = { nil }
+    ) -> Bool {
         let hasService = match.service.map { services.contains($0) } ?? true
         let hasName = match.name.map { pattern in peripheralName.map { pattern.fits($0) } ?? false } ?? true
         let isNear = match.rssiAtLeast.map { least in rssi.map { $0 >= least } ?? false } ?? true
-        return hasService && hasName && isNear
+        guard hasService, hasName, isNear else { return false }
+        return match.model.map { pattern in model().map { pattern.fits($0) } ?? false } ?? true
     }
 
     /// The name of a new device; `nil` if it is no slug, or the template needs a profile and there is none.

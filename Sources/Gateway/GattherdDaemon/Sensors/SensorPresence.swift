@@ -24,6 +24,8 @@ struct SensorPresence: Sendable {
     private var silence: Duration?
     private var lastSent: [Sensor.Frame: SentFrame] = [:]
     private var assembly = FrameAssembly()
+    /// The last advertisement; `nil` before the first.
+    private(set) var lastAdvertisement: HeardAdvertisement?
 
     var isAway: Bool { lastHeard == nil }
 
@@ -34,6 +36,7 @@ struct SensorPresence: Sendable {
         now: SuspendingClock.Instant
     ) -> [New] {
         lastHeard = now
+        lastAdvertisement = advertisement
         var new: [New] = []
         for payload in assembly.payloads(of: advertisement, sensor, now: now) {
             guard let binding = sensor.bindings[payload.frame] else { continue }

@@ -23,6 +23,8 @@ final class SensorWatch: AdvertisementSink {
     private let leases: LeaseBoard?
     /// The devices that are connected; with leases, the strength of their advertisements is recorded.
     private let connectable = Locked<Set<BluetoothAddress>>([])
+    /// The private addresses of sensors with an identity key.
+    private let privateAddresses: Locked<PrivateAddresses>
     private let clock = LoopClock.loop
     /// The sensors to follow from now on.
     private let arrivals: AsyncStream<Sensor>
@@ -33,9 +35,11 @@ final class SensorWatch: AdvertisementSink {
 
     /// - Parameters:
     ///   - intake: The destination of advertisements.
+    ///   - addressHash: The hash that resolves private addresses; `nil`: they are not resolved.
     ///   - leases: Receives the strength of advertisements; `nil` without leases.
-    init(intake: Intake, leases: LeaseBoard? = nil) {
+    init(intake: Intake, addressHash: PrivateAddresses.Hash? = nil, leases: LeaseBoard? = nil) {
         (self.intake, self.leases) = (intake, leases)
+        privateAddresses = Locked(PrivateAddresses(hash: addressHash))
         // Bounded by the number of devices and reloads.
         (arrivals, arrived) = AsyncStream.makeStream(of: Sensor.self, bufferingPolicy: .unbounded)
         (replacements, replaced) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -45,6 +49,13 @@ final class SensorWatch: AdvertisementSink {
     var devices: [SupervisedDevice] { all.map(\.device).sorted { $0.name < $1.name } }
 
     subscript(name: String) -> SupervisedDevice? { devices.first { $0.name == name } }
+
+    /// Returns what a sensor has advertised; `nil` if it was not heard.
+    func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
+        let watched = sensors.withLock { $0[device.address] }
+        guard let watched, watched.sensor.device.name == device.name else { return nil }
+        return watched.presence.lastAdvertisement.map { AdvertisedTraits($0) }
+    }
 
     /// The adapters that must listen; `nil` for all.
     var adapters: Set<BluetoothAddress>? {
@@ -59,6 +70,7 @@ final class SensorWatch: AdvertisementSink {
             addresses: Set(all.map(\.device.address)).union(connectable.withLock(\.self)),
             sources: Set(frames.flatMap { $0.source.sources ?? [] }),
             hasChangingPayloads: !frames.isEmpty && frames.allSatisfy(\.canBeHeardPassively),
+            includesResolvable: all.contains { $0.device.listening?.identity != nil },
             sink: self
         )
     }
@@ -103,6 +115,10 @@ final class SensorWatch: AdvertisementSink {
                 uniquingKeysWith: { first, _ in first }
             )
         }
+        let keys = wanted.compactMap { sensor in
+            sensor.device.listening?.identity.map { (device: sensor.device.address, key: $0) }
+        }
+        privateAddresses.withLock { $0.replace(keys) }
         for sensor in outdated { sensor.wake.finish() }
         intake.unbind([], sessions: outdated.flatMap(\.sessions))
         let changed = wanted.filter { sensor in !before.contains { $0.metricCatalogue === sensor.metricCatalogue } }
@@ -118,8 +134,9 @@ final class SensorWatch: AdvertisementSink {
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
         recordStrength(advertisement)
         let now = clock.now
+        let sender = advertisement.peripheral.address
+        let address = privateAddresses.withLock { $0.device(of: sender) } ?? sender
         let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
-            let address = advertisement.peripheral.address
             guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
             let isBack = sensors[address]?.presence.isAway ?? false
             let new = sensors[address]?.presence.record(advertisement, of: sensor, now: now) ?? []

@@ -63,6 +63,9 @@ struct PeripheralRouter {
         context.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
         if before == nil { reporter.log(.info, "seen", [.init("device", name)] + rssi) }
+        if peripheral.hasOtherTraits(than: before) {
+            reporter.status.set(AdvertisedTraits(peripheral), of: name)
+        }
         let isHeard = peripheral.heard > before?.heard ?? 0
         if isHeard { reporter.status.set(.init(time: reporter.now(), rssi: peripheral.rssi), of: name) }
         return [sighting(of: peripheral, as: name, isHeard: isHeard)]
@@ -151,6 +154,12 @@ struct PeripheralRouter {
     private func retry(_ device: String, unless states: Set<LinkState>) -> [Event] {
         let isWanted = reporter.status.link(of: device).map { !states.contains($0.state) } ?? false
         return isWanted ? [.link(device: device, .release)] : []
+    }
+}
+
+extension PeripheralStatus {
+    fileprivate func hasOtherTraits(than other: PeripheralStatus?) -> Bool {
+        name != other?.name || services != other?.services || advertisement != other?.advertisement
     }
 }
 

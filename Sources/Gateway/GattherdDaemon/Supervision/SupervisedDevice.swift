@@ -26,10 +26,13 @@ public struct SupervisedDevice: Sendable {
         public var silence: Duration?
         /// The key of encrypted advertisements.
         public var key: BindKey?
+        /// The key that recognises its private addresses.
+        public var identity: IdentityKey?
 
-        public init(silence: Duration? = nil, key: BindKey? = nil) {
+        public init(silence: Duration? = nil, key: BindKey? = nil, identity: IdentityKey? = nil) {
             self.silence = silence
             self.key = key
+            self.identity = identity
         }
     }
 

@@ -20,6 +20,9 @@ extension Supervisor {
         /// The second argument contains the stream names in use.
         public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
 
+        /// Returns the hash of the upper half of a private address with a key; `nil` if it cannot be computed.
+        public var addressHash: (@Sendable (IdentityKey, UInt32) -> UInt32?)?
+
         public init(
             connectTimeout: Duration = .seconds(20),
             resolveTimeout: Duration = .seconds(30),

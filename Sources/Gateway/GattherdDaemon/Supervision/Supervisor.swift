@@ -97,7 +97,7 @@ public actor Supervisor {
             now: now
         )
         self.context = context
-        let sensors = SensorWatch(intake: intake, leases: settings.leases)
+        let sensors = SensorWatch(intake: intake, addressHash: settings.addressHash, leases: settings.leases)
         self.sensors = sensors
         sensors.replace(with: devices, profiles, context.catalogue, describe: { announcer?.describe($0) })
         let controls = ControlService(
@@ -354,6 +354,11 @@ extension Supervisor {
     /// All devices, sorted by name, including those that are being removed.
     public nonisolated var devices: [SupervisedDevice] {
         (context.configuredDevices.devices + sensors.devices).sorted { $0.name < $1.name }
+    }
+
+    /// Returns what a device has advertised; `nil` if it was not heard.
+    public nonisolated func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
+        device.listening == nil ? status.traits(of: device.name) : sensors.traits(of: device)
     }
 
     /// Stops ``run()``.

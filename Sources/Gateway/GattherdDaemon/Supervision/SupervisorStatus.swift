@@ -13,6 +13,7 @@ public final class SupervisorStatus: Sendable {
         var adapters: [BluetoothAddress: AdapterStatus] = [:]
         var reports: [BluetoothAddress: AdapterReport] = [:]
         var sightings: [String: Sighting] = [:]
+        var traits: [String: AdvertisedTraits] = [:]
     }
 
     /// An advertisement of a device.
@@ -57,6 +58,15 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.sightings[device] }
     }
 
+    /// Returns what a device that is connected has advertised; `nil` if it was not heard.
+    func traits(of device: String) -> AdvertisedTraits? {
+        shared.withLock { $0.traits[device] }
+    }
+
+    func set(_ traits: AdvertisedTraits, of device: String) {
+        shared.withLock { $0.traits[device] = traits }
+    }
+
     func set(_ sighting: Sighting, of device: String) {
         shared.withLock { $0.sightings[device] = sighting }
     }
@@ -71,6 +81,7 @@ public final class SupervisorStatus: Sendable {
             shared.links[device] = nil
             shared.profiles[device] = nil
             shared.sightings[device] = nil
+            shared.traits[device] = nil
         }
         changes.update { $0 &+= 1 }
     }

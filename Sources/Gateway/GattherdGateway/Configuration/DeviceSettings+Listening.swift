@@ -13,13 +13,19 @@ extension DeviceSettings {
     /// Returns the settings of a sensor that only advertises; `nil` for a device that is connected.
     func listening(with registry: ProfileRegistry) -> SupervisedDevice.Listening? {
         guard isListenedTo(with: registry) else { return nil }
-        return SupervisedDevice.Listening(silence: silence.duration, key: bindKeyFile.flatMap { BindKeyFile($0).key })
+        return SupervisedDevice.Listening(
+            silence: silence.duration,
+            key: bindKeyFile.flatMap { BindKeyFile($0).key },
+            identity: irkFile.flatMap { IdentityKeyFile($0).key }
+        )
     }
 
     /// Returns the findings about the settings of a sensor.
     func listeningFindings(with registry: ProfileRegistry) -> [ConfigError] {
         if isListenedTo(with: registry) {
-            return [bindKeyFile.flatMap { BindKeyFile($0).finding }, silence.listeningFinding].compactMap(\.self)
+            let bindKey = bindKeyFile.flatMap { BindKeyFile($0).finding }
+            let identity = irkFile.flatMap { IdentityKeyFile($0).finding }
+            return [bindKey, identity, silence.listeningFinding].compactMap(\.self)
         }
         let advertised = (profiles ?? []).filter { registry[$0.value]?.isForAdvertisements == true }
         let mixed = advertised.map { profile in
@@ -28,8 +34,10 @@ extension DeviceSettings {
             return ConfigError(.conflict(advice), about: profile)
         }
         let advice = "is for devices with a profile of advertisements, such as bthome, which this one does not name"
-        let file = bindKeyFile.map { ConfigError(.conflict("'bind_key_file' " + advice), about: $0) }
-        return mixed + [file].compactMap(\.self)
+        let files = [("bind_key_file", bindKeyFile), ("irk_file", irkFile)].compactMap { key, file in
+            file.map { ConfigError(.conflict("'\(key)' " + advice), about: $0) }
+        }
+        return mixed + files
     }
 }
 

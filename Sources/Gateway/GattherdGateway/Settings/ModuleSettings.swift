@@ -54,6 +54,7 @@ extension Supervisor.Settings {
         policy.rotation = settings.rotate
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
         describe = { PresentationProfile.make(of: $0, taken: $1) }
+        addressHash = { AddressHash.compute($1, with: $0) }
     }
 }
 

@@ -119,7 +119,7 @@ struct ServiceAccess {
 extension Configuration {
     /// The secrets and certificates that the configuration names.
     var namedFiles: [Located<String>] {
-        let secrets = [http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }
+        let secrets = [http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile, $0.irkFile] }
         return outputFiles.map(\.file).filter { $0.use != .destination }.map(\.path) + secrets.compactMap(\.self)
     }
 

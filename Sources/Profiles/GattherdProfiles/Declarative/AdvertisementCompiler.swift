@@ -47,7 +47,7 @@ struct AdvertisementCompiler {
         if case .octets(let range) = length { descriptor.length = range }
         descriptor.before = before
         descriptor.beginning = reader.value("begins", .pattern)
-        descriptor.names = names()
+        descriptor.names = reader.namePatterns("name")
         let range: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
         if let silence = reader.value("silence", .duration(range)) { descriptor.silence = silence }
         if let renewal = reader.value("again", .duration(range)) { descriptor.renewal = renewal }
@@ -58,14 +58,6 @@ struct AdvertisementCompiler {
             line: reader.position(of: "envelope").line,
             vectors: vectors
         )
-    }
-
-    /// Reads `name`: one pattern or a list.
-    private func names() -> [NamePattern] {
-        guard let node = reader.node("name") else { return [] }
-        return (node.elements ?? [node]).compactMap { element in
-            ProfileGrammar<String>.words.read(element, reader.findings).map { NamePattern($0) }
-        }
     }
 
     /// Reads `after`: one part or a list.

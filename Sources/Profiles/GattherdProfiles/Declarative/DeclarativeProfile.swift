@@ -11,6 +11,9 @@ struct DeclarativeProfile: TestedProfile {
     let isStandIn: Bool
     let origin: String
     var revision = 0
+    var models: [ModelDescriptor] = []
+    /// The decoders and documents with which its tests were compared.
+    var sources: [String] = []
     let compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]

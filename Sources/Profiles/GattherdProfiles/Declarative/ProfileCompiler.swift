@@ -10,6 +10,7 @@ struct ProfileCompiler {
     private static let mostControls = 64
     private static let mostTasks = 64
     private static let mostFrames = 64
+    private static let mostModels = 256
 
     private let findings = ProfileFindings()
 
@@ -57,7 +58,7 @@ struct ProfileCompiler {
         let streams = characteristics.compactMap(\.value?.descriptor)
         let tasks = list(reader, "on_connect", .task, Self.mostTasks) { TaskCompiler(streams: streams).task($0) }
         checkNames(characteristics, controls, reader)
-        return DeclarativeProfile(
+        var profile = DeclarativeProfile(
             name: name ?? "",
             title: title ?? name ?? "",
             services: services,
@@ -69,6 +70,16 @@ struct ProfileCompiler {
             compiledControls: controls.compactMap(\.value),
             tasks: tasks.compactMap(\.value)
         )
+        readIdentity(reader, into: &profile)
+        return profile
+    }
+
+    /// Reads `identify` and `tested`.
+    private func readIdentity(_ reader: MappingReader, into profile: inout DeclarativeProfile) {
+        profile.models = list(reader, "identify", .model, Self.mostModels) { ModelReader($0).model() }
+            .compactMap(\.value)
+        guard let node = reader.node("tested") else { return }
+        profile.sources = (node.elements ?? [node]).compactMap { ProfileGrammar<String>.words.read($0, findings) }
     }
 
     /// Compiles a profile of advertisements.
@@ -85,7 +96,7 @@ struct ProfileCompiler {
         }
         if frames.isEmpty { reader.report("'advertisement' needs at least one element", at: "advertisement") }
         checkStreams(frames.map { ($0.reader, $0.value?.descriptor.stream) })
-        return DeclarativeProfile(
+        var profile = DeclarativeProfile(
             name: name ?? "",
             title: title ?? name ?? "",
             isStandIn: reader.value("stand_in", .boolean) ?? false,
@@ -93,6 +104,8 @@ struct ProfileCompiler {
             options: shared,
             frames: frames.compactMap(\.value).securedTogether
         )
+        readIdentity(reader, into: &profile)
+        return profile
     }
 
     private func services(_ reader: MappingReader) -> [BluetoothUUID] {

@@ -20,7 +20,10 @@ final class AdvertisementMonitors {
     /// Replaces the watched advertisements; the monitors must be registered again.
     func setWatch(_ advertisements: AdvertisementWatch) {
         watch = advertisements.addresses.isEmpty ? nil : advertisements
-        objects.edit { $0.watchedAddresses = advertisements.addresses }
+        objects.edit { tree in
+            tree.watchedAddresses = advertisements.addresses
+            tree.watchesResolvable = advertisements.includesResolvable
+        }
     }
 
     /// Registers monitors with each adapter that supports them; `Activate` reports that an adapter uses them.

@@ -30,6 +30,8 @@ struct ObjectTree {
     private(set) var attributes = AttributeTables()
     /// The addresses whose advertisements are watched.
     var watchedAddresses: Set<BluetoothAddress> = []
+    /// True if the advertisements of all resolvable private addresses are watched too.
+    var watchesResolvable = false
 
     // MARK: - Queries
 
@@ -218,7 +220,9 @@ extension ObjectTree {
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let status = status(path: path), watchedAddresses.contains(status.id.address) else { return nil }
+        guard let status = status(path: path) else { return nil }
+        let isResolvable = watchesResolvable && status.hasPrivateAddress && status.id.address.isResolvable
+        guard isResolvable || watchedAddresses.contains(status.id.address) else { return nil }
         return HeardAdvertisement(peripheral: status.id, name: status.name, rssi: status.rssi, frames: frames)
     }
 

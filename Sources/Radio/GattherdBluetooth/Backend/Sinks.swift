@@ -82,17 +82,21 @@ public struct AdvertisementWatch: Sendable {
     public let sources: Set<AdvertisementSource>
     /// True if every payload differs from the last, so that a passive scan, which omits repetitions, loses nothing.
     public let hasChangingPayloads: Bool
+    /// True if advertisements of all resolvable private addresses are wanted too.
+    public let includesResolvable: Bool
     public let sink: any AdvertisementSink
 
     public init(
         addresses: Set<BluetoothAddress>,
         sources: Set<AdvertisementSource>,
         hasChangingPayloads: Bool = false,
+        includesResolvable: Bool = false,
         sink: any AdvertisementSink
     ) {
         self.addresses = addresses
         self.sources = sources
         self.hasChangingPayloads = hasChangingPayloads
+        self.includesResolvable = includesResolvable
         self.sink = sink
     }
 }

@@ -11,6 +11,8 @@ public struct Advertisement: Sendable {
     public let services: [BluetoothUUID]
     /// The other advertised data.
     public let data: AdvertisementData
+    /// True if the address changes from time to time and identifies no device.
+    public let hasPrivateAddress: Bool
     /// The time of reception.
     public let time: ContinuousClock.Instant
 
@@ -24,6 +26,7 @@ public struct Advertisement: Sendable {
         self.rssi = rssi
         services = status.services
         data = status.advertisement
+        hasPrivateAddress = status.hasPrivateAddress
         time = sighting.time
     }
 }
