@@ -28,6 +28,42 @@ struct StandardProfilesTests {
         for file in Self.files { #expect(page.contains("\n| `\(file.dropLast(".yaml".count))` |"), "\(file)") }
     }
 
+    @Test func `every model is recognised by its own traits`() {
+        let models = registry.profiles.flatMap { profile in profile.models.map { (profile, $0) } }
+        #expect(models.count >= 200)
+        for (profile, model) in models {
+            let identity = registry.identify(model.exampleTraits)
+            #expect(identity?.profile == profile.name, "\(model)")
+            #expect(identity?.model?.description == model.description)
+        }
+    }
+
+    @Test func `every profile of advertisements names models and the source of its tests`() {
+        for profile in registry.profiles where profile.isForAdvertisements {
+            #expect(!profile.models.isEmpty || profile.name == "leaone", "\(profile.name)")
+            #expect(!ProfileTools.sources(of: profile).isEmpty, "\(profile.name)")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `random advertisements are recognised or not, and never trap`() {
+        var generator = SplitMix(state: 3)
+        let companies = registry.profiles.flatMap(\.models).compactMap(\.source).flatMap { $0.sources ?? [] }
+        for round in 0..<2000 {
+            let octets = generator.payload(atMost: 40)
+            var companiesData: [UInt16: [UInt8]] = [:]
+            var servicesData: [BluetoothUUID: [UInt8]] = [:]
+            switch companies[round % companies.count] {
+            case .manufacturer(let company): companiesData[company] = octets
+            case .serviceData(let uuid): servicesData[uuid] = octets
+            }
+            let name = String(decoding: octets, as: UTF8.self)
+            _ = registry.candidates(
+                AdvertisedTraits(name: name, manufacturerData: companiesData, serviceData: servicesData)
+            )
+        }
+    }
+
     @Test func `no acceleration has the unit g, which Home Assistant reads as grams`() {
         let metrics = registry.profiles.flatMap(\.streams).flatMap(\.metrics)
         let units = Set(metrics.filter { $0.name.hasPrefix("acceleration") }.compactMap(\.unit))
@@ -129,5 +165,28 @@ struct StandardProfilesTests {
                 for _ in 0..<200 { session.tryDecode(generator.payload(atMost: 24), characteristic: index) }
             }
         }
+    }
+}
+
+extension ModelDescriptor {
+    /// An advertisement of the model; bytes and characters that may be any are 0 and x.
+    fileprivate var exampleTraits: AdvertisedTraits {
+        let words = beginning?.description.split(separator: " ") ?? []
+        var octets = words.map { UInt8($0, radix: 16) ?? 0 }
+        if let length { octets += Array(repeating: 0, count: max(0, length.lowerBound - octets.count)) }
+        var (companies, services): ([UInt16: [UInt8]], [BluetoothUUID: [UInt8]]) = ([:], [:])
+        switch source {
+        case .manufacturer(let company): companies[company] = octets
+        case .manufacturers(let all): companies[all.first ?? 0] = Array(octets.dropFirst(2))
+        case .anyManufacturer: companies[0] = Array(octets.dropFirst(2))
+        case .serviceData(let uuid): services[uuid] = octets
+        case nil: break
+        }
+        return AdvertisedTraits(
+            name: names.first.map { $0.description.replacing("*", with: "x") },
+            services: service.map { [$0] } ?? [],
+            manufacturerData: companies,
+            serviceData: services
+        )
     }
 }

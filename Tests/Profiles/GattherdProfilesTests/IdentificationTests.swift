@@ -1,0 +1,82 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// The key `identify`, and the recognition of peripherals.
+struct IdentificationTests {
+    private static func profile(_ name: String, _ models: String, frame: String = "manufacturer: 0x0059") -> String {
+        """
+        contract: 1
+        profile: \(name)
+        title: The \(name)
+        tested: [a decoder, a document]
+        identify: [\(models)]
+        advertisement:
+          - \(frame)
+            stream: thing
+            fields: [{metric: x, type: u8}]
+        """
+    }
+
+    private static func registry(_ texts: [String: String]) throws -> ProfileRegistry {
+        let folder = try TemporaryFolder()
+        for (name, text) in texts { try folder.write(text, to: name + ".yaml") }
+        let registry = try ProfileRegistry.load(paths: [folder.path])
+        #expect(registry.refusals.map(\.description) == [])
+        return registry
+    }
+
+    @Test func `the model with the most identifying bytes is meant`() throws {
+        let registry = try Self.registry([
+            "a": Self.profile("a", "{brand: A, model: any, manufacturer: 0x0059}"),
+            "b": Self.profile("b", "{brand: B, model: five, manufacturer: 0x0059, begins: 05, key: ask B}"),
+        ])
+        let any = registry.identify(AdvertisedTraits(manufacturerData: [0x59: [1]]))
+        let five = registry.identify(AdvertisedTraits(manufacturerData: [0x59: [5]]))
+        #expect(any?.profile == "a")
+        #expect(any?.name == "A any")
+        #expect(five?.profile == "b")
+        #expect(five?.model?.key == "ask B")
+        #expect(five?.isForAdvertisements == true)
+        #expect(registry.identify(AdvertisedTraits(manufacturerData: [0x60: [5]])) == nil)
+        #expect(ProfileTools.sources(of: try #require(registry["a"])) == ["a decoder", "a document"])
+    }
+
+    @Test func `a profile that decodes the data is proposed by its title`() throws {
+        let registry = try Self.registry(["a": Self.profile("a", "")])
+        let identity = registry.identify(AdvertisedTraits(manufacturerData: [0x59: [1]]))
+        #expect(identity?.name == "The a")
+        #expect(identity?.model == nil)
+    }
+
+    @Test func `a frame that fits all data proposes nothing`() throws {
+        let registry = try Self.registry(["a": Self.profile("a", "", frame: "manufacturer: any")])
+        #expect(registry.identify(AdvertisedTraits(manufacturerData: [0x59: [1]])) == nil)
+    }
+
+    @Test func `all profiles that decode the data are candidates, unless a model is known`() throws {
+        let registry = try Self.registry([
+            "a": Self.profile("a", ""), "b": Self.profile("b", "{brand: B, model: five, name: five}"),
+        ])
+        let traits = AdvertisedTraits(manufacturerData: [0x59: [1]])
+        #expect(registry.candidates(traits).map(\.profile) == ["a", "b"])
+        let five = AdvertisedTraits(name: "five", manufacturerData: [0x59: [1]])
+        #expect(registry.candidates(five).map(\.name) == ["B five"])
+        #expect(registry.candidates(AdvertisedTraits()).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("{model: x, name: y}", "5:12: a model needs 'brand': a text of 1 to 255 octets without control characters"),
+        ("{brand: a, model: x}", "5:12: a model needs 'name', 'manufacturer', 'service_data' or 'service'"),
+        ("{brand: a, model: x, name: y, begins: 00}", "5:42: 'begins' needs 'manufacturer' or 'service_data'"),
+        ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing without 'name'"),
+        ("{brand: a, model: x, nam: y}", "5:33: a model has no key 'nam'; did you mean 'name'?"),
+        ("{brand: a, model: x, name: y, active_scan: 1}", "5:55: '1' is invalid; expected one of true, false"),
+    ])
+    func `a mistake is reported at its place`(model: String, error: String) throws {
+        let errors = try DeclarativeText.errors(Self.profile("a", model))
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+}
