@@ -15,6 +15,7 @@ RELEASE  := .build/release
 PREFIX   := /usr/local
 PEER     := .build/peer
 DECODERS := .build/sparkplug
+ORACLES  := .build/catalogue
 SAMPLES  := 300000
 PAGE     := docs/performance.md
 MINUTES  := 30
@@ -24,7 +25,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-delays coverage faults bench bench-fleet bench-load benchmarks soak check format clean
+.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -148,6 +149,12 @@ test-homeassistant: build ## what a real Home Assistant from the Python package 
 	    77) echo 'make: the tests are skipped' >&2;; \
 	    *) exit 1;; esac
 
+test-catalogue: setup ## the decoding of recorded and mutated payloads, compared with decoders from the Python package index
+	@$(BUILD_TESTS)
+	@[ -x $(ORACLES)/bin/pip ] || python3 -m venv $(ORACLES)
+	@$(ORACLES)/bin/pip install --quiet --disable-pip-version-check -r Tests/Catalogue/requirements.txt
+	@GATTHERD_CATALOGUE_PYTHON=$(CURDIR)/$(ORACLES)/bin/python swift test --disable-xctest --skip-build --filter CatalogueComparisonTests
+
 test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
@@ -160,6 +167,10 @@ faults: setup ## what the daemon survives: write the table of docs/faults.md ane
 	@$(BUILD_TESTS)
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' docs/faults.md
+
+catalogue: setup ## the models that the included profiles recognise: write docs/catalogue.md anew
+	@$(BUILD_TESTS)
+	@GATTHERD_WRITE_CATALOGUE=1 swift test --disable-xctest --skip-build --filter ModelCatalogueTests
 
 bench: build benchmarks ## measure the tables of docs/performance.md in 30 minutes; BENCH chooses: load or one of its parts, history, decoding, fleet
 	@for part in $(or $(BENCH),load history decoding fleet); do case $$part in \

@@ -6,15 +6,16 @@ import Glibc
 @main
 enum Gattherd {
     static let commands: [CommandSpec] = [
-        .run, .check, .doctor, .status, .why, .reload, .connect, .disconnect, .set, .scan, .inspect, .read, .write,
-        .watch,
+        .run, .check, .doctor, .status, .why, .reload, .connect, .disconnect, .set, .scan, .add, .inspect, .read,
+        .write, .watch,
         .bondList, .bondForget, .history, .rejects,
         .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .backup, .restore, .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
-        .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
+        .profileList, .profileModels, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs,
+        .profileNew,
         .capture, .replay, .simulate, .completions,
     ]
 

@@ -264,6 +264,14 @@ import Testing
         )
     }
 
+    @Test func `the model is named, and a profile that the configuration lacks is advised`() {
+        let status = Self.status(.backingOff) { ($0.model, $0.suggestedProfile) = ("Govee H5075", "govee") }
+        let explanation = Self.explain(status)
+        #expect(explanation.text.hasPrefix("strap (C0:FF:EE:00:00:01, Govee H5075): "))
+        #expect(explanation.advice[0].hasPrefix("it looks like a Govee H5075: write 'profiles: [govee]' to the device"))
+        #expect(Self.explain(Self.status(.ready) { $0.model = "Govee H5075" }).advice == [])
+    }
+
     @Test func `an event without JSON is shown by its kind`() {
         let event = LifecycleEvent(time: Self.now, device: "strap", kind: "odd", detail: "{")
         #expect(Self.explain(nil, [event]).lines.map(\.text) == ["odd"])

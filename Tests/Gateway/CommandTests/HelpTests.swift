@@ -51,6 +51,7 @@ import Testing
         (link.adapter, link.rssi) = ("a", -60)
         var device = DaemonStatus.Device(link, address: "b", profiles: ["heart-rate"])
         (device.lastReading, device.lastHeard) = ("t", "t")
+        (device.model, device.suggestedProfile) = ("Govee H5075", "govee")
         status.devices = [device]
         let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
         let keys = Set(json.matches(of: /"([a-z_]+)":/).map { String($0.1) })

@@ -140,6 +140,12 @@ package enum InstalledProfiles {
         ProfileRegistry.load(readable: folders, for: account)
     }
 
+    /// Loads the profiles of a configuration for a command that can do without those that are refused.
+    package static func load(_ configuration: Configuration?) -> ProfileRegistry {
+        guard let paths = configuration?.profiles.paths else { return load() }
+        return ProfileRegistry.load(readable: paths.map(\.value), for: .current)
+    }
+
     /// The libraries beside a program in a build folder, and the declarative profiles of its package.
     private static func built(in folder: URL) -> [String] {
         var package = folder

@@ -1,5 +1,6 @@
 import GattherdBluetooth
 package import GattherdConfig
+import GattherdDaemon
 import GattherdGATT
 import GattherdHistory
 import GattherdModel
@@ -28,7 +29,9 @@ struct EnrolmentRules: Sendable {
         guard !peripheral.hasPrivateAddress, peripheral.rssi != nil else { return nil }
         let services = Set(peripheral.services).union(peripheral.advertisement.serviceData.keys)
         let address = peripheral.id.address
-        for rule in rules where rule.admits(services: services, named: peripheral.name, rssi: peripheral.rssi) {
+        let model = { registry.identify(AdvertisedTraits(peripheral))?.model?.description }
+        let (name, rssi) = (peripheral.name, peripheral.rssi)
+        for rule in rules where rule.admits(services: services, named: name, rssi: rssi, model: model) {
             let profile = rule.needsProfile ? profile(for: services, rule) : nil
             if let name = rule.deviceName(for: address, profile: profile) { return rule.device(named: name, address) }
         }

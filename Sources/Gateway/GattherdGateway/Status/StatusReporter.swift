@@ -104,6 +104,9 @@ struct StatusReporter: Sendable {
         status.lease = leases.flatMap { leases in
             leases.status(of: device.name).map { DaemonStatus.Lease($0, problem: leases.problem) }
         }
+        let identity = supervisor.traits(of: device).flatMap { running.registry.identify($0) }
+        status.model = identity?.model?.description
+        status.suggestedProfile = identity.flatMap { device.suggestion($0, served: profiles) }
         return status
     }
 
@@ -140,5 +143,14 @@ extension DaemonStatus.Lease {
         bids = status.bids.map { bid in
             Bid(gateway: bid.gateway, standing: bid.standing.rawValue, rssi: bid.rssi, problem: bid.problem)
         }
+    }
+}
+
+extension SupervisedDevice {
+    /// Returns the profile that decodes the device, unless it is named or served already.
+    fileprivate func suggestion(_ identity: Identification, served: [String]) -> String? {
+        let used = served + (profileNames ?? [])
+        guard identity.model != nil, identity.isOptIn || profileNames != nil else { return nil }
+        return used.contains(identity.profile) ? nil : identity.profile
     }
 }

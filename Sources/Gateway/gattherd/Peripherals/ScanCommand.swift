@@ -1,10 +1,12 @@
 import GattherdBlueZ
 import GattherdBluetooth
 import GattherdConfig
+import GattherdDaemon
 import GattherdGATT
 import GattherdGateway
 import GattherdModel
 import GattherdProcess
+import GattherdProfiles
 import Glibc
 
 extension CommandSpec {
@@ -21,10 +23,14 @@ extension CommandSpec {
             """
             The daemon may run meanwhile. The strongest signal is printed first; DEVICE is the name in the configuration. Connected
             peripherals do not advertise and are shown as connected. One adapter listens.
+
+            MODEL is the brand and model if a profile knows it, else the title of a profile that decodes what the peripheral
+            advertises. Anybody can advertise as any model. gattherd add ADDRESS makes a device of a peripheral.
             """,
         json: """
             One array of objects: address, connected, services; and, if known, rssi in dBm, name, device, tx_power in dBm,
-            manufacturer_data (hexadecimal, by company identifier) and service_data (by service).
+            manufacturer_data (hexadecimal, by company identifier), service_data (by service), brand, model, profile, and
+            key (where to find the key of encrypted advertisements).
             """,
         exits: [.unavailable: "bluetoothd cannot be reached, or the adapter is off"],
         examples: ["gattherd scan", "gattherd scan --service 180d --seconds 20 --json"],
@@ -42,10 +48,13 @@ struct ScanCommand {
         let name: String?
         var services: [BluetoothUUID] = []
         var data = AdvertisementData()
+        /// The profile and perhaps the model; `nil` for an unknown kind of peripheral.
+        var identity: Identification?
 
-        init(_ advertisement: Advertisement) {
+        init(_ advertisement: Advertisement, _ registry: ProfileRegistry) {
             (address, rssi, name) = (advertisement.address, advertisement.rssi, advertisement.name)
             (services, data) = (advertisement.services, advertisement.data)
+            identity = registry.identify(AdvertisedTraits(advertisement))
         }
 
         init(connected peripheral: GattherdBluetooth.Peripheral) {
@@ -65,6 +74,7 @@ struct ScanCommand {
     private let services: [BluetoothUUID]
     private let seconds: Int
     private let isJSON: Bool
+    private let registry: ProfileRegistry
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         seconds = try arguments.number("seconds") ?? 5
@@ -77,6 +87,7 @@ struct ScanCommand {
         let configuration = try PeripheralClient.configuration(arguments)
         bus = PeripheralClient.bus(configuration)
         central = PeripheralClient.central(arguments, configuration)
+        registry = InstalledProfiles.load(configuration)
         let devices = (configuration?.devices ?? []).map { ($0.address.value, $0.name.value) }
         names = Dictionary(devices) { first, _ in first }
     }
@@ -88,7 +99,7 @@ struct ScanCommand {
             found = try await withCentral(on: bus, configuration: self.central) {
                 (central) async throws -> [FoundPeripheral] in
                 try await central.waitUntilReady()
-                let heard = try await listen(central).map { FoundPeripheral($0) }
+                let heard = try await listen(central).map { FoundPeripheral($0, registry) }
                 let addresses = Set(heard.map(\.address))
                 let connected = central.connectedPeripherals(services: services)
                 return heard
@@ -139,12 +150,19 @@ struct ScanCommand {
         let rows = found.map { peripheral in
             [
                 peripheral.address.description, peripheral.rssi.map { "\($0) dBm" } ?? "connected",
-                names[peripheral.address] ?? "-", peripheral.name.map(Terminal.harmless) ?? "-", content(peripheral),
+                names[peripheral.address] ?? "-", peripheral.name.map(Terminal.harmless) ?? "-",
+                peripheral.identity?.name ?? "-", content(peripheral),
             ]
         }
-        let header = ["ADDRESS", "RSSI", "DEVICE", "NAME", "ADVERTISES"]
+        let header = ["ADDRESS", "RSSI", "DEVICE", "NAME", "MODEL", "ADVERTISES"]
         let count = "\(found.count) peripheral\(found.count == 1 ? "" : "s")"
-        return ((found.isEmpty ? [] : TextTable(header, rows).lines) + [count]).joined(separator: "\n")
+        return ((found.isEmpty ? [] : TextTable(header, rows).lines) + [count + advice(found)]).joined(separator: "\n")
+    }
+
+    /// The next step, if a peripheral is no device and its kind is known.
+    private func advice(_ found: [FoundPeripheral]) -> String {
+        let unknown = found.contains { names[$0.address] == nil && $0.identity != nil }
+        return unknown ? "; make a device of one with: gattherd add ADDRESS" : ""
     }
 
     private func content(_ peripheral: FoundPeripheral) -> String {
@@ -185,6 +203,10 @@ struct ScanCommand {
         let services = peripheral.data.serviceData.map { ($0.key.description, $0.value) }
         member("manufacturer_data", makers, to: &writer)
         member("service_data", services, to: &writer)
+        writer.member("brand", peripheral.identity?.model?.brand)
+        writer.member("model", peripheral.identity?.model?.model)
+        writer.member("profile", peripheral.identity?.profile)
+        writer.member("key", peripheral.identity?.model?.key)
         writer.endObject()
     }
 

@@ -26,7 +26,7 @@ extension CommandSpec {
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
-            "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}}], "outputs": [{"name", "kind", "state",
+            "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
             "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 

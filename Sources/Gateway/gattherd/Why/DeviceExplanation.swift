@@ -51,7 +51,8 @@ struct DeviceExplanation {
 
     /// The explanation as text; times are UTC.
     var text: String {
-        var text = "\(device) (\(address)): \(Terminal.harmless(headline))\n"
+        let model = link?.model.map { ", \($0)" } ?? ""
+        var text = "\(device) (\(address)\(model)): \(Terminal.harmless(headline))\n"
         if !lines.isEmpty {
             text += "\nHow it came to this (UTC)\n"
             var day: Substring = ""
@@ -89,7 +90,10 @@ struct DeviceExplanation {
             writer.key(key)
             writer.string(value)
         }
-        for (key, value) in [("state", link?.state), ("since", link?.since), ("next_retry", link?.nextRetry)] {
+        let facts = [
+            ("model", link?.model), ("state", link?.state), ("since", link?.since), ("next_retry", link?.nextRetry),
+        ]
+        for (key, value) in facts {
             writer.key(key)
             writer.optional(value) { $0.string($1) }
         }

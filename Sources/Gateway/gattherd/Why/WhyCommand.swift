@@ -19,10 +19,10 @@ extension CommandSpec {
             the events.
             """,
         json: """
-            {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
+            {"device", "address", "headline", "model", "state", "since", "next_retry", "next", "advice": [text],
             "story": [{"time", "first", "count", "text"}]}
 
-            Times are RFC 3339 in UTC; "state", "since" and "next_retry" are null if unknown. New keys may be
+            Times are RFC 3339 in UTC; "model", "state", "since" and "next_retry" are null if unknown. New keys may be
             added; the texts are for people and may change.
             """,
         exits: [

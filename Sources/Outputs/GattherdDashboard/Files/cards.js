@@ -106,7 +106,7 @@ export class Cards {
       const device = this.model.devices.get(name);
       const own = states[device.state]?.kind ?? "idle";
       numbers[own] = (numbers[own] ?? 0) + 1;
-      const text = `${name} ${device.address} ${device.profiles.join(" ")}`.toLowerCase();
+      const text = `${name} ${device.address} ${device.profiles.join(" ")} ${device.modelName ?? ""}`.toLowerCase();
       const matches = (kind === "all" || own === kind) && text.includes(this.search);
       if (card.item.hidden === matches) card.item.hidden = !matches;
       if (matches) shown += 1;

@@ -105,7 +105,8 @@ export class Detail {
     this.button.classList.toggle("primary", state.command === "connect");
     this.button.disabled = !state.command;
     setText(this.summaryLine, linkSummary(device, this.model.now()));
-    const facts = [device.address, device.profiles.join(", "), device.adapter && `adapter ${device.adapter}`,
+    const advice = device.suggestedProfile && `add "profiles: [${device.suggestedProfile}]" to its configuration`;
+    const facts = [device.modelName, advice, device.address, device.profiles.join(", "), device.adapter && `adapter ${device.adapter}`,
       device.rssi != null && `${device.rssi} dBm`, counted(device.readings, "reading"), counted(device.rejects, "reject")];
     setText(this.facts, facts.filter(Boolean).join(" · "));
     for (const control of this.controls) control.update(device);

@@ -36,6 +36,8 @@ class Device {
     this.applyLink(device);
     this.address = device.address;
     this.profiles = device.profiles;
+    this.modelName = device.model ?? null;
+    this.suggestedProfile = device.suggested_profile ?? null;
     this.readings = device.readings;
     this.rejects = device.rejects;
     this.streams = device.streams;
