@@ -130,7 +130,7 @@ struct RowPrinter {
         return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }
 
-    private static func text(_ value: SampleValue) -> String {
+    static func text(_ value: SampleValue) -> String {
         switch value {
         case .integer(let number): "\(number)"
         case .real(let number): "\(number)"

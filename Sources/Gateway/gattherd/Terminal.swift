@@ -75,6 +75,12 @@ enum Terminal {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isPrintable ? $0 : "\u{FFFD}" }))
     }
 
+    /// The path of the current folder.
+    static var currentFolder: String {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        return unsafe getcwd(&path, path.count).map { unsafe String(cString: $0) } ?? "."
+    }
+
     static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }

@@ -33,13 +33,26 @@ package struct ConfigurationFile: Sendable {
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
     package func parsed() throws(ConfigErrors) -> Configuration {
-        let (configuration, errors) = parsedLeniently()
+        try parsed(with: nil)
+    }
+
+    /// Reads and parses all files and a further one, which need not be on the disk.
+    ///
+    /// - Throws: ``ConfigErrors``, also when a file cannot be read.
+    package func parsed(with addition: ConfigSource?) throws(ConfigErrors) -> Configuration {
+        let (configuration, errors) = parsedLeniently(with: addition)
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         return configuration
     }
 
     /// Reads and parses all files as far as they are valid, for commands that need few settings.
     package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
+        parsedLeniently(with: nil)
+    }
+
+    private func parsedLeniently(
+        with addition: ConfigSource?
+    ) -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         let (fragments, folderError) = fragmentPaths()
         var unreadable = [folderError].compactMap(\.self)
@@ -52,7 +65,7 @@ package struct ConfigurationFile: Sendable {
         }
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
-        let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
+        let known = (isMainThere ? sources : [ConfigSource(name: path, octets: [])]) + [addition].compactMap(\.self)
         let outputs = OutputRegistry.kinds as [any OutputSectionKind.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)

@@ -56,13 +56,7 @@ struct CheckCommand {
             let configuration = try file.parsed()
             let access = ServiceAccess(file)
             let registry = try configuration.loadProfiles(for: access?.profileAccount ?? .current)
-            let files = configuration.secretFindings + (access?.findings(configuration) ?? [])
-            let disk = DiskCheck(configuration.history, .installed()).folderProblem.map {
-                ConfigError(.file("\($0.text); \($0.remedy ?? "")"), about: configuration.history.path)
-            }
-            let findings =
-                (configuration.mismatches(with: registry) + files + [disk].compactMap(\.self)).map { CheckFinding($0) }
-                + registry.refusals.map { CheckFinding($0, of: configuration) }
+            let findings = CheckFinding.all(configuration, registry, access)
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
             let counts = [(configuration.devices.count, "device"), (configuration.enrol.count, "enrol rule")]
             let words = counts.filter { $0.0 > 0 || $0.1 == "device" } + [(registry.profiles.count, "profile")]
@@ -135,6 +129,20 @@ struct CheckFinding {
             let problem = ConfigProblem.profile("the \(noun) \(refusal.path) is refused: \(refusal.advice)")
             self.init(named?.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: refusal.path))
         }
+    }
+
+    /// Returns the findings about a valid configuration: names that no profile has, files, and refused profiles.
+    static func all(
+        _ configuration: Configuration,
+        _ registry: ProfileRegistry,
+        _ access: ServiceAccess?
+    ) -> [CheckFinding] {
+        let files = configuration.secretFindings + (access?.findings(configuration) ?? [])
+        let disk = DiskCheck(configuration.history, .installed()).folderProblem.map {
+            ConfigError(.file("\($0.text); \($0.remedy ?? "")"), about: configuration.history.path)
+        }
+        return (configuration.mismatches(with: registry) + files + [disk].compactMap(\.self)).map { CheckFinding($0) }
+            + registry.refusals.map { CheckFinding($0, of: configuration) }
     }
 
     /// Returns a JSON array of findings.

@@ -1,0 +1,103 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdProcess
+import GattherdProfiles
+import GattherdSync
+import Glibc
+
+/// A search for one peripheral by its address or its name.
+struct PeripheralSearch {
+    enum Target: Sendable {
+        case address(BluetoothAddress)
+        /// An advertised name, or brand and model; `*` stands for any text.
+        case name(NamePattern)
+    }
+
+    /// A peripheral that was heard, or that is connected.
+    struct Found: Sendable {
+        let address: BluetoothAddress
+        let name: String?
+        let rssi: Int?
+        var hasPrivateAddress = false
+        /// The possible profiles, with the model if it is known; the best first.
+        var candidates: [Identification] = []
+    }
+
+    /// The time that is waited for scan responses and for others of the same name.
+    private static let settlingTime = Duration.seconds(3)
+    private static let most = 256
+
+    let target: Target
+    let limit: Duration
+    let registry: ProfileRegistry
+
+    /// Listens until the peripheral was heard for a while, the limit is over, or a signal arrives.
+    ///
+    /// - Returns: The peripherals that fit, the strongest signal first.
+    func run(_ central: Central) async throws -> [Found] {
+        try await central.waitUntilReady()
+        let heard = Locked<[BluetoothAddress: Advertisement]>([:])
+        try await listen(central, heard)
+        let found = heard.withLock { Array($0.values) }.map { found($0) }.sorted { $0.rssi ?? 0 > $1.rssi ?? 0 }
+        return found.isEmpty ? connected(central) : found
+    }
+
+    private func listen(_ central: Central, _ heard: Locked<[BluetoothAddress: Advertisement]>) async throws {
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let (firsts, first) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for try await advertisement in central.scan(services: [], allowDuplicates: true)
+                where fits(advertisement) {
+                    heard.withLock { heard in
+                        guard heard.count < Self.most || heard[advertisement.address] != nil else { return }
+                        heard[advertisement.address] = advertisement
+                    }
+                    first.yield()
+                }
+            }
+            group.addTask {
+                for await _ in firsts { break }
+                try? await Task.sleep(for: Self.settlingTime)
+            }
+            group.addTask { try? await Task.sleep(for: limit) }
+            group.addTask { for await _ in signals { break } }
+            _ = try await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func fits(_ advertisement: Advertisement) -> Bool {
+        switch target {
+        case .address(let address): return advertisement.address == address
+        case .name(let pattern):
+            if let name = advertisement.name, pattern.fits(name) { return true }
+            let model = registry.identify(AdvertisedTraits(advertisement))?.model
+            return model.map { pattern.fits($0.description) } ?? false
+        }
+    }
+
+    private func found(_ advertisement: Advertisement) -> Found {
+        Found(
+            address: advertisement.address,
+            name: advertisement.name,
+            rssi: advertisement.rssi,
+            hasPrivateAddress: advertisement.hasPrivateAddress,
+            candidates: registry.candidates(AdvertisedTraits(advertisement))
+        )
+    }
+
+    /// Returns the connected peripherals that fit, which do not advertise.
+    private func connected(_ central: Central) -> [Found] {
+        central.connectedPeripherals().filter { peripheral in
+            switch target {
+            case .address(let address): peripheral.address == address
+            case .name(let pattern): peripheral.name.map { pattern.fits($0) } ?? false
+            }
+        }
+        .map { Found(address: $0.address, name: $0.name, rssi: nil) }
+    }
+}

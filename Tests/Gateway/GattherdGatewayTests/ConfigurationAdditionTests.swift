@@ -1,0 +1,59 @@
+import FoundationEssentials
+import GattherdConfig
+import TestKit
+import Testing
+
+@testable import GattherdGateway
+
+/// Files that are added beside the configuration.
+@Suite struct ConfigurationAdditionTests {
+    private let folder: TemporaryFolder
+    private let file: ConfigurationFile
+
+    init() throws {
+        folder = try TemporaryFolder()
+        file = ConfigurationFile(try folder.write("devices: [{name: a, address: C0:FF:EE:00:00:01}]\n", to: "g.yaml"))
+    }
+
+    private func source(_ text: String = "devices: [{name: b, address: C0:FF:EE:00:00:02}]\n") -> ConfigSource {
+        ConfigSource(name: file.fragment(named: "b"), text: text)
+    }
+
+    /// The permissions, in decimal digits.
+    private func mode(_ path: String) throws -> String {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions].map { "\($0)" } ?? ""
+    }
+
+    @Test func `a new file is read with the others, and has the permissions of the main file`() throws {
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
+        #expect(try file.parsed(with: source()).devices.map(\.name.value) == ["a", "b"])
+        #expect(try file.parsed().devices.map(\.name.value) == ["a"])
+        try file.add(source())
+        #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
+        #expect(try mode(file.fragment(named: "b")) == "\(0o640)")
+        #expect(try mode(file.fragmentFolder) == "\(0o750)")
+    }
+
+    @Test func `a file that is there is not replaced`() throws {
+        try file.add(source())
+        #expect(throws: GatewayError.self) { try file.add(source("devices: []\n")) }
+        #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
+    }
+
+    @Test func `a link in the place of the file is not followed`() throws {
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+            atPath: file.fragment(named: "b"),
+            withDestinationPath: folder.file("elsewhere")
+        )
+        #expect(throws: GatewayError.self) { try file.add(source()) }
+        #expect(!FileManager.default.fileExists(atPath: folder.file("elsewhere")))
+    }
+
+    @Test func `the errors of a new file name the file, the line and the column`() {
+        let errors = #expect(throws: ConfigErrors.self) {
+            try file.parsed(with: source("devices:\n  - {name: a, address: C0:FF:EE:00:00:02}\n"))
+        }
+        #expect(errors?.description.hasPrefix("\(file.fragment(named: "b")):2:12: ") == true)
+    }
+}
