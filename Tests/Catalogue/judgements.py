@@ -1,0 +1,43 @@
+"""The judgements on differences between the standard profiles and independent decoders."""
+
+
+def reason(case, metric, ours, theirs):
+    """Returns why a difference is right as it is; None for a difference that nobody has looked at."""
+    for profile, metrics, holds, words in JUDGEMENTS:
+        if profile == case["profile"] and (metrics is None or metric in metrics) and holds(case, ours, theirs):
+            return words
+    return None
+
+
+def is_unknown(value):
+    """Returns a condition: our value is unknown, theirs is `value`."""
+    return lambda case, ours, theirs: ours is None and theirs == value
+
+
+# The profile, the metrics (None for all), a condition for the case and both values, and the reason.
+JUDGEMENTS = [
+    ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
+    ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
+    (
+        "mibeacon", ["motion"], lambda case, ours, theirs: ours is True and theirs is None,
+        "the decoder reports a motion of object 0003 as an event without a value",
+    ),
+    (
+        "mibeacon", ["illuminance"], lambda case, ours, theirs: "0f0003" in case["payload"] and theirs is None,
+        "object 000F has the light intensity; for some models the decoder makes of it only whether there is light",
+    ),
+    (
+        "mopeka", ["battery_voltage"], lambda case, ours, theirs: ours is not None and theirs == ours + 4,
+        "bit 7 of the battery is reserved in the maker's document; the decoder counts it as 4 V",
+    ),
+    (
+        "qingping", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
+        "a battery above 100 % is unknown; the decoder makes 100 % of it",
+    ),
+    ("ruuvitag", ["movement_counter"], is_unknown(255), "255 stands for unknown in the maker's document"),
+    (
+        "sensirion", ["humidity"], lambda case, ours, theirs: (ours, theirs < 50) in [(0, True), (100, False)],
+        "the maker's document limits the humidity to 0 to 100 %",
+    ),
+    ("victron", ["current"], is_unknown(-0.001), "3FFFFF stands for unknown in the maker's document"),
+]

@@ -1,0 +1,260 @@
+"""The independent decoders: how each is called, and which of its values belong to which metric of a profile."""
+import time
+from types import SimpleNamespace
+
+from bleak.backends.device import BLEDevice
+from bluemaestro_ble.parser import BlueMaestroBluetoothDeviceData
+from bthome_ble import BTHomeBluetoothDeviceData
+from govee_ble.parser import GoveeBluetoothDeviceData
+from habluetooth import BluetoothServiceInfoBleak
+from inkbird_ble.parser import INKBIRDBluetoothDeviceData
+from kegtron_ble.parser import KegtronBluetoothDeviceData
+from leaone_ble.parser import LeaoneBluetoothDeviceData
+from mopeka_iot_ble.parser import MopekaIOTBluetoothDeviceData
+from oralb_ble.parser import OralBBluetoothDeviceData
+from qingping_ble.parser import QingpingBluetoothDeviceData
+from rapt_ble.parser import RAPTPillBluetoothDeviceData
+from ruuvitag_ble.parser import RuuvitagBluetoothDeviceData
+from sensirion_ble.parser import SensirionBluetoothDeviceData
+from sensorpro_ble.parser import SensorProBluetoothDeviceData
+from sensorpush_ble.parser import SensorPushBluetoothDeviceData
+from thermobeacon_ble.parser import ThermoBeaconBluetoothDeviceData
+from thermopro_ble.parser import ThermoProBluetoothDeviceData
+from tilt_ble.parser import TiltBluetoothDeviceData
+from xiaomi_ble import XiaomiBluetoothDeviceData
+
+import aranet4.client
+import airthings_ble.sensor_decoders as airthings
+import switchbot.adv_parser as switchbot
+import victron_ble.devices as victron
+
+
+def uuid(short):
+    return f"0000{short.lower()}-0000-1000-8000-00805f9b34fb" if len(short) == 4 else short.lower()
+
+
+def service_info(case, services=()):
+    """The advertisement as the decoders of Home Assistant take it."""
+    companies, data = {}, {}
+    for number, text in case["parts"]:
+        octets = bytes.fromhex(text)
+        if number.startswith("company "):
+            companies[int(number.removeprefix("company "))] = octets
+        else:
+            data[uuid(number)] = octets
+    device = BLEDevice(address=case["address"], name=case["name"], details={})
+    return BluetoothServiceInfoBleak(
+        name=case["name"], address=case["address"], rssi=-60, manufacturer_data=companies, service_data=data,
+        service_uuids=[uuid(each) for each in services], source="local", device=device, advertisement=None,
+        connectable=True, time=time.monotonic(), tx_power=0, raw=None,
+    )
+
+
+def state_data(make, services=()):
+    """Returns a decoder that calls a parser of sensor-state-data; `make` creates it for a case."""
+    def decode(case):
+        try:
+            update = make(case).update(service_info(case, services))
+        except Exception as error:  # A decoder that fails on mutated bytes is no oracle for them.
+            if case["recorded"]:
+                raise
+            return None
+        values = {key.key: value.native_value for key, value in update.entity_values.items()}
+        values |= {key.key: value.native_value for key, value in update.binary_entity_values.items()}
+        values.pop("signal_strength", None)
+        return values
+    return decode
+
+
+def thermopros(case):
+    """The number of a probe is in the name of each of its values."""
+    values = state_data(lambda case: ThermoProBluetoothDeviceData())(case)
+    return values and {name.partition("_probe_")[0]: value for name, value in values.items()}
+
+
+def tilt(case):
+    """The temperature is in °F."""
+    values = state_data(lambda case: TiltBluetoothDeviceData())(case)
+    if values and values.get("temperature") is not None:
+        values["temperature"] = (values["temperature"] - 32) * 5 / 9
+    return values
+
+
+def leaone(case):
+    """The address is in the data too, and has to be the sender's."""
+    address = ":".join(f"{octet:02X}" for octet in bytes.fromhex(case["payload"])[-6:])
+    return state_data(lambda case: LeaoneBluetoothDeviceData())(case | {"address": address})
+
+
+def keyed(parser):
+    return lambda case: parser(bindkey=bytes.fromhex(case["key"]) if case["key"] else None)
+
+
+def octets(case, part=-1):
+    return bytes.fromhex(case["parts"][part][1])
+
+
+def aranet(case):
+    info = SimpleNamespace(manufacturer_data={0x0702: octets(case)}, rssi=-60)
+    name = "Aranet4 0001" if case["stream"] == "aranet4" else ""
+    try:
+        reading = aranet4.client.Aranet4Advertisement(SimpleNamespace(name=name, address=case["address"]), info).readings
+    except ValueError:
+        return None
+    if reading is None or case["stream"] != {0: "aranet4", 1: "aranet2", 2: "radiation", 3: "radon"}.get(reading.type):
+        return None
+    return {key: value for key, value in vars(reading).items() if value != -1}
+
+
+def airthing(case):
+    decoders = {
+        "wave_plus": airthings.CHAR_UUID_WAVE_PLUS_DATA, "wave_radon": airthings.CHAR_UUID_WAVE_2_DATA,
+        "wave_mini": airthings.CHAR_UUID_WAVEMINI_DATA,
+    }
+    if case["stream"] not in decoders:
+        return None
+    try:
+        return airthings.SENSOR_DECODERS[str(decoders[case["stream"]])](bytearray.fromhex(case["payload"]))
+    except Exception:  # struct.error for another length
+        return None
+
+
+def switchbots(case):
+    service = [bytes.fromhex(text) for number, text in case["parts"] if number == "fd3d"]
+    company = [bytes.fromhex(text) for number, text in case["parts"] if number == "company 2409"]
+    if not service or not service[0]:
+        return None
+    data = switchbot._parse_data(service[0], company[0] if company else None, 2409 if company else None, None)
+    return data.get("data") if data else None
+
+
+def victrons(case):
+    data = octets(case)
+    device = victron.detect_device_type(data)
+    if device is None or not case["key"]:
+        return None
+    try:
+        parsed = device(case["key"]).parse(data)
+    except Exception:
+        return None
+    values = {}
+    for name in dir(parsed):
+        if name.startswith("get_"):
+            value = getattr(parsed, name)()
+            values[name[4:]] = getattr(value, "name", value)
+    return values
+
+
+DECODERS = {
+    "airthings": airthing,
+    "aranet": aranet,
+    "blue-maestro": state_data(lambda case: BlueMaestroBluetoothDeviceData()),
+    "bthome": state_data(keyed(BTHomeBluetoothDeviceData)),
+    "govee": state_data(lambda case: GoveeBluetoothDeviceData()),
+    "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
+    "kegtron": state_data(lambda case: KegtronBluetoothDeviceData()),
+    "leaone": leaone,
+    "mibeacon": state_data(keyed(XiaomiBluetoothDeviceData)),
+    "mopeka": state_data(lambda case: MopekaIOTBluetoothDeviceData(), ["fee5"]),
+    "oral-b": state_data(lambda case: OralBBluetoothDeviceData()),
+    "qingping": state_data(lambda case: QingpingBluetoothDeviceData()),
+    "rapt-pill": state_data(lambda case: RAPTPillBluetoothDeviceData()),
+    "ruuvitag": state_data(lambda case: RuuvitagBluetoothDeviceData()),
+    "sensirion": state_data(lambda case: SensirionBluetoothDeviceData()),
+    "sensorpro": state_data(lambda case: SensorProBluetoothDeviceData()),
+    "sensorpush": state_data(lambda case: SensorPushBluetoothDeviceData(), ["ef090000-11d6-42ba-93b8-9dd7ec090aa9"]),
+    "switchbot": switchbots,
+    "thermobeacon": state_data(lambda case: ThermoBeaconBluetoothDeviceData(), ["fff0"]),
+    "thermopro": thermopros,
+    "tilt": tilt,
+    "victron": victrons,
+}
+
+CLIMATE = [("temperature", "temperature", 0.0051), ("humidity", "humidity", 0.0051), ("battery_level", "battery", 0)]
+PROBES = [("temperature", "temperature temperature_probe_1", 0.0051)]
+
+# For each profile: our metric, the possible keys of the decoder, the difference that rounding explains, and the factor
+# from their unit to ours.
+METRICS = {
+    "airthings": [
+        ("humidity", "humidity", 0.001), ("illuminance_level", "illuminance", 1), ("radon_1day", "radon_1day_avg", 0),
+        ("radon_longterm", "radon_longterm_avg", 0), ("temperature", "temperature", 0.001), ("pressure", "pressure", 0.001),
+        ("co2", "co2", 0), ("voc", "voc", 0),
+    ],
+    "aranet": [
+        ("co2", "co2", 0), ("temperature", "temperature", 0.051), ("pressure", "pressure", 0.051),
+        ("humidity", "humidity", 0.051), ("battery_level", "battery", 0), ("interval", "interval", 0),
+        ("radon", "radon_concentration", 0), ("dose_duration", "radiation_duration", 0),
+    ],
+    "blue-maestro": CLIMATE + [("dew_point", "dew_point", 0.011), ("pressure", "pressure", 0.051)],
+    "bthome": [("temperature", "temperature temperature_1", 0.0051)] + CLIMATE[1:] + [
+        ("pressure", "pressure", 0.006), ("illuminance", "illuminance", 0.006), ("co2", "carbon_dioxide", 0),
+        ("conductivity", "conductivity", 0), ("dew_point", "dew_point", 0.0051),
+        ("motion", "motion", 0), ("window", "window", 0), ("door", "door", 0), ("pm2_5", "pm25", 0), ("pm10", "pm10", 0),
+        ("tvoc", "volatile_organic_compounds", 0), ("uv_index", "uv_index", 0.051), ("speed", "speed", 0.006),
+        ("voltage", "voltage voltage_1", 0.001), ("packet_id", "packet_id", 0), ("count", "count count_1", 0),
+    ],
+    "govee": PROBES + CLIMATE[1:] + [
+        ("pm2_5", "pm25", 0), ("open", "window", 0),
+        ("alarm_temperature", "temperature_alarm_probe_1", 0.0051), ("temperature_2", "temperature_probe_2", 0.0051),
+        ("alarm_temperature_2", "temperature_alarm_probe_2", 0.0051),
+    ],
+    "inkbird": PROBES + CLIMATE[1:] + [("co2", "carbon_dioxide", 0)] + [
+        (f"temperature_{number}", f"temperature_probe_{number}", 0.051) for number in range(2, 7)
+    ],
+    "kegtron": [
+        ("keg_size", "keg_size keg_size_port_2", 0.001), ("volume_start", "volume_start volume_start_port_2", 0.001),
+        ("volume_dispensed", "volume_dispensed volume_dispensed_port_2", 0.001),
+    ],
+    "leaone": [("weight", "mass", 0.006), ("unstable_weight", "non_stabilized_mass", 0.006), ("impedance", "impedance", 0.051)],
+    "mibeacon": CLIMATE + [
+        ("illuminance", "illuminance", 0.051), ("moisture", "moisture", 0), ("conductivity", "conductivity", 0),
+        ("motion", "motion", 0), ("light", "light", 0), ("formaldehyde", "formaldehyde", 0.006), ("smoke", "smoke", 0), ("consumable", "consumable", 0),
+    ],
+    "mopeka": CLIMATE[:1] + [
+        ("battery_level", "battery", 0.06), ("battery_voltage", "battery_voltage", 0.001), ("level", "tank_level", 1),
+        ("button", "button_pressed", 0), ("quality", "reading_quality_raw", 0),
+    ],
+    "oral-b": [
+        ("brushing_time", "time", 0), ("state", "toothbrush_state", 0), ("pressure", "pressure", 0), ("mode", "mode", 0),
+        ("sector_timer", "sector_timer", 0), ("sectors", "number_of_sectors", 0),
+    ],
+    "qingping": CLIMATE + [
+        ("pressure", "pressure", 0.051), ("illuminance", "illuminance", 0), ("pm2_5", "pm25", 0), ("pm10", "pm10", 0),
+        ("co2", "carbon_dioxide", 0), ("voc_index", "voc_index", 0), ("noise", "sound_pressure", 0), ("motion", "motion", 0),
+    ],
+    "rapt-pill": [
+        ("temperature", "temperature", 0.006), ("specific_gravity", "specific_gravity", 0.00006), ("battery_level", "battery", 0.51),
+        ("gravity_velocity", "specific_gravity_velocity", 0.001),
+    ],
+    "ruuvitag": CLIMATE[:2] + [
+        ("pressure", "pressure", 0.006), ("movement_counter", "movement_counter", 0), ("pm1", "pm1", 0.051), ("pm2_5", "pm25", 0.051),
+        ("pm4", "pm4", 0.051), ("pm10", "pm10", 0.051), ("co2", "carbon_dioxide", 0), ("voc_index", "voc_index", 0),
+        ("nox_index", "nox_index", 0), ("illuminance", "illuminance", 0.51), ("battery_voltage", "voltage", 0.0011, 0.001),
+        ("acceleration_x", "acceleration_x", 0.0006, 1 / 9.80665), ("acceleration_y", "acceleration_y", 0.0006, 1 / 9.80665),
+        ("acceleration_z", "acceleration_z", 0.0006, 1 / 9.80665),
+    ],
+    "sensirion": [("temperature", "temperature", 0.051), ("humidity", "humidity", 0.051), ("co2", "carbon_dioxide", 0)],
+    "sensorpro": CLIMATE + [("battery_voltage", "voltage", 0.006)],
+    "sensorpush": CLIMATE[:2] + [("pressure", "pressure", 0.006)],
+    "switchbot": [
+        ("temperature", "temperature", 0.001), ("humidity", "humidity", 0), ("battery_level", "battery", 0), ("co2", "co2", 0),
+        ("open", "contact_open", 0), ("left_open", "contact_timeout", 0), ("light", "is_light", 0), ("motion", "motion_detected", 0),
+        ("water", "leak", 0), ("tampered", "tampered", 0), ("battery_low", "low_battery", 0), ("button_count", "button_count", 0),
+    ],
+    "thermobeacon": CLIMATE[:2] + [("battery_level", "battery", 0.51), ("battery_voltage", "voltage", 0.006), ("button", "occupancy", 0)],
+    "thermopro": [("temperature", "temperature internal_temperature", 0.051), CLIMATE[1]] + [
+        ("ambient_temperature", "ambient_temperature", 1), ("center_temperature", "internal_center_temperature", 0.051),
+        ("end_temperature", "internal_end_temperature", 0.051),
+        ("battery_level", "battery", 0.51),
+    ],
+    "tilt": [("specific_gravity", "specific_gravity", 0.0001), ("temperature", "temperature", 0.51)],
+    "victron": [
+        ("voltage", "voltage battery_voltage output_voltage1", 0.001), ("voltage_2", "output_voltage2", 0.001),
+        ("current", "current battery_charging_current battery_current output_current1", 0.001), ("state_of_charge", "soc", 0.06), ("consumed", "consumed_ah", 0.06),
+        ("time_to_go", "remaining_mins", 0), ("starter_voltage", "starter_voltage", 0.001), ("power", "solar_power", 0),
+        ("yield_today", "yield_today", 0.001, 0.001), ("load_current", "external_device_load", 0.001),
+        ("ac_in_power", "ac_in_power", 0), ("ac_out_power", "ac_out_power", 0), ("midpoint_voltage", "midpoint_voltage", 0.001), ("apparent_power", "ac_apparent_power", 0), ("ac_voltage", "ac_voltage", 0.001),
+        ("input_voltage", "input_voltage", 0.001), ("output_voltage", "output_voltage", 0.001), ("ac_current", "ac_current", 0.06),
+    ],
+}
