@@ -1,3 +1,4 @@
+import CLinux
 import FoundationEssentials
 package import GattherdConfig
 import Glibc

@@ -41,8 +41,9 @@ struct PeripheralSearch {
         try await central.waitUntilReady()
         let heard = Locked<[BluetoothAddress: Advertisement]>([:])
         try await listen(central, heard)
-        let found = heard.withLock { Array($0.values) }.map { found($0) }.sorted { $0.rssi ?? 0 > $1.rssi ?? 0 }
-        return found.isEmpty ? connected(central) : found
+        let fitting = heard.withLock { Array($0.values) }.map { found($0) }
+        guard !fitting.isEmpty else { return connected(central) }
+        return fitting.sorted { $0.rssi ?? 0 > $1.rssi ?? 0 }
     }
 
     private func listen(_ central: Central, _ heard: Locked<[BluetoothAddress: Advertisement]>) async throws {
