@@ -76,7 +76,7 @@ import Testing
         Row("log: {format: xml}", "1:15+3 invalid_value"),
         Row("enrol: [{match: {service: 18}, name: '{address}'}]", "1:27+2 invalid_value"),
         Row("enrol: [{match: {rssi_at_least: 99}, name: '{address}'}]", "1:33+2 invalid_value"),
-        Row("enrol: [{match: {model: 'Govee *'}, name: '{address}'}]", "1:9+1 missing_key"),
+        Row("enrol: [{match: {model: 'Govee *'}, name: '{address}'}]", "1:9+46 missing_key"),
         Row("enrol: [{match: {name: a}, name: polar}]", "1:34+5 invalid_value"),
     ]
 

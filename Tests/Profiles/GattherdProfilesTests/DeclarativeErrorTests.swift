@@ -51,7 +51,7 @@ struct DeclarativeErrorTests {
             ),
             ("{metric: x, type: u8, enum: {0: off}, scale: 2}", "'scale' cannot be combined with 'enum'"),
             ("{metric: x, type: utf8, scale: 2}", "9:33: 'scale' has a meaning for numbers only"),
-            ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8, utf16, ascii and bytes"),
+            ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8, cstring, utf16"),
             (
                 "{metric: x, type: u8, repeat: often}",
                 "9:39: 'often': no earlier field is called 'often'; none has a name; expected rest"

@@ -110,7 +110,7 @@ struct DecryptionTests {
     @Test func `the beginning of the key is checked`() throws {
         let rule = "cipher: aes-ctr, nonce: \"00\", key_check: 0..1"
         #expect(try !Self.decode("B9 0000", rule).contains(" "))
-        #expect(try Self.decode("B8 0000", rule).contains("the key begins with other bytes"))
+        #expect(try Self.decode("B8 0000", rule).contains("it does not match key_check"))
     }
 
     @Test func `a lower number is a replay, the same one a repetition`() throws {
@@ -182,7 +182,7 @@ struct DecryptionTests {
             (text("cipher: aes-ecb}}\n      - {decrypt: {cipher: aes-ecb"), "9:10: a payload is decrypted once"),
             (
                 DeclarativeText.profile(fields: ["{decrypt: {cipher: aes-ecb}}", "{metric: x, type: u8}"]),
-                "9:10: 'decrypt' is for advertisements"
+                "9:10: the device's key and address are for advertisements"
             ),
         ]
     )

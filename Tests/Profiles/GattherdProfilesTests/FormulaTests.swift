@@ -38,15 +38,15 @@ struct FormulaTests {
     }
 
     @Test(arguments: [
-        ("{metric: x, formula: a, scale: 2}", "9:34: 'scale' is a part of the formula itself"),
-        ("{metric: x, formula: 1.5 *}", "9:33: '1.5 *': expected a name, a number or '('"),
-        ("{metric: x, formula: sqrt 2}", "9:33: 'sqrt 2': expected '(' after 'sqrt'"),
-        ("{metric: x, formula: pow(1)}", "9:34: 'pow(1)': 'pow' takes 2 of them"),
-        ("{metric: x, formula: 1e999}", "9:28: '1e999': '1e999' is too large"),
-        ("{metric: x, formula: y}", "9:28: 'y': no earlier field is called 'y'"),
-        ("{metric: x, type: u8, decimals: 1}", "9:29: 'decimals' is for 'formula'"),
-        ("{metric: x, from: 1.5}", "9:26: '1.5':"), ("{flags: x, formula: 1.5}", "9:9: a field needs 'type'"),
-        ("{metric: x, type: u8, formula: 1}", "9:29: 'formula' cannot be combined with 'type'"),
+        ("{metric: x, formula: 1, scale: 2}", "9:33: 'scale' is a part of the formula itself"),
+        ("{metric: x, formula: 1.5 *}", "9:35: '1.5 *': expected a name, a number or '('"),
+        ("{metric: x, formula: sqrt 2}", "9:35: 'sqrt 2': expected '(' after 'sqrt'"),
+        ("{metric: x, formula: pow(1)}", "9:35: 'pow(1)': 'pow' takes 2 of them"),
+        ("{metric: x, formula: 1e999}", "9:30: '1e999': '1e999' is too large"),
+        ("{metric: x, formula: y}", "9:30: 'y': no earlier field is called 'y'"),
+        ("{metric: x, type: u8, decimals: 1}", "9:31: 'decimals' is for 'formula'"),
+        ("{metric: x, from: 1.5}", "9:28: '1.5':"), ("{flags: x, formula: 1.5}", "9:9: a field needs 'type'"),
+        ("{metric: x, type: u8, formula: 1}", "9:31: 'formula' cannot be combined with 'type'"),
     ])
     func `a mistake is reported at its place`(field: String, error: String) throws {
         let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))

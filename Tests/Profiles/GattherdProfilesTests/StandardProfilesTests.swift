@@ -169,11 +169,11 @@ struct StandardProfilesTests {
 }
 
 extension ModelDescriptor {
-    /// An advertisement of the model; bytes and characters that may be any are 0 and x.
+    /// An advertisement of the model; bytes and characters that may be any are EE and x.
     fileprivate var exampleTraits: AdvertisedTraits {
         let words = beginning?.description.split(separator: " ") ?? []
-        var octets = words.map { UInt8($0, radix: 16) ?? 0 }
-        if let length { octets += Array(repeating: 0, count: max(0, length.lowerBound - octets.count)) }
+        var octets = words.map { UInt8($0, radix: 16) ?? 0xEE }
+        if let length { octets += Array(repeating: 0xEE, count: max(0, length.lowerBound - octets.count)) }
         var (companies, services): ([UInt16: [UInt8]], [BluetoothUUID: [UInt8]]) = ([:], [:])
         switch source {
         case .manufacturer(let company): companies[company] = octets
