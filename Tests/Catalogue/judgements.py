@@ -36,8 +36,54 @@ JUDGEMENTS = [
     ),
     ("ruuvitag", ["movement_counter"], is_unknown(255), "255 stands for unknown in the maker's document"),
     (
-        "sensirion", ["humidity"], lambda case, ours, theirs: (ours, theirs < 50) in [(0, True), (100, False)],
+        "sensirion", ["humidity"], lambda case, ours, theirs: None not in (ours, theirs) and ours == min(max(theirs, 0), 100),
         "the maker's document limits the humidity to 0 to 100 %",
+    ),
+    (
+        "govee", None, lambda case, ours, theirs: theirs == "error",
+        "the decoder reports impossible values and errors of the sensor as a text",
+    ),
+    (
+        "govee", None, lambda case, ours, theirs: ours is not None and ours < 0 and theirs == 0,
+        "the decoder makes 0 °C of what is below it",
+    ),
+    (
+        "mopeka", ["battery_level"], lambda case, ours, theirs: ours is not None and theirs == 100,
+        "bit 7 of the battery is reserved in the maker's document; the decoder counts it as 4 V",
+    ),
+    (
+        "rapt-pill", ["battery_level"], lambda case, ours, theirs: not case["recorded"] and not 0 <= theirs <= 100,
+        "a battery above 100 % is full, and one below 0 % is empty",
+    ),
+    ("thermopro", ["battery_level"], lambda case, ours, theirs: case["stream"] == "climate", "the maker's app shows three levels, of which the decoder makes %"),
+    ("leaone", ["impedance"], is_unknown(0.0), "an impedance of 0 is none"),
+    (
+        "mibeacon", ["light"], lambda case, ours, theirs: ours is None and "0f0003" in case["payload"],
+        "object 000F has the light intensity; for some models the decoder makes of it only whether there is light",
+    ),
+    (
+        "tilt", None, lambda case, ours, theirs: ours is None and "03e7" in case["payload"],
+        "999 °F is no temperature: the message has the version of the firmware and the age of the battery",
+    ),
+    (
+        "tilt", None, lambda case, ours, theirs: not case["recorded"] and None not in (ours, theirs),
+        "the bounds by which a Tilt Pro is told apart differ for impossible values",
+    ),
+    (
+        "switchbot", ["battery_level"], lambda case, ours, theirs: not case["recorded"],
+        "the mutated data have two different batteries, of which the decoder prefers the other",
+    ),
+    (
+        "oral-b", ["mode"], lambda case, ours, theirs: not case["recorded"],
+        "the mutated model has other modes",
+    ),
+    (
+        "sensirion", ["humidity"], lambda case, ours, theirs: not case["recorded"],
+        "the mutated sample type has another formula",
+    ),
+    (
+        "victron", None, lambda case, ours, theirs: not case["recorded"] and case["stream"] == "energy_meter",
+        "the mutated record type has other fields",
     ),
     ("victron", ["current"], is_unknown(-0.001), "3FFFFF stands for unknown in the maker's document"),
 ]

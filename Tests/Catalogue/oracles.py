@@ -124,7 +124,10 @@ def switchbots(case):
     company = [bytes.fromhex(text) for number, text in case["parts"] if number == "company 2409"]
     if not service or not service[0]:
         return None
-    data = switchbot._parse_data(service[0], company[0] if company else None, 2409 if company else None, None)
+    try:
+        data = switchbot._parse_data(service[0], company[0] if company else None, 2409 if company else None, None)
+    except Exception:  # mutated bytes
+        return None
     return data.get("data") if data else None
 
 
@@ -140,7 +143,10 @@ def victrons(case):
     values = {}
     for name in dir(parsed):
         if name.startswith("get_"):
-            value = getattr(parsed, name)()
+            try:
+                value = getattr(parsed, name)()
+            except ValueError:  # a code that the decoder does not know
+                continue
             values[name[4:]] = getattr(value, "name", value)
     return values
 
@@ -246,7 +252,7 @@ METRICS = {
     "thermopro": [("temperature", "temperature internal_temperature", 0.051), CLIMATE[1]] + [
         ("ambient_temperature", "ambient_temperature", 1), ("center_temperature", "internal_center_temperature", 0.051),
         ("end_temperature", "internal_end_temperature", 0.051),
-        ("battery_level", "battery", 0.51),
+        ("battery_level", "battery", 1.2),
     ],
     "tilt": [("specific_gravity", "specific_gravity", 0.0001), ("temperature", "temperature", 0.51)],
     "victron": [
