@@ -46,7 +46,7 @@ import Testing
             ("profiles: [beacon], silence: never", "'silence': a device that only advertises has no streams"),
             ("bind_key_file: key", "'bind_key_file' is for devices with a profile of advertisements"),
             ("profiles: [beacon], bind_key_file: none", "no bind key can be read from"),
-            ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 hexadecimal digits"),
+            ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 or 24"),
             ("profiles: [beacon], bind_key_file: open", "every user of this host can read"),
             ("profiles: [beacon], bind_key_file: key", nil),
         ] as [(String, String?)]
