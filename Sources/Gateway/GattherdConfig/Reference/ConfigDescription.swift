@@ -59,7 +59,7 @@ enum ConfigDescriptions {
         ),
     ]
 
-    static let all: [String: ConfigDescription] = [gateway, devices, alerts, history, mqtt, http]
+    static let all: [String: ConfigDescription] = [gateway, devices, fleet, alerts, history, mqtt, http]
         .reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
     private static let gateway: [String: ConfigDescription] = [

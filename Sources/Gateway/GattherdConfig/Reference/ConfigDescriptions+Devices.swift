@@ -65,6 +65,19 @@ extension ConfigDescriptions {
             example: "/run/credentials/garden",
             otherwise: "none"
         ),
+        "devices.irk_file": ConfigDescription(
+            """
+            For sensors with private addresses: a file whose first line is the identity resolving key, 32 hexadecimal \
+            digits.
+            """,
+            example: "/run/credentials/tracker",
+            otherwise: "none"
+        ),
+        "devices.gateways": ConfigDescription(
+            "With `fleet.leases`, the gateways that may own the device. Without the centre, it belongs to the first.",
+            example: "[attic, cellar]",
+            otherwise: "all"
+        ),
         "devices.silence": ConfigDescription(
             """
             The longest silence. learned: after about four usual pauses of a stream the link is probed, and replaced if the \
@@ -116,6 +129,11 @@ extension ConfigDescriptions {
             example: "\"Polar*\"",
             otherwise: "any"
         ),
+        "enrol.match.model": ConfigDescription(
+            "Brand and model, as `gattherd scan` shows them; * is any text.",
+            example: "\"Ruuvi *\"",
+            otherwise: "any"
+        ),
         "enrol.match.rssi_at_least": ConfigDescription("The weakest signal, in dBm.", example: "-85", otherwise: "any"),
         "enrol.forget_after": ConfigDescription(
             """
@@ -123,6 +141,20 @@ extension ConfigDescriptions {
             enrolment is removed at once.
             """,
             default: "30d"
+        ),
+    ]
+
+    static let fleet: [String: ConfigDescription] = [
+        "fleet": ConfigDescription("The gateways that share one central history."),
+        "fleet.leases": ConfigDescription(
+            "true if the gateways agree by leases at the centre on which of them connects a device.",
+            example: "true",
+            default: "false"
+        ),
+        "fleet.publish": ConfigDescription(
+            "With leases, the gateways that publish an advertising device by MQTT: its owner, or all that hear it.",
+            example: "all",
+            default: "owner"
         ),
     ]
 
