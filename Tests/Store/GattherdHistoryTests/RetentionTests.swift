@@ -162,18 +162,19 @@ struct RetentionTests {
     }
 
     @Test func `without delivery the oldest backlog is dropped and counted`() throws {
-        let file = try open(HistoryLimits(maxSize: 2 << 20))
+        let file = try open(HistoryLimits(maxSize: 1 << 20))
         for start in stride(from: 0, to: 40_000, by: 1000) {
             try fill(file, seconds: start..<(start + 1000))
             try upkeep(file)
-            #expect(try footprint() <= 2 << 20)
+            #expect(try footprint() <= 1 << 20)
         }
         let waiting = try waiting(in: file)
-        #expect(waiting > 1000)
+        #expect(waiting > 1000 && waiting < 40_000)
         #expect(file.undelivered == 40_000 - waiting)
         #expect(try file.connection.integer("SELECT max(last) - min(first) + 1 FROM outbox") == Int64(waiting))
         let dropped = Int64(file.undelivered)
-        #expect(try file.entries(after: 0, limit: 50_000, for: "mqtt").missing?.through == dropped)
+        let gap = try file.entries(after: 0, limit: 50_000, for: "mqtt").missing
+        #expect(gap?.through == dropped)
         #expect(try file.readings(after: dropped, limit: 50_000).map(\.seq) == Array(dropped + 1...40_000))
     }
 
