@@ -201,6 +201,8 @@ enum FleetAppend {
                     LEFT JOIN unnest(copies) AS c(seq) ON c.seq = r.seq
                     WHERE c.seq IS NULL OR s_metric[r.series] = 'rssi';
                 END IF;
+                -- No partition is made from now on, which would make a row violate the default partition's constraint.
+                LOCK TABLE gattherd.sample_other, gattherd.minute_other IN ROW EXCLUSIVE MODE;
                 SELECT * INTO near FROM gattherd.near();
                 INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label, far)
                 SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label,

@@ -122,6 +122,7 @@ enum FleetReceptions {
             ) AS h;
             IF new.seqs IS NULL THEN RETURN '{}'; END IF;
             PERFORM gattherd.make_reception_blocks(new.times);
+            LOCK TABLE gattherd.reception_other, gattherd.duplicate_other IN ROW EXCLUSIVE MODE;
             SELECT '{}'::bigint[] AS seqs, '{}'::int[] AS journals, '{}'::bigint[] AS firsts INTO found;
             IF gattherd.lock_air(new.airs) THEN
                 SELECT coalesce(array_agg(m.seq), '{}') AS seqs, array_agg(m.first_journal) AS journals,

@@ -47,7 +47,7 @@ struct BuiltPluginTests {
         #expect(
             profile.characteristics[0].metrics == [
                 MetricDescriptor(name: "heart_rate", unit: "bpm"),
-                MetricDescriptor(name: "sensor_contact", kind: .state),
+                MetricDescriptor(name: "sensor_contact", kind: .state, domain: .boolean),
                 MetricDescriptor(name: "energy_expended", unit: "kJ", kind: .counter),
                 MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
             ]

@@ -49,6 +49,15 @@ struct ReaderTests {
         )
     }
 
+    @Test func `the WAL stays with its writer after a reader in the same process has closed`() async throws {
+        try await fill(seconds: 1)
+        do { #expect(try HistoryReader(path: folder.database).allRows().count == 4) }
+        #expect(try await folder.shell.value("SELECT count(*) FROM sample") == "4")
+        try await fill(seconds: 1)
+        #expect(FileManager.default.fileExists(atPath: folder.database + "-wal"))
+        #expect(try await folder.shell.value("SELECT count(*) FROM sample") == "8")
+    }
+
     @Test func `the extent of numbers is exact and within the query`() async throws {
         #expect(try reader.extent(withSummaries: true) == nil)
         #expect(try reader.extent(ofNumbers: HistoryQuery()) == nil)

@@ -49,7 +49,7 @@ struct FleetCommandTests {
         #expect(json.hasPrefix(#"[{"gateway":"attic","version":"1.0","last_seen":"20"#))
         #expect(json.contains(#""lag":3,"#) && json.contains(#""devices":1,"errors":0,"gaps":0}]"#))
         let devices = try await run("fleet", "devices", url, "--json").text
-        let named = #"[{"device":"tag","gateway":"attic","address":"C0:FF:EE:00:00:01","name":"Tag","#
+        let named = #"[{"device":"tag","gateway":"attic","owner":null,"address":"C0:FF:EE:00:00:01","name":"Tag","#
         #expect(devices.hasPrefix(named + #""profiles":"bthome","rssi":-70,"#), "\(devices)")
 
         let rows = try await run("history", "--fleet", url, "--metric", "temperature", "--format", "csv").text

@@ -79,11 +79,11 @@ import Testing
         let settings = try await settings("garden-beacon", bench)
         try await bench.withDaemon(", profiles: [garden-beacon]", settings: settings) {
             try await eventually {
-                try await value(bench, "SELECT count(DISTINCT value) FROM history WHERE stream = 'garden'") == "2"
+                try await value(bench, "SELECT count(DISTINCT value) FROM history WHERE metric = 'temperature'") == "2"
             }
         }
         #expect(try bench.count("connect") == 0)
         #expect(try await value(bench, "SELECT DISTINCT source FROM history") == "advert")
-        #expect(try await value(bench, "SELECT min(value) || ' ' || max(value) FROM history") == "25.0 25.01")
+        #expect(try await value(bench, "SELECT min(value) || ' ' || max(value) FROM history WHERE metric <> 'rssi'") == "25.0 25.01")
     }
 }

@@ -88,13 +88,16 @@ enum FileContent: Equatable {
         return (0...3).contains { String(validating: bytes.dropLast($0), as: UTF8.self) != nil }
     }
 
+    /// Returns the first bytes; `nil` if they cannot be read, or this process has the file open as a database.
     private static func page(of path: String) -> [UInt8]? {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = unsafe read(descriptor, &bytes, bytes.count)
-        return count < 0 ? nil : Array(bytes[..<count])
+        OpenDatabases.unlessOpen(path) {
+            let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+            guard descriptor >= 0 else { return nil }
+            defer { close(descriptor) }
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            let count = unsafe read(descriptor, &bytes, bytes.count)
+            return count < 0 ? nil : Array(bytes[..<count])
+        }
     }
 }
 

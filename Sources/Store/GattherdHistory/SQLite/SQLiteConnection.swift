@@ -15,6 +15,7 @@ import GattherdModel
     /// Compiled once, because they surround each commit.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
+    private let file: OpenDatabases.File?
 
     /// Opens the file, creates it depending on `flags` (`SQLITE_OPEN_…`), and waits for locks from then on.
     init(path: String, flags: Int32) throws(StoreFault) {
@@ -26,6 +27,7 @@ import GattherdModel
             throw unsafe Self.fault(code, "open", raw, path)
         }
         self.path = path
+        file = OpenDatabases.add(path)
         unsafe self.raw = raw
         unsafe pages = .allocate(capacity: 1)
         unsafe pages.initialize(to: 0)
@@ -36,6 +38,7 @@ import GattherdModel
         unsafe sqlite3_finalize(begin)
         unsafe sqlite3_finalize(commit)
         unsafe sqlite3_close_v2(raw)
+        OpenDatabases.remove(file)
         unsafe pages.deallocate()
     }
 
