@@ -46,9 +46,9 @@ struct SimulationFiles: Sendable {
     }
 
     func configuration(_ peripherals: [PeripheralSpec]) -> String {
-        let profiles = InstalledProfiles.load().profiles
+        let registry = InstalledProfiles.load()
         let devices = peripherals.map { peripheral in
-            let profile = peripheral.profile(of: profiles).map { ", profiles: [\($0)]" } ?? ""
+            let profile = peripheral.profile(in: registry).map { ", profiles: [\($0)]" } ?? ""
             return "  - {name: \(peripheral.name.lowercased()), address: \(peripheral.address)\(profile)}\n"
         }
         return """
@@ -123,15 +123,14 @@ struct SimulationFiles: Sendable {
 
 extension PeripheralSpec {
     /// Returns the profile of the peripheral's advertisements; `nil` if it is connectable.
-    fileprivate func profile(of profiles: [any Profile]) -> String? {
+    fileprivate func profile(in registry: ProfileRegistry) -> String? {
         guard services.isEmpty else { return nil }
-        let frames =
-            advertising.manufacturerData.map { (AdvertisementSource.manufacturer($0.key), $0.value) }
-            + advertising.serviceData.map { (.serviceData($0.key), $0.value) }
-        return profiles.first { profile in
-            frames.contains { source, payloads in
-                payloads.contains { profile.frame($0, from: source, name: advertising.name) != nil }
-            }
-        }?.name
+        let traits = AdvertisedTraits(
+            name: advertising.name,
+            manufacturerData: advertising.manufacturerData.compactMapValues(\.first),
+            serviceData: advertising.serviceData.compactMapValues(\.first)
+        )
+        guard let found = registry.identify(traits), found.isForAdvertisements else { return nil }
+        return found.profile
     }
 }
