@@ -1,3 +1,4 @@
+import CLinux
 import GattherdBluetooth
 import GattherdConfig
 import GattherdGATT
