@@ -64,7 +64,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         }
     }
 
-    /// An output: MQTT or another receiver of the journal.
+    /// An output: MQTT or another.
     public struct Output: Codable, Hashable, Sendable {
         /// The output's name, which is also that of its cursor.
         public var name: String

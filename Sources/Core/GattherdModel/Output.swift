@@ -35,7 +35,7 @@ public struct OutputStatus: Hashable, Sendable {
     }
 }
 
-/// A receiver of the journal, as the daemon controls it.
+/// An output, as the daemon controls it.
 ///
 /// An output that also shows the state of devices is an ``Announcer`` as well.
 public protocol Output: Sendable {

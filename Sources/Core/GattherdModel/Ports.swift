@@ -98,7 +98,7 @@ public struct ControlRequest: Hashable, Sendable {
     }
 }
 
-/// A receiver of the state of devices, such as MQTT or the dashboard.
+/// A publisher of the state of devices, such as MQTT or the dashboard.
 ///
 /// Methods return without blocking.
 public protocol Announcer: Sendable {

@@ -103,10 +103,10 @@ public protocol Profile: Sendable {
     func configured(with options: [String: Int64]) -> any Profile
 
     /// Makes the decoder of one connection.
-    func makeSession() -> any ProfileSession
+    func makeDecoder() -> any PayloadDecoder
 
     /// Makes the decoder of one device's advertisements.
-    func makeSession(for sender: Sender) -> any ProfileSession
+    func makeDecoder(for sender: Sender) -> any PayloadDecoder
 
     /// Encodes a value for a control; `value` has been checked against its ``ControlKind``.
     ///
@@ -125,14 +125,14 @@ extension Profile {
     public var advertisements: [AdvertisementDescriptor] { [] }
     public var models: [ModelDescriptor] { [] }
 
-    public func makeSession(for sender: Sender) -> any ProfileSession { makeSession() }
+    public func makeDecoder(for sender: Sender) -> any PayloadDecoder { makeDecoder() }
     public var options: [ProfileOption] { [] }
     public func configured(with options: [String: Int64]) -> any Profile { self }
 
     /// True if the profile's devices only advertise.
     public var isForAdvertisements: Bool { !advertisements.isEmpty }
 
-    /// The name, source and metrics of each stream; the indices are those that sessions use.
+    /// The name, source and metrics of each stream; the indices are those that decoders use.
     public var streams: [(name: String, source: String, metrics: [MetricDescriptor])] {
         isForAdvertisements
             ? advertisements.map { ($0.stream, $0.sourceDescription, $0.metrics) }
@@ -172,8 +172,8 @@ extension Profile {
 
 /// The decoder of one connection or of one advertising device; may keep state between payloads.
 ///
-/// Only one thread at a time uses a session.
-public protocol ProfileSession: AnyObject {
+/// Only one thread at a time uses a decoder.
+public protocol PayloadDecoder: AnyObject {
     /// Decodes one payload and appends its samples.
     ///
     /// - Parameters:
@@ -191,13 +191,13 @@ public protocol ProfileSession: AnyObject {
     /// The replay counters of encrypted senders; empty without encryption.
     var replayMarks: [ReplayCounter] { get }
 
-    /// Restores replay counters, so that payloads older than those of earlier sessions are rejected.
+    /// Restores replay counters, so that payloads older than of earlier decoders are rejected.
     ///
     /// - Parameter marks: The counters of all senders.
     func resume(from marks: [String: UInt32])
 }
 
-extension ProfileSession {
+extension PayloadDecoder {
     public var replayMarks: [ReplayCounter] { [] }
     public func resume(from marks: [String: UInt32]) {}
 }

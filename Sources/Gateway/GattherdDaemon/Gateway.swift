@@ -20,8 +20,8 @@ public struct Gateway: Sendable {
     ///   - profiles: All profiles, in order of preference.
     ///   - central: The Bluetooth central.
     ///   - store: The history.
-    ///   - outputs: The receivers of the journal.
-    ///   - announcers: The receivers of the devices' state and of events.
+    ///   - outputs: The outputs, which deliver the journal.
+    ///   - announcers: The publishers of the devices' state and of events.
     ///   - settings: The supervisor's limits and policies.
     ///   - commitInterval: The shortest time between two commits of few values.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.

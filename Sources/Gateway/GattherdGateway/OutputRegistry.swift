@@ -9,8 +9,8 @@ import GattherdSparkplug
 
 /// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
 package enum OutputRegistry {
-    package static let kinds: [any OutputKind.Type] = [
-        LinesOutput.self, InfluxOutput.self, SparkplugKind.self, PostgresOutput.self,
+    package static let definitions: [any OutputDefinition.Type] = [
+        LinesOutput.self, InfluxOutput.self, SparkplugOutput.self, PostgresOutput.self,
     ]
 }
 
@@ -86,10 +86,10 @@ extension Configuration {
     }
 
     private func configured(_ section: OutputSection) -> ConfiguredOutput? {
-        OutputRegistry.kinds.lazy.compactMap { ConfiguredOutput(section, $0) }.first
+        OutputRegistry.definitions.lazy.compactMap { ConfiguredOutput(section, $0) }.first
     }
 
-    /// Returns the findings about the files, and the kind's own if every file is readable.
+    /// Returns the findings about the files, and the output's own if every file is readable.
     private func findings(_ section: OutputSection) -> [ConfigError] {
         let findings = section.files.compactMap(\.finding)
         if findings.contains(where: { $0.severity == .error }) { return findings }

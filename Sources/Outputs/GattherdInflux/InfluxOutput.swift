@@ -3,45 +3,45 @@ package import GattherdModel
 package import GattherdOutputs
 
 /// The output `influx`.
-package enum InfluxOutput: OutputKind {
+package enum InfluxOutput: OutputDefinition {
     package static let section = "influx"
 
-    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> InfluxConfiguration? {
-        InfluxReader(environment: environment).configuration(section)
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> InfluxSettings? {
+        InfluxReader(environment: environment).settings(section)
     }
 
     package static func make(
-        _ configuration: InfluxConfiguration,
+        _ settings: InfluxSettings,
         _ context: OutputContext
     ) throws(OutputError) -> any Output {
         let read = context.readSecret
-        let credentials = try configuration.credentials?.read(read)
-        let settings = configuration.settings(gateway: context.gateway, credentials)
-        let sink = InfluxSink(settings) {
-            do throws(OutputError) { return try configuration.credentials?.read(read) } catch { return nil }
+        let credentials = try settings.credentials?.read(read)
+        let options = settings.options(gateway: context.gateway, credentials)
+        let sink = InfluxSink(options) {
+            do throws(OutputError) { return try settings.credentials?.read(read) } catch { return nil }
         }
-        var options = BatchOptions()
-        options.entries = configuration.batchEntries
-        options.interval = configuration.batchInterval
+        var batch = BatchOptions()
+        batch.entries = settings.batchEntries
+        batch.interval = settings.batchInterval
         return BatchOutput(
             context,
-            target: "\(configuration.url.value)",
+            target: "\(settings.url.value)",
             sink: sink,
-            options: options
+            options: batch
         )
     }
 
-    package static func files(_ configuration: InfluxConfiguration) -> [NamedFile] {
-        let secret = configuration.credentials.map { NamedFile($0.file, .secret($0.noun, isReadAgain: true)) }
-        let tls = configuration.tls
+    package static func files(_ settings: InfluxSettings) -> [NamedFile] {
+        let secret = settings.credentials.map { NamedFile($0.file, .secret($0.noun, isReadAgain: true)) }
+        let tls = settings.tls
         let files = NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key)
-        return [secret].compactMap(\.self) + (configuration.url.value.usesTLS ? files : [])
+        return [secret].compactMap(\.self) + (settings.url.value.usesTLS ? files : [])
     }
 
     /// A secret that is sent without encryption through a network is a warning.
-    package static func findings(_ configuration: InfluxConfiguration) -> [ConfigError] {
-        let url = configuration.url
-        guard configuration.credentials != nil, !url.value.usesTLS, !url.value.isLoopback, let place = url.place else {
+    package static func findings(_ settings: InfluxSettings) -> [ConfigError] {
+        let url = settings.url
+        guard settings.credentials != nil, !url.value.usesTLS, !url.value.isLoopback, let place = url.place else {
             return []
         }
         let text = "the token or password is sent to \(url.value.host) without encryption; use https:// if you can"
@@ -49,7 +49,7 @@ package enum InfluxOutput: OutputKind {
     }
 }
 
-extension InfluxConfiguration.Credentials {
+extension InfluxSettings.Credentials {
     fileprivate var file: Located<String> {
         switch self {
         case .token(let file), .password(_, let file): file

@@ -1,138 +1,164 @@
-public import GattherdHTTPClient
+package import GattherdConfig
+import GattherdHTTPClient
 
-/// The receiver of points, and their form.
-public struct InfluxSettings: Hashable, Sendable {
-    /// The place in the database; it also selects the API.
-    public enum Database: Hashable, Sendable {
-        /// InfluxDB 1 and VictoriaMetrics: `/write`.
-        case database(String, retentionPolicy: String?)
-        /// InfluxDB 2 and 3: `/api/v2/write`. InfluxDB 3 needs no organisation.
-        case bucket(String, organisation: String?)
+/// The section `influx`.
+package struct InfluxSettings: Hashable, Sendable {
+    /// The files of the credentials, whose first line counts.
+    package enum Credentials: Hashable, Sendable {
+        case token(Located<String>)
+        case password(user: String, Located<String>)
     }
 
-    /// The gateway's name, a tag of all points.
-    public var gateway: String
-    public var url: InfluxURL
-    public var database: Database
-    public var credentials: InfluxCredentials?
-    public var measurement = MeasurementName.stream
-    /// True if the bodies of requests are compressed.
-    public var compresses = true
-    public var tls = HTTPTLSFiles()
+    /// The section `influx.tls`.
+    package struct TLS: Hashable, Sendable {
+        package var ca: Located<String>?
+        package var certificate: Located<String>?
+        package var key: Located<String>?
 
-    public init(gateway: String, url: InfluxURL, database: Database) {
-        self.gateway = gateway
+        package init() {}
+    }
+
+    package var url: Located<InfluxURL>
+    package var database: InfluxOptions.Database
+    package var credentials: Credentials?
+    package var measurement = MeasurementName.stream
+    package var compresses = true
+    package var tls = TLS()
+    /// The most readings of a request.
+    package var batchEntries = 1000
+    /// The time for which readings gather.
+    package var batchInterval = Duration.seconds(1)
+
+    package init(url: Located<InfluxURL>, database: InfluxOptions.Database) {
         self.url = url
         self.database = database
     }
 
-    /// The URL of the write request.
-    public var writeURL: String {
-        switch database {
-        case .database(let name, let policy):
-            url.appending("/write", query: [("db", name), ("rp", policy), ("precision", "ns")])
-        case .bucket(let name, let organisation):
-            url.appending("/api/v2/write", query: [("org", organisation), ("bucket", name), ("precision", "ns")])
+    /// The options of the sink, with credentials that were read.
+    package func options(gateway: String, _ credentials: InfluxCredentials?) -> InfluxOptions {
+        var options = InfluxOptions(gateway: gateway, url: url.value, database: database)
+        options.credentials = credentials
+        options.measurement = measurement
+        options.compresses = compresses
+        options.tls = HTTPTLSFiles(ca: tls.ca?.value, certificate: tls.certificate?.value, key: tls.key?.value)
+        return options
+    }
+}
+
+/// Reads the section `influx`.
+struct InfluxReader {
+    let environment: OutputEnvironment
+
+    func settings(_ section: SectionReader) -> InfluxSettings? {
+        let url = url(section)
+        let database = database(section)
+        let credentials = credentials(section)
+        let tls = section.section("tls") { self.tls($0) } ?? InfluxSettings.TLS()
+        let measurement = section.value("measurement", Self.measurement)?.value
+        let compresses = section.value("gzip", .boolean)?.value
+        let batch = section.section("batch") { batch in
+            (batch.value("entries", .integer(1...10_000)), batch.value("interval", Self.interval))
         }
-    }
-
-    /// True if the credentials are sent without encryption through a network.
-    public var exposesCredentials: Bool { credentials != nil && !url.usesTLS && !url.isLoopback }
-}
-
-/// A token, or a user with a password; always prints as `***`.
-public enum InfluxCredentials: Hashable, Sendable {
-    case token(String)
-    case password(user: String, String)
-}
-
-extension InfluxCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "***" }
-    public var debugDescription: String { "***" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-/// The URL of a server: `http://host:port/path` or `https://…`.
-public struct InfluxURL: Hashable, Sendable {
-    public let usesTLS: Bool
-    public let host: String
-    public let port: UInt16?
-    /// The path before the API's, without a slash at its end; empty for most servers.
-    public let path: String
-
-    /// Parses a URL; `nil` if it has user information, a query or a fragment, or is invalid.
-    public init?(_ text: String) {
-        guard let (usesTLS, rest) = Self.withoutScheme(text) else { return nil }
-        let authority = rest.prefix { $0 != "/" }
-        guard let (host, port) = Self.hostAndPort(authority) else { return nil }
-        var path = rest[authority.endIndex...]
-        while path.hasSuffix("/") { path.removeLast() }
-        guard path.utf8.count <= 1024, path.utf8.allSatisfy({ Self.isPathByte($0) }) else { return nil }
-        self.usesTLS = usesTLS
-        self.host = host
-        self.port = port
-        self.path = String(path)
-    }
-
-    /// True if the host is the gateway's own.
-    public var isLoopback: Bool {
-        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
-    }
-
-    /// Returns the URL of an API with a query; members without a value are omitted.
-    func appending(_ api: String, query: [(name: String, value: String?)]) -> String {
-        let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
-        let isComplete = path.hasSuffix(api)
-        return "\(self)\(isComplete ? "" : api)?\(pairs.joined(separator: "&"))"
-    }
-
-    private static func withoutScheme(_ text: String) -> (usesTLS: Bool, rest: Substring)? {
-        if text.hasPrefix("http://") { return (false, text.dropFirst(7)) }
-        return text.hasPrefix("https://") ? (true, text.dropFirst(8)) : nil
-    }
-
-    private static func hostAndPort(_ text: Substring) -> (host: String, port: UInt16?)? {
-        let isBracketed = text.hasPrefix("[")
-        let host = isBracketed ? text.dropFirst().prefix { $0 != "]" } : text.prefix { $0 != ":" }
-        var rest = text[host.endIndex...]
-        if isBracketed, rest.popFirst() == nil { return nil }
-        let isValid = host.utf8.allSatisfy { isBracketed ? isAddressByte($0) : isHostByte($0) }
-        guard isValid, (1...253).contains(host.utf8.count) else { return nil }
-        guard let colon = rest.popFirst() else { return (String(host), nil) }
-        guard colon == ":", rest.utf8.allSatisfy({ isDigit($0) }), let port = UInt16(rest), port > 0 else { return nil }
-        return (String(host), port)
-    }
-
-    private static func percentEncoded(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF")
-        return text.utf8.reduce(into: "") { result, byte in
-            if isHostByte(byte) {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                result += ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
+        if let place = section.place(of: "tls"), let url, !url.value.usesTLS {
+            section.report(
+                .conflict("'tls' needs a URL that begins with https://; write it, or remove 'tls'"),
+                at: place
+            )
         }
+        guard let url, let database else { return nil }
+        var settings = InfluxSettings(url: url, database: database)
+        (settings.credentials, settings.tls) = (credentials, tls)
+        settings.measurement = measurement ?? settings.measurement
+        settings.compresses = compresses ?? settings.compresses
+        settings.batchEntries = batch?.0?.value ?? settings.batchEntries
+        settings.batchInterval = batch?.1?.value ?? settings.batchInterval
+        return settings
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    /// True for the bytes that RFC 3986 calls unreserved, without `~`.
-    private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"),
-            UInt8(ascii: "."), UInt8(ascii: "_"):
-            true
-        default: isDigit(byte)
+    private func url(_ section: SectionReader) -> Located<InfluxURL>? {
+        let (noun, advice) = ("a server's URL", "write for example http://localhost:8086")
+        guard let text = section.required("url", ConfigGrammar(noun: noun, advice: advice) { $0 }),
+            let place = text.place
+        else { return nil }
+        if text.value.contains("@") {
+            let instead = "write token_file, or username and password_file, instead of user:password@"
+            section.report(.secret(key: "url", instead: instead), at: place)
+            return nil
         }
+        guard let url = InfluxURL(text.value) else {
+            section.report(.invalid(text.value, expected: noun, advice: advice), at: place)
+            return nil
+        }
+        return Located(url, at: place)
     }
 
-    private static func isAddressByte(_ byte: UInt8) -> Bool { isHostByte(byte) || ":%".utf8.contains(byte) }
-    private static func isPathByte(_ byte: UInt8) -> Bool { isHostByte(byte) || "/:~%+,;=!$&'()*@".utf8.contains(byte) }
-}
+    private func database(_ section: SectionReader) -> InfluxOptions.Database? {
+        let bucket = section.value("bucket", Self.name("a bucket"))
+        let organisation = section.value("org", Self.name("an organisation"))
+        let database = section.value("database", Self.name("a database"))
+        let policy = section.value("retention_policy", Self.name("a retention policy"))
+        requires("org", "bucket", section)
+        requires("retention_policy", "database", section)
+        if let place = section.place(of: "bucket"), section.place(of: "database") != nil {
+            let advice = "write database for InfluxDB 1 and VictoriaMetrics, bucket for InfluxDB 2 and 3"
+            section.report(.conflict("'bucket' and 'database' exclude each other; \(advice)"), at: place)
+            return nil
+        }
+        if let bucket { return .bucket(bucket.value, organisation: organisation?.value) }
+        if let database { return .database(database.value, retentionPolicy: policy?.value) }
+        if section.place(of: "bucket") == nil, section.place(of: "database") == nil, let place = section.place {
+            let advice = "InfluxDB 1 and VictoriaMetrics need it; for InfluxDB 2 and 3 write bucket"
+            section.report(.missing(key: "database", section: "'influx'", advice: advice), at: place)
+        }
+        return nil
+    }
 
-extension InfluxURL: CustomStringConvertible {
-    public var description: String {
-        let name = host.contains(":") ? "[\(host)]" : host
-        return "\(usesTLS ? "https" : "http")://\(name)\(port.map { ":\($0)" } ?? "")\(path)"
+    private func credentials(_ section: SectionReader) -> InfluxSettings.Credentials? {
+        for (key, file) in [("token", "token_file"), ("password", "password_file")] {
+            let instead = "put it into a file that only gattherd may read, and write \(file)"
+            section.forbid(key, .secret(key: key, instead: instead))
+        }
+        let token = section.value("token_file", .path).map { environment.resolve($0) }
+        let user = section.value("username", Self.name("a user"))
+        let password = section.value("password_file", .path).map { environment.resolve($0) }
+        requires("username", "password_file", section)
+        requires("password_file", "username", section)
+        if let place = section.place(of: "token_file"), section.place(of: "username") != nil {
+            let advice = "a user with a password is for InfluxDB 1, a token for all others"
+            section.report(.conflict("'token_file' and 'username' exclude each other; \(advice)"), at: place)
+        }
+        if let token { return .token(token) }
+        guard let user, let password else { return nil }
+        return .password(user: user.value, password)
+    }
+
+    private func tls(_ section: SectionReader) -> InfluxSettings.TLS {
+        var tls = InfluxSettings.TLS()
+        tls.ca = section.value("ca", .path).map { environment.resolve($0) }
+        tls.certificate = section.value("certificate", .path).map { environment.resolve($0) }
+        tls.key = section.value("key", .path).map { environment.resolve($0) }
+        requires("certificate", "key", section)
+        requires("key", "certificate", section)
+        return tls
+    }
+
+    /// Reports `key` if it is present without `other`.
+    private func requires(_ key: String, _ other: String, _ section: SectionReader) {
+        guard let place = section.place(of: key), section.place(of: other) == nil else { return }
+        section.report(.missing(key: other, section: "'influx'", advice: "'\(key)' is of no use without it"), at: place)
+    }
+
+    private static var interval: ConfigGrammar<Duration> { .duration(.milliseconds(10) ... .seconds(3600)) }
+
+    private static var measurement: ConfigGrammar<MeasurementName> {
+        let advice = "write text with {stream}, {device} or {profile}, for example ble_{stream}"
+        return ConfigGrammar(noun: "a measurement's name", advice: advice) { MeasurementName($0) }
+    }
+
+    private static func name(_ noun: String) -> ConfigGrammar<String> {
+        ConfigGrammar(noun: noun, advice: "use 1 to 256 printable characters") { text in
+            let isPrintable = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+            return (1...256).contains(text.utf8.count) && isPrintable ? text : nil
+        }
     }
 }

@@ -21,26 +21,26 @@ public final class InfluxSink: BatchSink {
         var count = 0
     }
 
-    private let settings: InfluxSettings
+    private let options: InfluxOptions
     private let client: HTTPClient
     private let judge: WriteJudge
     private let readCredentials: @Sendable () -> InfluxCredentials?
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - settings: The settings.
-    ///   - readCredentials: Reads the credentials again; `nil` keeps those of the settings. It may block, and is called
+    ///   - options: The options.
+    ///   - readCredentials: Reads the credentials again; `nil` keeps those of the options. It may block, and is called
     ///     after the server has refused them.
     public init(
-        _ settings: InfluxSettings,
+        _ options: InfluxOptions,
         readCredentials: @escaping @Sendable () -> InfluxCredentials? = { nil }
     ) {
-        self.settings = settings
-        client = HTTPClient(threadName: "influx", files: settings.tls)
-        judge = WriteJudge(settings: settings)
+        self.options = options
+        client = HTTPClient(threadName: "influx", files: options.tls)
+        judge = WriteJudge(options: options)
         self.readCredentials = readCredentials
-        let points = PointWriter(gateway: settings.gateway, measurement: settings.measurement)
-        state = Locked(State(points: points, credentials: settings.credentials))
+        let points = PointWriter(gateway: options.gateway, measurement: options.measurement)
+        state = Locked(State(points: points, credentials: options.credentials))
     }
 
     public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
@@ -86,10 +86,10 @@ public final class InfluxSink: BatchSink {
     }
 
     private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
-        var request = HTTPClientRequest(settings.writeURL, body: body)
+        var request = HTTPClientRequest(options.writeURL, body: body)
         request.headers = Self.headers(state.withLock(\.credentials))
         request.wantedHeaders = WriteJudge.wantedHeaders
-        if settings.compresses, let compressed = Gzip.compress(body) {
+        if options.compresses, let compressed = Gzip.compress(body) {
             request.body = compressed
             request.headers["Content-Encoding"] = "gzip"
         }
@@ -98,7 +98,7 @@ public final class InfluxSink: BatchSink {
             if response.status == 401 || response.status == 403 { state.withLock { $0.mustReadCredentials = true } }
             return judge.judge(response)
         } catch {
-            throw OutputFault(error, settings)
+            throw OutputFault(error, options)
         }
     }
 

@@ -17,10 +17,10 @@ struct WriteJudge {
     private static let signature = "X-Influxdb-Version"
     static let wantedHeaders = [signature, "Location"]
 
-    let settings: InfluxSettings
+    let options: InfluxOptions
 
     func judge(_ response: HTTPClientResponse) -> WriteAnswer {
-        let said = "\(settings.url) answers \(response.status)\(Self.words(response))"
+        let said = "\(options.url) answers \(response.status)\(Self.words(response))"
         switch response.status {
         case 204: return .accepted
         // InfluxDB Clustered and Cloud Dedicated answer so if they have refused some of the points.
@@ -41,14 +41,14 @@ struct WriteJudge {
 
     private func busy(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         // InfluxDB 1 answers 500 if the retention policy does not exist.
-        guard case .database(_, let policy?) = settings.database, response.status == 500 else {
+        guard case .database(_, let policy?) = options.database, response.status == 500 else {
             return OutputFault(.unavailable, said, retryAfter: response.retryAfter)
         }
         return OutputFault(.unavailable, "\(said); check influx.retention_policy '\(policy)'")
     }
 
     private func remedy(_ response: HTTPClientResponse) -> String {
-        switch (response.status, settings.database) {
+        switch (response.status, options.database) {
         case (200...299, _): return "writing is answered with 204: check influx.url"
         case (300...399, _): return "redirects are not followed: \(target(response))"
         case (401, _): return credentialsRemedy
@@ -63,7 +63,7 @@ struct WriteJudge {
     }
 
     private var credentialsRemedy: String {
-        switch settings.credentials {
+        switch options.credentials {
         case nil: "it wants credentials: write influx.token_file, or influx.username and influx.password_file"
         case .token: "check the token in influx.token_file"
         case .password: "check influx.username and the password in influx.password_file"
@@ -97,8 +97,8 @@ struct WriteJudge {
 
 extension OutputFault {
     /// The fault for a request without an answer.
-    init(_ error: HTTPClientError, _ settings: InfluxSettings) {
-        let said = "cannot write to \(settings.url): \(error.detail)"
+    init(_ error: HTTPClientError, _ options: InfluxOptions) {
+        let said = "cannot write to \(options.url): \(error.detail)"
         switch error.kind {
         case .unresolved: self.init(.unavailable, "\(said); check the host in influx.url, and DNS")
         case .unreachable: self.init(.unavailable, "\(said); check whether the database runs, and influx.url")
@@ -109,7 +109,7 @@ extension OutputFault {
         case .tls: self.init(.misconfigured, "\(said); check that the port of influx.url is one for https")
         case .file: self.init(.misconfigured, "\(said); check the files in influx.tls")
         case .notHTTP:
-            let advice = settings.url.usesTLS ? "check influx.url" : "if its port is one for TLS, write https://"
+            let advice = options.url.usesTLS ? "check influx.url" : "if its port is one for TLS, write https://"
             self.init(.misconfigured, "\(said); \(advice)")
         case .cancelled, .local: self.init(.unavailable, said)
         }

@@ -19,7 +19,7 @@ package struct LinesSettings: Hashable, Sendable {
 }
 
 /// The output `lines`.
-package enum LinesOutput: OutputKind {
+package enum LinesOutput: OutputDefinition {
     package static let section = "lines"
 
     package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> LinesSettings? {

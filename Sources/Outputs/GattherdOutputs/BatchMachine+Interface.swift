@@ -13,12 +13,12 @@ extension BatchMachine {
         case fetched(JournalBatch)
         case saved(Int64)
         case journalFailed(JournalOperation)
-        /// The journal is at the position of ``Effect/rewind(_:)``.
+        /// The journal is at the cursor of ``Effect/rewind(_:)``.
         case rewound
         /// The call of the sink with this ticket has ended; `nil` is success.
         case written(ticket: Int, OutputFault?)
         /// The call with this ticket has returned the receiver's cursor.
-        case positioned(ticket: Int, Int64)
+        case receiverCursorLoaded(ticket: Int, Int64)
         /// The sink is closed.
         case closed
     }
@@ -38,15 +38,15 @@ extension BatchMachine {
         ///
         /// A receiver that keeps the cursor moves it from `after` to `through`.
         case write([JournalEntry], after: Int64, through: Int64, ticket: Int)
-        /// Ask for the receiver's cursor, then send ``Event/positioned(ticket:_:)``, or the fault.
-        case position(ticket: Int)
+        /// Ask for the receiver's cursor, then send ``Event/receiverCursorLoaded(ticket:_:)``, or the fault.
+        case loadReceiverCursor(ticket: Int)
         /// Let the receiver record the gap, then send ``Event/written(ticket:_:)``.
         case record(JournalGap, ticket: Int)
         /// Cancel the call; its end is still reported.
         case cancelWrite(ticket: Int)
         /// Save the cursor.
         case save(Int64)
-        /// Let the journal go to this position.
+        /// Let the journal go to this cursor.
         case rewind(Int64)
         /// Close the sink.
         case close

@@ -26,7 +26,7 @@ public struct BatchMachine: Transducer {
     private var queue: FetchedEntries?
     private var cursor: Int64?
     private var call = SinkCall()
-    private var position: ReceiverPosition
+    private var receiverCursor: ReceiverCursor
     private var delivered: UInt64 = 0
     private var skipped: UInt64 = 0
     private var failures: UInt64 = 0
@@ -37,11 +37,11 @@ public struct BatchMachine: Transducer {
     ///
     /// - Parameters:
     ///   - options: The limits and durations.
-    ///   - isPositioned: True for a ``PositionedSink``.
+    ///   - keepsCursor: True for a ``CursorKeepingSink``.
     ///   - seed: Determines the jitter of retries.
-    public init(options: BatchOptions = BatchOptions(), isPositioned: Bool = false, seed: UInt64) {
+    public init(options: BatchOptions = BatchOptions(), keepsCursor: Bool = false, seed: UInt64) {
         self.options = options
-        position = ReceiverPosition(isKept: isPositioned)
+        receiverCursor = ReceiverCursor(isKept: keepsCursor)
         requests = BatchRequests(options)
         receiver = ReceiverState(options, seed: seed)
         sizer = BatchSizer(options)
@@ -99,11 +99,11 @@ public struct BatchMachine: Transducer {
         case .cursorLoaded(let seq): cursorLoaded(seq, at: now)
         case .fetched(let batch): fetched(batch, at: now)
         case .saved(let seq): requests.saved(seq)
-        case .journalFailed(.rewind): position.rewindFailed(retryAt: now + options.journalPause)
+        case .journalFailed(.rewind): receiverCursor.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
         case .rewound: rewound(at: now)
         case .written(let ticket, let fault): return finished(ticket, fault, at: now)
-        case .positioned(let ticket, let seq): positioned(ticket, seq, at: now)
+        case .receiverCursorLoaded(let ticket, let seq): receiverCursorLoaded(ticket, seq, at: now)
         case .closed: isClosed = true
         }
         return []
@@ -120,7 +120,7 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func deliver(at now: Duration) -> [Effect] {
-        guard position.isKnown else { return [] }
+        guard receiverCursor.isKnown else { return [] }
         return fetch(at: now) + write(at: now) + requests.save(cursor, at: now)
     }
 
@@ -129,7 +129,7 @@ public struct BatchMachine: Transducer {
     private mutating func start(at now: Duration) {
         guard phase == .idle else { return }
         phase = .running
-        if !position.isKept { requests.startLoading(at: now) }
+        if !receiverCursor.isKept { requests.startLoading(at: now) }
     }
 
     /// Delivers the rest, unless the receiver does not work now.
@@ -137,7 +137,7 @@ public struct BatchMachine: Transducer {
         switch phase {
         case .idle: return close(at: now)
         case .running:
-            guard queue != nil, position.isKnown, !receiver.hasFailed, drain > .zero else { return close(at: now) }
+            guard queue != nil, receiverCursor.isKnown, !receiver.hasFailed, drain > .zero else { return close(at: now) }
             phase = .draining(until: now + drain)
             requests.requireLastFetch()
         case .draining(let until): phase = .draining(until: min(until, now + drain))
@@ -147,7 +147,7 @@ public struct BatchMachine: Transducer {
     }
 
     private var isDrained: Bool {
-        guard let queue, queue.isEmpty, !call.isRunning, position.refused == nil else { return false }
+        guard let queue, queue.isEmpty, !call.isRunning, receiverCursor.refused == nil else { return false }
         return !requests.needsLastFetch && !requests.isFetching && (requests.head ?? 0) <= queue.through
     }
 
@@ -159,7 +159,7 @@ public struct BatchMachine: Transducer {
 
     /// Closes the sink once its call has ended, and saves the cursor.
     private mutating func workAtTheEnd() -> [Effect] {
-        var effects = position.isKnown ? requests.saveLast(cursor) : []
+        var effects = receiverCursor.isKnown ? requests.saveLast(cursor) : []
         if !call.isRunning, !isClosing {
             isClosing = true
             effects.append(.close)
@@ -195,7 +195,7 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
-        guard queue == nil, !position.isKept else { return }
+        guard queue == nil, !receiverCursor.isKept else { return }
         start(after: seq, at: now)
         requests.cursorLoaded(seq)
     }
@@ -209,16 +209,16 @@ public struct BatchMachine: Transducer {
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) {
         // Without a queue the receiver has another cursor, and these entries are not wanted any more.
         guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return }
-        queue?.append(batch, recordsGaps: position.isKept)
+        queue?.append(batch, recordsGaps: receiverCursor.isKept)
         guard let queue, queue.isEmpty else { return }
         // The cursor of a receiver that keeps it moves with the next entries.
-        if !position.isKept { cursor = queue.through }
+        if !receiverCursor.isKept { cursor = queue.through }
         self.queue?.restartGathering(behind: 0, to: requests.head, at: now)
     }
 
     /// The time of the next fetch; `nil` if none is needed.
     private var fetchTime: Duration? {
-        guard let queue, queue.gap == nil, position.isKnown else { return nil }
+        guard let queue, queue.gap == nil, receiverCursor.isKnown else { return nil }
         let (unsent, bytes) = (queue.count - call.count, call.count > 0 ? 2 * options.bytes : options.bytes)
         guard unsent < options.entries, queue.bytes < bytes else { return nil }
         return requests.fetchTime(after: queue.through, wantedAt: fetchWish(queue, unsent))
@@ -243,8 +243,8 @@ public struct BatchMachine: Transducer {
 
     /// The time of the next batch, or of the gap behind the last one; `nil` without any, or while one is in the sink.
     private var writeTime: Duration? {
-        guard !call.isRunning, position.isKnown, let queue else { return nil }
-        if position.refused != nil { return receiver.retryAt ?? .zero }
+        guard !call.isRunning, receiverCursor.isKnown, let queue else { return nil }
+        if receiverCursor.refused != nil { return receiver.retryAt ?? .zero }
         guard !queue.isEmpty else { return nil }
         if let retryAt = receiver.retryAt { return retryAt }
         if queue.gap != nil { return .zero }
@@ -254,10 +254,10 @@ public struct BatchMachine: Transducer {
 
     private mutating func write(at now: Duration) -> [Effect] {
         guard let time = writeTime, now >= time, let queue, let cursor else { return [] }
-        if position.refused == nil, queue.count == 0, let gap = queue.gap { return record(gap, after: cursor, at: now) }
-        let batch = position.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
+        if receiverCursor.refused == nil, queue.count == 0, let gap = queue.gap { return record(gap, after: cursor, at: now) }
+        let batch = receiverCursor.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
         let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end
-        let through = position.refused ?? last
+        let through = receiverCursor.refused ?? last
         let ticket = startCall(.write(count: batch.count, through: through), at: now)
         self.queue?.restartGathering(behind: batch.count, to: requests.head, at: now)
         return [.write(batch, after: cursor, through: through, ticket: ticket)]
@@ -283,7 +283,7 @@ public struct BatchMachine: Transducer {
         case (.record(let gap), nil): return recorded(gap, at: now)
         case (.write(let count, _), let fault?) where fault.kind == .refused && count > 0:
             return refused(count, fault, at: now)
-        case (.position, nil): return []
+        case (.cursor, nil): return []
         case (_, _?) where ended.wasCancelled: return []
         case (.write(let count, _), let fault?) where fault.kind == .unavailable && isSlow(ended):
             sizer.timedOut(count)
@@ -297,8 +297,8 @@ public struct BatchMachine: Transducer {
 
     private mutating func accepted(_ count: Int, _ through: Int64, isFast: Bool, at now: Duration) -> [Effect] {
         let passed = queue?.removeFirst(count)
-        cursor = position.isKept ? through : passed
-        position.moved(through: through)
+        cursor = receiverCursor.isKept ? through : passed
+        receiverCursor.moved(through: through)
         guard count > 0 else { return failedIfAllIsRefused(at: now) }
         delivered += UInt64(count)
         sizer.accepted(count, isFast: isFast)
@@ -312,8 +312,8 @@ public struct BatchMachine: Transducer {
         let passed = queue?.removeFirst(1)
         skipped += 1
         let report = effects + [.report(.skipped(entry, fault))]
-        guard !position.isKept else {
-            position.refuse(through: entry.seq)
+        guard !receiverCursor.isKept else {
+            receiverCursor.refuse(through: entry.seq)
             return report
         }
         cursor = passed
@@ -326,7 +326,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func failed(_ fault: OutputFault, at now: Duration) -> [Effect] {
         failures += 1
-        position.doubt()
+        receiverCursor.doubt()
         let effects = receiver.failed(fault, at: now)
         if case .draining = phase { return effects + close(at: now) }
         return effects
@@ -337,33 +337,33 @@ public struct BatchMachine: Transducer {
     /// Asks the receiver for its cursor, and lets the journal go there.
     private mutating func locate(at now: Duration) -> [Effect] {
         guard let time = locateTime, now >= time else { return connectedIfAllIsThere() }
-        switch position.state {
+        switch receiverCursor.state {
         case .unknown:
-            position.ask()
-            return [.position(ticket: startCall(.position, at: now))]
-        case .found: return position.rewind()
+            receiverCursor.ask()
+            return [.loadReceiverCursor(ticket: startCall(.cursor, at: now))]
+        case .found: return receiverCursor.rewind()
         case .asking, .rewinding, .known: return []
         }
     }
 
-    /// The time of the next step to a known position; `nil` if it is known, or an answer is awaited.
+    /// The time of the next step to a known cursor; `nil` if it is known, or an answer is awaited.
     private var locateTime: Duration? {
-        switch position.state {
-        case .unknown: call.isRunning ? nil : max(position.notBefore, receiver.retryAt ?? .zero)
-        // An answer of the journal must not follow the new position.
+        switch receiverCursor.state {
+        case .unknown: call.isRunning ? nil : max(receiverCursor.notBefore, receiver.retryAt ?? .zero)
+        // An answer of the journal must not follow the new cursor.
         case .found: requests.isFetching || requests.isSaving ? nil : .zero
         case .asking, .rewinding, .known: nil
         }
     }
 
-    private mutating func positioned(_ ticket: Int, _ seq: Int64, at now: Duration) {
-        guard let ended = call.finish(ticket, at: now), ended.work == .position, !ended.wasCancelled else { return }
-        guard !position.answered(max(0, seq), cursor: queue == nil ? nil : cursor) else { return }
+    private mutating func receiverCursorLoaded(_ ticket: Int, _ seq: Int64, at now: Duration) {
+        guard let ended = call.finish(ticket, at: now), ended.work == .cursor, !ended.wasCancelled else { return }
+        guard !receiverCursor.answered(max(0, seq), cursor: queue == nil ? nil : cursor) else { return }
         (cursor, queue) = (max(0, seq), nil)
     }
 
     private mutating func rewound(at now: Duration) {
-        guard let seq = position.rewound() else { return }
+        guard let seq = receiverCursor.rewound() else { return }
         requests.cursorLoaded(seq)
         start(after: seq, at: now)
     }
@@ -377,8 +377,8 @@ public struct BatchMachine: Transducer {
 
     /// A receiver that has answered and has everything works.
     private mutating func connectedIfAllIsThere() -> [Effect] {
-        guard position.isKept, position.isKnown, !receiver.isConnected, !call.isRunning, let queue, queue.isEmpty,
-            position.refused == nil, let head = requests.head, head <= queue.through
+        guard receiverCursor.isKept, receiverCursor.isKnown, !receiver.isConnected, !call.isRunning, let queue, queue.isEmpty,
+            receiverCursor.refused == nil, let head = requests.head, head <= queue.through
         else { return [] }
         return receiver.accepted()
     }
@@ -387,7 +387,7 @@ public struct BatchMachine: Transducer {
 
     /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
-        let saveTime = position.isKnown ? requests.saveTime(of: cursor) : nil
+        let saveTime = receiverCursor.isKnown ? requests.saveTime(of: cursor) : nil
         let work = [requests.loadAt, locateTime, fetchTime, writeTime, saveTime, call.end]
         switch phase {
         case .idle, .stopped: return nil

@@ -3,7 +3,7 @@ public import GattherdModel
 import GattherdSync
 import Glibc
 
-/// An output that delivers the entries of the journal to a ``BatchSink``, or to a ``PositionedSink`` exactly once.
+/// An output that delivers the entries of the journal to a ``BatchSink``, or to a ``CursorKeepingSink`` exactly once.
 ///
 /// See ``BatchMachine`` for the guarantees.
 ///
@@ -34,7 +34,7 @@ public actor BatchOutput: Output {
     /// - Parameters:
     ///   - context: The name, the journal, the log and the record of events.
     ///   - target: The receiver for people, without secrets.
-    ///   - sink: The receiver.
+    ///   - sink: The part that writes to the receiver.
     ///   - options: The limits and durations.
     public init(
         _ context: OutputContext,
@@ -46,8 +46,8 @@ public actor BatchOutput: Output {
         self.sink = sink
         reporter = OutputReporter(name: name, target: target, log: context.log, record: context.record)
         board = Locked(OutputStatus(target: target))
-        let isPositioned = sink is any PositionedSink
-        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: .random(in: .min ... .max))
+        let keepsCursor = sink is any CursorKeepingSink
+        machine = BatchMachine(options: options, keepsCursor: keepsCursor, seed: .random(in: .min ... .max))
     }
 
     public nonisolated var status: OutputStatus { board.withLock { $0 } }
@@ -109,15 +109,15 @@ public actor BatchOutput: Output {
         case .rewind(let seq): Task { await self.rewind(to: seq) }
         case .write(let entries, let after, let through, let ticket):
             call(ticket) { (sink) throws(OutputFault) in
-                guard let sink = sink as? any PositionedSink else { return try await sink.write(entries) }
+                guard let sink = sink as? any CursorKeepingSink else { return try await sink.write(entries) }
                 try await self.expectSameEpoch()
                 try await sink.write(entries, after: after, through: through)
             }
-        case .position(let ticket): askForPosition(ticket)
+        case .loadReceiverCursor(let ticket): loadReceiverCursor(ticket)
         case .record(let gap, let ticket):
             call(ticket) { (sink) throws(OutputFault) in
                 try await self.expectSameEpoch()
-                try await (sink as? any PositionedSink)?.record(gap)
+                try await (sink as? any CursorKeepingSink)?.record(gap)
             }
         case .cancelWrite(let ticket): if call?.ticket == ticket { call?.task.cancel() }
         case .close: close()
@@ -222,13 +222,13 @@ public actor BatchOutput: Output {
     }
 
     /// Asks the receiver for its cursor in the journal's epoch.
-    private func askForPosition(_ ticket: Int) {
+    private func loadReceiverCursor(_ ticket: Int) {
         let task = Task.detached { [sink, journal] in
             var event = BatchMachine.Event.written(ticket: ticket, nil)
             do throws(OutputFault) {
-                guard let sink = sink as? any PositionedSink else { return }
+                guard let sink = sink as? any CursorKeepingSink else { return }
                 let epoch = try await journal.knownEpoch()
-                event = .positioned(ticket: ticket, try await sink.position(in: epoch))
+                event = .receiverCursorLoaded(ticket: ticket, try await sink.cursor(in: epoch))
                 await self.found(epoch)
             } catch {
                 event = .written(ticket: ticket, error)

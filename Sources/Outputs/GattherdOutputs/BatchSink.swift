@@ -1,6 +1,6 @@
 public import GattherdModel
 
-/// The receiver of an output that delivers entries in batches: a file, a database, a web service.
+/// The part of an output that writes batches to the receiver: a file, a database, a web service.
 ///
 /// ``BatchOutput`` makes one call at a time. It bounds the time of each, repeats failed ones and keeps the cursor. So a
 /// sink needs no retries and no timers.
@@ -14,19 +14,20 @@ public protocol BatchSink: Sendable {
     func close() async
 }
 
-/// A receiver that keeps the cursor itself, in the same transaction as the entries, so that it gets each exactly once.
+/// The sink of a receiver that keeps the cursor itself.
 ///
+/// The cursor moves in the same transaction as the entries, so the receiver gets each exactly once.
 /// The receiver's cursor is the truth: after each fault the output asks for it and goes on from there, backwards too.
-public protocol PositionedSink: BatchSink {
+public protocol CursorKeepingSink: BatchSink {
     /// Returns the receiver's cursor for the journal with this epoch; 0 if the receiver has nothing of it.
     ///
     /// Called at the start and after each fault, before anything is written. A receiver that does not know the epoch
     /// but ``JournalEpoch/previous`` returns its cursor there.
-    func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64
+    func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64
 
     /// Writes consecutive entries in one transaction, and moves the receiver's cursor from `after` to `through`.
     ///
-    /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the position is asked again.
+    /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the cursor is asked again.
     func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault)
 
     /// Records that the entries of the gap, which begins at the receiver's cursor, are missing for good, and moves the
@@ -34,10 +35,10 @@ public protocol PositionedSink: BatchSink {
     func record(_ gap: JournalGap) async throws(OutputFault)
 }
 
-extension PositionedSink {
-    /// Never called: entries are written with their positions.
+extension CursorKeepingSink {
+    /// Never called: entries are written with a cursor.
     public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
-        throw OutputFault(.misconfigured, "entries of this output need a position")
+        throw OutputFault(.misconfigured, "entries of this output need a cursor")
     }
 }
 

@@ -6,7 +6,7 @@ struct SinkCall: Sendable {
         /// Writes the first `count` fetched entries, and moves the receiver's cursor to `through`.
         case write(count: Int, through: Int64)
         /// Asks for the receiver's cursor.
-        case position
+        case cursor
         case record(JournalGap)
     }
 

@@ -6,11 +6,11 @@ import Glibc
 /// Copies the journal to the central database, each entry exactly once.
 ///
 /// A batch is one statement, and so one transaction: it compares the cursor, inserts the entries and moves the cursor.
-package final class PostgresSink: PositionedSink {
+package final class PostgresSink: CursorKeepingSink {
     private struct State: Sendable {
         var epoch: JournalEpoch?
         /// True if a correction may not be applied to all of its rows yet.
-        var mustSettle = true
+        var hasPendingCorrections = true
         var maintainedAt: SuspendingClock.Instant?
         /// The devices that the centre knows; `nil` before the first report.
         var reported: [DeviceRecord]?
@@ -20,7 +20,7 @@ package final class PostgresSink: PositionedSink {
     }
 
     /// The time for the steps of corrections after one batch.
-    private static let settleLimit = Duration.seconds(10)
+    private static let correctionLimit = Duration.seconds(10)
     private static let maintenancePause = Duration.seconds(3600)
     /// The time for the steps of the retention after one batch.
     private static let maintenanceLimit = Duration.seconds(1)
@@ -62,13 +62,13 @@ package final class PostgresSink: PositionedSink {
         (self.devices, self.head) = (devices, head)
     }
 
-    package func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
+    package func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
         let answer = try await run(
             "SELECT gattherd.position($1, $2, $3)",
             [.text(epoch.text), .text(epoch.previous), .text(gateway)]
         )
         guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
-        state.withLock { ($0.epoch, $0.mustSettle, $0.reported) = (epoch, true, nil) }
+        state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
         await report()
         await maintain()
         return cursor
@@ -86,8 +86,8 @@ package final class PostgresSink: PositionedSink {
                 + [.text(version), .integer(newest), .integer(time), .integer(errors)]
         )
         guard answer.first?.first?.flatMap({ Int64($0) }) != nil else { throw Self.strange(url) }
-        if hasCorrections { state.withLock { $0.mustSettle = true } }
-        await settle(epoch)
+        if hasCorrections { state.withLock { $0.hasPendingCorrections = true } }
+        await applyCorrections(epoch)
         await reportIfDue(after: knows(devices) ? Self.reportPause : Self.newDevicePause)
         await maintain()
     }
@@ -136,7 +136,7 @@ package final class PostgresSink: PositionedSink {
 
     private func knownEpoch() throws(OutputFault) -> JournalEpoch {
         guard let epoch = state.withLock(\.epoch) else {
-            throw OutputFault(.unavailable, "the position at the centre is not known yet")
+            throw OutputFault(.unavailable, "the cursor at the centre is not known yet")
         }
         return epoch
     }
@@ -156,16 +156,16 @@ package final class PostgresSink: PositionedSink {
     /// Applies corrections step by step, each a short transaction.
     ///
     /// The entries are committed, so a failure here is none of theirs; the next batch goes on.
-    private func settle(_ epoch: JournalEpoch) async {
-        let end = SuspendingClock.now + Self.settleLimit
-        while state.withLock(\.mustSettle), SuspendingClock.now < end {
+    private func applyCorrections(_ epoch: JournalEpoch) async {
+        let end = SuspendingClock.now + Self.correctionLimit
+        while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {
             let answer = try? await client.run(
                 "SELECT gattherd.settle($1)",
                 [.text(epoch.text)],
-                within: Self.settleLimit
+                within: Self.correctionLimit
             )
             guard let hasMore = answer?.first?.first else { return }
-            if hasMore == "f" { state.withLock { $0.mustSettle = false } }
+            if hasMore == "f" { state.withLock { $0.hasPendingCorrections = false } }
         }
     }
 

@@ -49,14 +49,14 @@ package enum ProfileTools {
         of profile: any Profile,
         from sender: Sender? = nil
     ) throws(PayloadError) -> [NamedSample] {
-        let session = sender.map { profile.makeSession(for: $0) } ?? profile.makeSession()
+        let decoder = sender.map { profile.makeDecoder(for: $0) } ?? profile.makeDecoder()
         var samples: [Sample] = []
         for payload in payloads.dropLast() {
-            try? session.decode(payload.span, characteristic: characteristic, into: &samples)
+            try? decoder.decode(payload.span, characteristic: characteristic, into: &samples)
         }
         samples.removeAll()
         let last = payloads.last ?? []
-        try session.decode(last.span, characteristic: characteristic, into: &samples)
+        try decoder.decode(last.span, characteristic: characteristic, into: &samples)
         let metrics = profile.streams[characteristic].metrics
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }

@@ -320,8 +320,8 @@ extension ReadingHistory {
     }
 
     private func adopt(_ new: HistoryFile) {
-        let positions = abandonFile()
-        new.journal?.acknowledge(positions, through: new.head)
+        let cursors = abandonFile()
+        new.journal?.acknowledge(cursors, through: new.head)
         new.journal?.lost.addUnstored(through: requests.lastUnstored)
         if !options.clock.isSynchronised() { reporter.openedUnsynchronised() }
         file = new
@@ -331,7 +331,7 @@ extension ReadingHistory {
         if new.journal?.isSaveDue == true { scheduleWork(.cursor) }
     }
 
-    /// Releases the file without writing to it any more; returns the positions of the consumers.
+    /// Releases the file without writing to it any more; returns the cursors.
     @discardableResult
     private func abandonFile() -> [String: Int64] {
         guard let file else { return [:] }
@@ -339,7 +339,7 @@ extension ReadingHistory {
         droppedBefore += file.undelivered
         self.file = nil
         requests.resume()
-        return file.journal?.positions ?? [:]
+        return file.journal?.cursorsByName ?? [:]
     }
 }
 
@@ -389,7 +389,7 @@ extension ReadingHistory {
         case .step: step()
         case .cursor:
             guard file?.journal?.isSaveDue == true else { return }
-            // Another commit has saved an earlier position of the cursor.
+            // Another commit has saved an earlier cursor.
             if isIdle { saveCursor() } else { scheduleWork(.cursor) }
         case .tidying:
             guard let file else { return }

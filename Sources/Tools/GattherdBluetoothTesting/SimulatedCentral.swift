@@ -20,7 +20,7 @@ import GattherdProcess
 /// - Parameters:
 ///   - scenario: The peripherals as YAML, in the format of the simulator's README.
 ///   - configuration: The central's configuration, as for `withCentral`.
-///   - log: The receiver of the central's log entries, as for `withCentral`.
+///   - log: Called with each of the central's log entries, as for `withCentral`.
 ///   - body: The code to run when the central is ready.
 /// - Returns: The value that `body` returns.
 /// - Throws: The error of `body`, a ``ScenarioError``, or an error if no private bus can be started.

@@ -46,7 +46,7 @@ struct DecodingBenchmark {
     /// The time per payload in nanoseconds.
     private func cost(of path: String, _ payloads: [[UInt8]]) throws -> Double {
         let registry = try ProfileRegistry.load(paths: [path])
-        guard let session = registry.profiles.first?.makeSession() else {
+        guard let decoder = registry.profiles.first?.makeDecoder() else {
             throw Failure(description: registry.refusals.first?.description ?? "there is no profile in \(path)")
         }
         var samples: [Sample] = []
@@ -54,7 +54,7 @@ struct DecodingBenchmark {
             for _ in 0..<rounds {
                 for payload in payloads {
                     samples.removeAll(keepingCapacity: true)
-                    try session.decode(payload.span, characteristic: 0, into: &samples)
+                    try decoder.decode(payload.span, characteristic: 0, into: &samples)
                 }
             }
         }

@@ -30,7 +30,7 @@ import Testing
         world.wait(.milliseconds(50))
         #expect(world.batches == [[[1, 3], [2]]])
         world.commit(value: 4)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.batches == [[[1, 3], [2], [4]]])
         #expect(world.stored == 4)
     }
@@ -54,7 +54,7 @@ import Testing
         world.commit(250, stream: "s")
         world.passOn()
         #expect(world.batches[0].map(\.count) == [100, 100])
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [Array(1...250)])
     }
 
@@ -64,7 +64,7 @@ import Testing
         world.passOn()
         world.wait(.seconds(1))
         #expect(world.sessions[0].count > 900)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions[0] == Array(1...3000))
     }
 
@@ -72,15 +72,15 @@ import Testing
         var world = world()
         world.receiveMaximum = 3
         world.loseConnection()
-        world.settleDown()
+        world.runUntilIdle()
         world.commit(value: 0, stream: "s0")
-        world.settleDown()
+        world.runUntilIdle()
         for value in 0..<40 as Range<Int64> { world.commit(value: value, stream: "s\(value % 4)") }
         world.answerAll()
         while world.unacknowledged.isEmpty { world.wait() }
         #expect(world.batches.last?.map(\.count) == [1, 10, 10, 10])
         #expect(world.machine.inFlight == 3)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.batches.last?.map(\.count) == [1, 10, 10, 10, 10])
     }
 
@@ -91,7 +91,7 @@ import Testing
         world.answerAll()
         while world.unacknowledged.isEmpty { world.wait() }
         world.loseConnection()
-        world.settleDown()
+        world.runUntilIdle()
         let batches: [[Int64]] = [[2, 4, 6, 8, 10], [3, 5, 7, 9, 11]]
         #expect(world.batches == [[[1]] + batches, batches])
         #expect(world.republished == 10)
@@ -103,7 +103,7 @@ import Testing
         world.commit(3, stream: "s")
         world.passOn()
         world.step(.stop(drain: .seconds(5)))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.batches == [[[1, 2, 3]]])
         #expect(world.isFinished)
         #expect(world.stored == 3)
@@ -119,7 +119,7 @@ import Testing
         #expect(world.batches == [[[1, 2], [3], [4]]])
         world.gathering = .milliseconds(100)
         world.commit(2, stream: "s")
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.batches == [[[1, 2], [3], [4], [5, 6]]])
     }
 
@@ -130,7 +130,7 @@ import Testing
         world.answerAll()
         while world.unacknowledged.isEmpty { world.wait() }
         world.acknowledge(.busy("quota"))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.batches == [[[1], [2, 3, 4], [5], [2, 3, 4], [5]]])
         #expect(world.stored == 5)
     }
@@ -148,7 +148,7 @@ import Testing
             #expect(world.machine.inFlight <= 20)
             #expect(world.stored <= world.machine.cursor ?? 0)
         }
-        world.settleDown()
+        world.runUntilIdle()
         #expect(Set(world.sessions.joined()) == Set(world.committed.map(\.seq)))
         #expect(world.stored == world.committed.last?.seq)
         for session in world.sessions {

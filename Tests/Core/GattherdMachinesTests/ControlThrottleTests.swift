@@ -160,7 +160,7 @@ import Testing
                 }
             }
         }
-        func settle(_ ticket: Int) {
+        func answer(_ ticket: Int) {
             writing = nil
             ended = now
             let failure = Event.failed(ticket, .notReady(device: "d"), retryable: Bool.random(using: &random))
@@ -169,12 +169,12 @@ import Testing
         for ticket in 0..<500 {
             now += .milliseconds(Int.random(in: 1...150, using: &random))
             step(.set(.integer(.random(in: 0...5, using: &random)), ticket))
-            if let writing, Bool.random(using: &random) { settle(writing) }
+            if let writing, Bool.random(using: &random) { answer(writing) }
             step([.tick, .ready, .notReady, .observed(.integer(3))].randomElement(using: &random) ?? .tick)
         }
         step(.ready)
         while writing != nil || throttle.deadline != nil {
-            if let writing { settle(writing) }
+            if let writing { answer(writing) }
             now = max(now, throttle.deadline ?? now)
             step(.tick)
         }

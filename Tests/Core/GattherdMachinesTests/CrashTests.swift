@@ -20,7 +20,7 @@ import Testing
     func `links dropped right after a crash are no failures, and all devices are ready soon`(seed: UInt64) throws {
         var world = try crashed(devices: 4, survivors: 0, seed: seed)
         let attempts = world.connectCount
-        let time = world.run(for: .seconds(60), until: \.isSettled)
+        let time = world.run(for: .seconds(60), until: \.isIdle)
         #expect(try #require(time) < .seconds(4))
         for name in world.names {
             #expect(world.connectCount[name, default: 0] == attempts[name, default: 0] + 1)
@@ -51,7 +51,7 @@ import Testing
         world.tellSighting("d1", adapter)
         world.run(for: .seconds(2))
         world.peripherals["d1"]?.trouble = nil
-        let time = world.run(for: .seconds(60), until: \.isSettled)
+        let time = world.run(for: .seconds(60), until: \.isIdle)
         #expect(try #require(time) < .seconds(5))
     }
 }

@@ -24,7 +24,7 @@ import Testing
         #expect(world.sessions == [[1]])
         world.wait(.milliseconds(200))
         #expect(world.sessions == [[1, 3]])
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[1, 3]])
     }
 
@@ -36,7 +36,7 @@ import Testing
         world.passOn()
         #expect(world.sessions == [[1, 3]])
         #expect(world.machine.cursor == 3)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[1, 3, 2]])
     }
 
@@ -49,7 +49,7 @@ import Testing
         world.wait(.seconds(5))
         #expect(world.stored == 1)
         world.restart()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[1, 3], [2, 3]])
         #expect(world.stored == 3)
     }
@@ -68,7 +68,7 @@ import Testing
         world.wait(.seconds(55))
         #expect(world.stored == 1)
         world.restart()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last?.contains(2) == true)
         #expect(world.stored == 402)
     }
@@ -92,7 +92,7 @@ import Testing
         world.passOn()
         world.wait(.seconds(3))
         world.loseConnection()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.map { $0.suffix(1) } == [[1], [2]])
     }
 
@@ -108,7 +108,7 @@ import Testing
         }
         #expect(world.stored == 1, "not acknowledged")
         world.loseConnection()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last?.last == 2)
         #expect(world.stored == 2)
     }
@@ -123,7 +123,7 @@ import Testing
         for _ in 0..<3 { world.wait() }
         world.now += .seconds(2)
         world.commit(value: 3)
-        world.settleDown()
+        world.runUntilIdle()
         var seen: Set<Int64> = []
         let firsts = world.sessions.joined().filter { seen.insert($0).inserted }
         #expect(firsts == firsts.sorted())
@@ -135,7 +135,7 @@ import Testing
         world.loseConnection()
         for value in 1...700 as ClosedRange<Int64> { world.commit(value: value) }
         world.now += .seconds(7200)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.joined().sorted() == [1, 700])
         #expect(world.stored == 700)
     }
@@ -147,7 +147,7 @@ import Testing
         world.passOn()
         world.filter.forget("d")
         world.step(.dismissed(device: "d"))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[1]])
         #expect(world.stored == 2)
     }
@@ -168,7 +168,7 @@ import Testing
             let cursor = world.machine.cursor ?? 0
             #expect(world.stored <= cursor)
         }
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.machine.cursor == world.committed.last?.seq)
         #expect(world.stored == world.committed.last?.seq)
         check(world, policy)

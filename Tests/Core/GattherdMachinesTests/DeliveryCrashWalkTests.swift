@@ -57,7 +57,7 @@ import Testing
             act(on: &world, &broker, &random, areKilled: areKilled)
             broker.passOn(at: world.now)
         }
-        settle(&world, &broker, &random)
+        answerAll(&world, &broker, &random)
         var seen: Set<Int64> = []
         let firsts = broker.passedOn.filter { seen.insert($0).inserted }
         #expect(firsts == world.committed.map(\.seq))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    private func settle(_ world: inout DeliveryTestWorld, _ broker: inout Broker, _ random: inout SplitMix64) {
+    private func answerAll(_ world: inout DeliveryTestWorld, _ broker: inout Broker, _ random: inout SplitMix64) {
         for _ in 0..<10_000 where world.stored != world.committed.last?.seq ?? 0 {
             world.answerAll()
             broker.take(from: &world, &random)

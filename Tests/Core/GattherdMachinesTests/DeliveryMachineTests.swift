@@ -14,7 +14,7 @@ import Testing
 
     @Test func `readings are published in journal order, and the cursor follows their PUBACKs`() {
         var world = World.connected(committed: 300)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [Array(1...300)])
         #expect(world.machine.cursor == 300 && world.stored == 300 && world.machine.backlog == 0)
     }
@@ -32,7 +32,7 @@ import Testing
         world.acknowledge()
         #expect(world.machine.cursor == 6)
         #expect(world.machine.backlog == 0)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.stored == 6)
     }
 
@@ -137,7 +137,7 @@ import Testing
         #expect(world.machine.cursor == 0)
         #expect(world.unacknowledged.isEmpty)
         world.commit(2)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[1, 1, 2, 3]])
         #expect(world.remarks.contains(.busy("quota exceeded")))
     }
@@ -162,7 +162,7 @@ import Testing
     @Test func `a permanently refused reading is reported and skipped`() {
         var world = World.connected(committed: 2)
         world.acknowledge(.refused("not authorised"))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.machine.cursor == 2)
         #expect(world.remarks.contains(.skipped(world.committed[0], "not authorised")))
     }
@@ -174,7 +174,7 @@ import Testing
         world.questions.swapAt(0, 1)
         world.commit(count)
         let began = world.now
-        world.settleDown()
+        world.runUntilIdle()
         let seconds = (world.now - began) / .seconds(1)
         #expect(world.sessions == [Array(1...Int64(count))])
         #expect(seconds >= Double(count - 100) / 4000)
@@ -191,7 +191,7 @@ import Testing
             world.step(.tick)
         }
         #expect((36...41).contains(world.saves))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.stored == 200)
     }
 
@@ -224,7 +224,7 @@ import Testing
         var world = World.connected()
         world.committed = [3, 7, 900].map { .test(seq: $0) }
         world.step(.headMoved(1000))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions == [[3, 7, 900]])
         #expect(world.machine.deadline == nil)
     }

@@ -35,7 +35,7 @@ import Testing
             act(on: &world, &witness, &random)
             witness.check(world)
         }
-        settle(&world, &witness)
+        answerAll(&world, &witness)
         #expect(world.machine.cursor == world.committed.last?.seq ?? 0, "everything is published in the end")
         for session in world.sessions { check(order: session) }
         #expect(world.sessions.joined().allSatisfy { world.isWanted($0) })
@@ -53,7 +53,7 @@ import Testing
         case 0: world.loseConnection()
         case 1: fail(&world, &random)
         case 2...6: world.commit(.random(in: 1...60, using: &random))
-        case 7...11: settleSome(&world, &witness, &random)
+        case 7...11: answerSome(&world, &witness, &random)
         case 12...14: world.wait()
         case 15: world.now += .milliseconds(.random(in: 1...500, using: &random))
         default: if !world.questions.isEmpty { world.answerOne() }
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    private func settleSome(
+    private func answerSome(
         _ world: inout DeliveryTestWorld,
         _ witness: inout Witness,
         _ random: inout SplitMix64
@@ -88,7 +88,7 @@ import Testing
         world.step(.answered(session: session, outcomes))
     }
 
-    private func settle(_ world: inout DeliveryTestWorld, _ witness: inout Witness) {
+    private func answerAll(_ world: inout DeliveryTestWorld, _ witness: inout Witness) {
         for _ in 0..<200_000 where world.machine.cursor != world.committed.last?.seq ?? 0 {
             world.answerAll()
             witness.acknowledged.formUnion(world.unacknowledged)

@@ -18,21 +18,21 @@ import Testing
         world.now += .milliseconds(1)
         world.loseConnection()
         #expect(world.machine.inFlight == 0)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last == Array(4...11))
         #expect(world.republished == 8)
     }
 
     @Test func `readings acknowledged shortly before a loss are republished, and the cursor stays`() {
         var world = World.connected(committed: 5)
-        world.settleDown()
+        world.runUntilIdle()
         world.now += .seconds(10)
         world.commit(3)
         world.passOn()
         world.now += .seconds(1)
         world.loseConnection()
         #expect(world.machine.cursor == 8)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last == [6, 7, 8])
         #expect(world.machine.cursor == 8 && world.stored == 8)
         #expect(world.republished == 3)
@@ -41,7 +41,7 @@ import Testing
     @Test func `the next run republishes recently acknowledged readings, unless the last one ended cleanly`() {
         for isKilled in [true, false] {
             var world = World.connected(committed: 5)
-            world.settleDown()
+            world.runUntilIdle()
             world.commit(3)
             world.passOn()
             world.now += .milliseconds(200)
@@ -51,7 +51,7 @@ import Testing
             if !isKilled { world.step(.stop(drain: .zero)) }
             world.answerAll()
             world.restart()
-            world.settleDown()
+            world.runUntilIdle()
             #expect(world.sessions.last == (isKilled ? [6, 7, 8] : []))
             #expect(world.stored == 8)
         }
@@ -83,7 +83,7 @@ import Testing
         world.passOn()
         world.step(.stop(drain: .zero))
         world.questions.removeAll()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.isFinished && world.stored == 3)
     }
 
@@ -96,16 +96,16 @@ import Testing
         world.answerAll()
         #expect(world.isFinished && world.stored == 0)
         world.restart()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last == [1, 2, 3])
     }
 
     @Test func `the number of republished readings is bounded`() {
         var world = World.connected(committed: 1)
         world.commit(3000)
-        world.settleDown()
+        world.runUntilIdle()
         world.loseConnection()
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.sessions.last == world.sessions.last.map { Array($0.sorted()) })
         #expect((world.sessions.last ?? []).count <= 1256)
     }

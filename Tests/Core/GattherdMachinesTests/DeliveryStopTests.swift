@@ -10,7 +10,7 @@ import Testing
         var world = World.connected()
         world.isWanted = { _ in false }
         world.commit(700)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.machine.cursor == 700 && world.stored == 700)
         world.loseConnection()
         world.wait()

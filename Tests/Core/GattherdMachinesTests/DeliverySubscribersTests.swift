@@ -14,12 +14,12 @@ import Testing
         world.commit(3)
         world.answerAll()
         #expect(world.sessions == [[]])
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.now >= .seconds(2))
         #expect(world.sessions == [[1, 2, 3]])
     }
 
-    @Test func `a first session publishes at once, a reconnect waits for subscribers to settle`() {
+    @Test func `a first session publishes at once, a reconnect waits for subscribers`() {
         var world = World.connected(committed: 1)
         #expect(world.sessions == [[1]])
         world.loseConnection()
@@ -86,7 +86,7 @@ import Testing
         }
         #expect(world.machine.cursor == 1)
         #expect(world.remarks.contains(.awaitingSubscribers(world.committed[1])))
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.machine.cursor == 6)
         #expect(world.machine.pause(at: world.now) == nil)
     }
@@ -141,7 +141,7 @@ import Testing
             world.acknowledge(.noSubscribers)
             world.wait()
         }
-        world.settleDown()
+        world.runUntilIdle()
         let others = (world.sessions.last ?? []).filter { world.committed[Int($0) - 1].stream.stream == "other" }
         #expect(others == [3, 4, 5, 6, 7])
         #expect(world.machine.cursor == 7)
@@ -168,7 +168,7 @@ import Testing
         }
         #expect(world.now == began + .seconds(120))
         #expect(world.machine.cursor == 1)
-        world.settleDown()
+        world.runUntilIdle()
         #expect(world.machine.cursor == 3)
     }
 

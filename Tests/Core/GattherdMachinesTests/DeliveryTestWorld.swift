@@ -206,7 +206,7 @@ struct DeliveryTestWorld {
     }
 
     /// Answers, acknowledges and waits until nothing is pending, or `limit` virtual seconds have passed.
-    mutating func settleDown(limit: Duration = .seconds(600)) {
+    mutating func runUntilIdle(limit: Duration = .seconds(600)) {
         let end = now + limit
         while now < end {
             answerAll()

@@ -8,7 +8,7 @@ import Testing
     @Test func `all devices become ready, one connect at a time, and discovery stops`() throws {
         var world = try SupervisorWorld(devices: 64, seed: 1)
         world.start()
-        #expect(world.run(for: .seconds(14), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(14), until: \.isIdle) != nil)
         #expect(world.names.allSatisfy { world.readyCount[$0] == 1 && world.connectCount[$0] == 1 })
         #expect(world.adapters[world.adapter]?.isScanning == false)
         #expect(world.problems.isEmpty, "\(world.story)")
@@ -19,7 +19,7 @@ import Testing
             var world = try SupervisorWorld(devices: 64, seed: seed)
             world.failureRate = 0.2
             world.start()
-            let time = world.run(for: .seconds(200), until: \.isSettled)
+            let time = world.run(for: .seconds(200), until: \.isIdle)
             #expect(try #require(time) < .seconds(45), "seed \(seed)")
             #expect(world.problems.isEmpty, "\(world.story)")
         }
@@ -45,13 +45,13 @@ import Testing
     @Test func `an unseen device starts discovery`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.tellEverything()
-        #expect(world.run(for: .seconds(3), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(3), until: \.isIdle) != nil)
         world.vanish("d1")
         world.remove("d1", from: world.adapter)
         world.run(for: .seconds(1))
         #expect(world.adapters[world.adapter]?.isScanning == true)
         world.appear("d1")
-        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(15), until: \.isIdle) != nil)
         world.run(for: .seconds(1))
         #expect(world.adapters[world.adapter]?.isScanning == false)
         #expect(world.problems.isEmpty, "\(world.story)")
@@ -61,7 +61,7 @@ import Testing
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.start()
         world.run(for: .seconds(3))
-        #expect(world.isSettled)
+        #expect(world.isIdle)
         #expect(world.adapters[world.adapter]?.session == 0, "no scan was ever started")
     }
 
@@ -76,7 +76,7 @@ import Testing
     @Test func `two adapters share the work and halve the time`() throws {
         var world = try SupervisorWorld(devices: 64, adapters: 2, seed: 1)
         world.start()
-        #expect(world.run(for: .seconds(8), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(8), until: \.isIdle) != nil)
         let counts = world.addresses.map { world.links(on: $0) }
         #expect(counts == [32, 32])
         #expect(world.problems.isEmpty, "\(world.story)")
@@ -89,7 +89,7 @@ import Testing
         }
         world.peripherals["d2"]?.rssi[world.addresses[1]] = -90
         world.tellEverything()
-        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(15), until: \.isIdle) != nil)
         let places = ["d1", "d2", "d3"].map { world.peripherals[$0]?.link }
         #expect(places == [world.addresses[1], world.addresses[0], world.addresses[0]])
         #expect(world.problems.isEmpty, "\(world.story)")
@@ -100,11 +100,11 @@ import Testing
         world.start()
         world.run(for: .seconds(5))
         world.unplug(world.addresses[0])
-        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(60), until: \.isIdle) != nil)
         #expect(world.links(on: world.addresses[1]) == 8)
         world.plug(world.addresses[0])
         world.unplug(world.addresses[1])
-        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(60), until: \.isIdle) != nil)
         #expect(world.links(on: world.addresses[0]) == 8)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
@@ -161,7 +161,7 @@ import Testing
         world.run(for: .seconds(100))
         world.adapters[world.adapter]?.hearsNothing = false
         world.plug(world.adapter)
-        #expect(world.run(for: .seconds(10), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(10), until: \.isIdle) != nil)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
@@ -169,7 +169,7 @@ import Testing
         var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
         world.adapters[world.addresses[0]]?.slots = 3
         world.start()
-        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(60), until: \.isIdle) != nil)
         #expect(world.links(on: world.addresses[0]) <= 3)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
@@ -186,7 +186,7 @@ import Testing
         let probes = world.connectCount.values.reduce(0, +) - before
         #expect((3...20).contains(probes), "\(probes) probes in an hour")
         world.adapters[world.adapter]?.slots = nil
-        #expect(world.run(for: .seconds(700), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(700), until: \.isIdle) != nil)
         #expect(world.reports[world.adapter]?.slots == nil)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
@@ -200,7 +200,7 @@ import Testing
         #expect(world.reports[world.adapter]?.slots == 5)
         #expect(world.links(on: world.adapter) == 5)
         world.setOtherLinks(0, on: world.adapter)
-        #expect(world.run(for: .seconds(2), until: \.isSettled) != nil, "known slots are used at once")
+        #expect(world.run(for: .seconds(2), until: \.isIdle) != nil, "known slots are used at once")
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
@@ -211,7 +211,7 @@ import Testing
         world.killDaemon()
         #expect(world.names.allSatisfy { world.state($0) == .disconnected })
         world.restartDaemon()
-        #expect(world.run(for: .seconds(20), until: \.isSettled) != nil)
+        #expect(world.run(for: .seconds(20), until: \.isIdle) != nil)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 

@@ -43,7 +43,7 @@ import Testing
                 let source = ConfigSource(name: page.description, text: text)
                 let environment = ConfigEnvironment(variables: [:], hostName: "host")
                 #expect(throws: Never.self, "\(text)") {
-                    try Configuration.parse([source], in: environment, outputs: OutputRegistry.kinds)
+                    try Configuration.parse([source], in: environment, outputs: OutputRegistry.definitions)
                 }
             }
         }

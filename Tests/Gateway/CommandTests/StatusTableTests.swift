@@ -80,7 +80,7 @@ import Testing
 
     @Test(
         arguments: LinkReason.allCases.map(\.rawValue) + [
-            "restartDiscovery", "newSession", "powerCycle", "notKnownYet",
+            "restartDiscovery", "newDecoder", "powerCycle", "notKnownYet",
         ]
     )
     func `every identifier has words for people`(name: String) {

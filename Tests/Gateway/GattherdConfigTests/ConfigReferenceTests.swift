@@ -6,7 +6,7 @@ import Testing
 
 /// The reference of the configuration, which is made from its readers.
 @Suite struct ConfigReferenceTests {
-    private static let reference = ConfigReference(outputs: OutputRegistry.kinds)
+    private static let reference = ConfigReference(outputs: OutputRegistry.definitions)
 
     /// The keys that a section needs besides the one in question.
     private static let companions = [
@@ -63,7 +63,7 @@ import Testing
 
     @Test func `every description belongs to a key`() {
         let paths = Set(Self.reference.all.map(\.path))
-        for kind in OutputRegistry.kinds {
+        for kind in OutputRegistry.definitions {
             for key in kind.descriptions.keys where !key.isEmpty {
                 #expect(paths.contains("\(kind.section).\(key)"), "\(kind.section).\(key)")
             }

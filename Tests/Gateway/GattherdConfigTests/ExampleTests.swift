@@ -53,7 +53,7 @@ import Testing
             ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("http: {zzz: 1}", "http"),
             ("influx: {batch: {zzz: 1}}", "influx"), ("influx: {tls: {zzz: 1}}", "influx"),
             ("log: {zzz: 1}", "log"), ("fleet: {zzz: 1}", "fleet"),
-        ] as [(String, String?)] + OutputRegistry.kinds.map { ("\($0.section): {zzz: 1}", $0.section) }
+        ] as [(String, String?)] + OutputRegistry.definitions.map { ("\($0.section): {zzz: 1}", $0.section) }
     )
     func `the example has every key`(wrong: String, section: String?) throws {
         let known = errors(in: wrong).flatMap { error in

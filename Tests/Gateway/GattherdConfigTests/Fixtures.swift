@@ -10,7 +10,7 @@ func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throw
     try Configuration.parse(
         sources,
         in: ConfigEnvironment(variables: variables, hostName: "Lab-1.example.org"),
-        outputs: OutputRegistry.kinds
+        outputs: OutputRegistry.definitions
     )
 }
 

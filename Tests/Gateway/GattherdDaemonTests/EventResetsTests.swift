@@ -15,7 +15,7 @@ import Testing
         binding = Self.binding(reset: .seconds(60))
     }
 
-    private static func binding(reset: Duration, session: Int = 1) -> StreamBinding {
+    private static func binding(reset: Duration, decoder: Int = 1) -> StreamBinding {
         let metrics = [
             MetricDescriptor(name: "octet", reset: MetricReset(after: reset, value: .integer(0))),
             MetricDescriptor(name: "motion", reset: MetricReset(after: reset, value: .boolean(false))),
@@ -25,7 +25,7 @@ import Testing
             stream: StreamDefinition(device: "dial", profile: "p", stream: "events", metrics: metrics),
             profile: OctetProfile("p", service: 0xAAAA, characteristic: 0xBBBB),
             characteristic: 0,
-            session: session,
+            decoder: decoder,
             source: .advert,
             meter: DeviceMeter(),
             echo: nil
@@ -76,9 +76,9 @@ import Testing
     @Test func `events of a decoder that has ended do not fall back`() {
         var resets = EventResets()
         record(&resets, 0, (1, .boolean(true)))
-        resets.remove(sessions: [2])
+        resets.remove(decoders: [2])
         #expect(resets.next != nil)
-        resets.remove(sessions: [1])
+        resets.remove(decoders: [1])
         #expect(resets.next == nil)
     }
 

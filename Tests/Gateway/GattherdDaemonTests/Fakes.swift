@@ -129,7 +129,7 @@ struct OctetProfile: Profile {
         ]
     }
 
-    func makeSession() -> any ProfileSession { OctetSession() }
+    func makeDecoder() -> any PayloadDecoder { OctetDecoder() }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard case .integer(let number) = value, let octet = UInt8(exactly: number) else {
@@ -139,7 +139,7 @@ struct OctetProfile: Profile {
     }
 }
 
-private final class OctetSession: ProfileSession {
+private final class OctetDecoder: PayloadDecoder {
     func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
         var cursor = PayloadCursor(payload)
         samples.append(Sample(metric: 0, value: .integer(Int64(try cursor.u8()))))

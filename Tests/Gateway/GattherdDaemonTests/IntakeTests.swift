@@ -29,14 +29,14 @@ struct UndecodableTests {
 
     init() {
         let meter = meter
-        bindings = ["one", "two"].enumerated().map { session, name in
+        bindings = ["one", "two"].enumerated().map { decoder, name in
             let profile = OctetProfile(name, service: 0xAAAA, characteristic: 0xBBBB)
             let metrics = profile.characteristics[0].metrics
             return StreamBinding(
                 stream: StreamDefinition(device: "dial", profile: name, stream: name, metrics: metrics),
                 profile: profile,
                 characteristic: 0,
-                session: session,
+                decoder: decoder,
                 source: .notify,
                 meter: meter,
                 echo: nil

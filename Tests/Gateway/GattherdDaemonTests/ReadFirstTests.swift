@@ -47,14 +47,14 @@ private struct ScaledProfile: Profile {
         ),
     ]
 
-    func makeSession() -> any ProfileSession { ScaledSession() }
+    func makeDecoder() -> any PayloadDecoder { ScaledDecoder() }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         throw .noSuchControl("number \(control)")
     }
 }
 
-private final class ScaledSession: ProfileSession {
+private final class ScaledDecoder: PayloadDecoder {
     private var factor: Int64 = 0
 
     func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {

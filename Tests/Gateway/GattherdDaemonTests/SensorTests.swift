@@ -41,12 +41,12 @@ private struct BeaconProfile: Profile {
         }
     }
 
-    func makeSession() -> any ProfileSession { BeaconSession(isGuarded: isGuarded) }
+    func makeDecoder() -> any PayloadDecoder { BeaconDecoder(isGuarded: isGuarded) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] { throw .noSuchControl("") }
 }
 
-private final class BeaconSession: ProfileSession {
+private final class BeaconDecoder: PayloadDecoder {
     private var last: UInt8?
     private var newest: UInt32?
     private let isGuarded: Bool

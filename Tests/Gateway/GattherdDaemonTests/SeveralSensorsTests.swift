@@ -24,14 +24,14 @@ import Testing
         let controls: [ControlDescriptor] = []
         let origin = "test"
 
-        func makeSession() -> any ProfileSession { CountingSession() }
+        func makeDecoder() -> any PayloadDecoder { CountingDecoder() }
 
         func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
             throw .noSuchControl("number \(control)")
         }
     }
 
-    private final class CountingSession: ProfileSession {
+    private final class CountingDecoder: PayloadDecoder {
         private var count: Int64 = 0
 
         func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {

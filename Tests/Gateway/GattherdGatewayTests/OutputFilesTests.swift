@@ -11,7 +11,7 @@ import Testing
         let configuration = try Configuration.parse(
             [ConfigSource(name: "gattherd.yaml", text: text)],
             in: ConfigEnvironment(variables: [:], hostName: "host"),
-            outputs: OutputRegistry.kinds
+            outputs: OutputRegistry.definitions
         )
         return configuration.outputFindings.map { "\($0.severity) \($0.problem.kind)" }
     }

@@ -24,7 +24,7 @@ import Testing
         let configuration = try Configuration.parse(
             [ConfigSource(name: "gattherd.yaml", text: text)],
             in: ConfigEnvironment(variables: [:], hostName: "host"),
-            outputs: OutputRegistry.kinds
+            outputs: OutputRegistry.definitions
         )
         var files = StartFiles(configuration, ProfileRegistry())
         try folder.write("another authority", to: "ca.pem")

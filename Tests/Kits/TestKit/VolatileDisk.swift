@@ -46,7 +46,7 @@ public final class VolatileDisk: Sendable {
     public func cutPower(of child: ChildProcess) async throws {
         child.signal(SIGSTOP)
         try await eventually { Self.isStopped(child.pid) }
-        let rest = try settledImage()
+        let rest = try syncedImage()
         child.signal(SIGKILL)
         _ = await child.wait()
         guard unsafe umount2(path, 0) == 0 else { throw Failure(description: "cannot unmount \(path): \(errno)") }
@@ -59,7 +59,7 @@ public final class VolatileDisk: Sendable {
     /// The contents of the disk.
     ///
     /// Read again if the kernel wrote meanwhile.
-    private func settledImage() throws -> Data {
+    private func syncedImage() throws -> Data {
         var (before, now) = (Data(), try Data(contentsOf: URL(filePath: image)))
         while before != now {
             (before, now) = (now, try Data(contentsOf: URL(filePath: image)))

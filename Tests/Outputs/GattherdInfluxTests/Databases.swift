@@ -163,7 +163,7 @@ enum HTTPQuery {
     }
 }
 
-extension InfluxSettings {
+extension InfluxOptions {
     /// Settings for a test's own server.
     init(_ url: String, _ database: Database = .database("home", retentionPolicy: nil)) throws {
         guard let url = InfluxURL(url) else { throw ServerPrograms.Missing(description: "'\(url)' is no URL") }

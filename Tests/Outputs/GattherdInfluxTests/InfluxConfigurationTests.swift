@@ -10,7 +10,7 @@ import TestKit
 import Testing
 
 struct InfluxConfigurationTests {
-    private func parse(_ lines: String) -> (InfluxConfiguration?, [String]) {
+    private func parse(_ lines: String) -> (InfluxSettings?, [String]) {
         let text = "influx:\n" + lines.split(separator: "\n").map { "  \($0)\n" }.joined()
         let (configuration, errors) = Configuration.parseLeniently(
             [ConfigSource(name: "/etc/gattherd/gattherd.yaml", text: text)],

@@ -23,7 +23,7 @@ import Testing
             record: { _ in },
             readSecret: { (path, _) throws(OutputError) in throw OutputError(path) }
         )
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         return BatchOutput(context, target: server.url, sink: sink, options: options)
     }
 

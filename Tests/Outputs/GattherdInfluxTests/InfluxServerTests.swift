@@ -25,7 +25,7 @@ import Testing
 
     @Test func `readings are found as they were`() async throws {
         let server = try await server()
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         let text = "a \"b\" \\ c, d=e 'f'"
         let first = Readings.reading(
             (0, .integer(72)),
@@ -56,7 +56,7 @@ import Testing
 
     @Test func `repeated batches add nothing`() async throws {
         let server = try await server()
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         for range in [1...500, 1...500, 250...750, 700...1000] as [ClosedRange<Int64>] {
             try await sink.write(Readings.numbered(range))
         }
@@ -67,13 +67,13 @@ import Testing
     @Test func `readings of one stream at the same microsecond are all kept`() async throws {
         let server = try await server()
         let readings = (Int64(1)...50).map { JournalEntry.reading(Readings.reading((0, .integer($0)), seq: $0)) }
-        try await InfluxSink(try InfluxSettings(server.url)).write(readings)
+        try await InfluxSink(try InfluxOptions(server.url)).write(readings)
         #expect(server.rows("SELECT count(bpm) FROM heart_rate", database: "home") == ["heart_rate,,0,50"])
     }
 
     @Test func `values of every type in every order never conflict`() async throws {
         let server = try await server()
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         let values: [SampleValue] = [
             .integer(1), .real(1.5), .boolean(true), .text("x"), .null, .integer(.max), .text("1"), .real(-0.0),
         ]
@@ -85,7 +85,7 @@ import Testing
 
     @Test func `names like InfluxDB's own are accepted`() async throws {
         let server = try await server()
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         let names = ["time", "device", "source", "stream", "element", "a b", "a=b", "a,b", "a\\b", "a\\", "#", "ü"]
         for (index, name) in names.enumerated() {
             let stream = StreamDefinition(
@@ -104,11 +104,11 @@ import Testing
 
     @Test func `missing databases and policies are named`() async throws {
         let server = try await server()
-        let missing = InfluxSink(try InfluxSettings(server.url, .database("nope", retentionPolicy: nil)))
+        let missing = InfluxSink(try InfluxOptions(server.url, .database("nope", retentionPolicy: nil)))
         let fault = try #require(await fault(missing, Readings.numbered(1...1)))
         #expect(fault.kind == .misconfigured)
         #expect(fault.detail.contains("database not found") && fault.detail.contains("create the database 'nope'"))
-        let policy = InfluxSink(try InfluxSettings(server.url, .database("home", retentionPolicy: "weeks")))
+        let policy = InfluxSink(try InfluxOptions(server.url, .database("home", retentionPolicy: "weeks")))
         #expect(await self.fault(policy, Readings.numbered(1...1))?.detail.contains("influx.retention_policy") == true)
         try server.run("CREATE RETENTION POLICY weeks ON home DURATION 0s REPLICATION 1")
         try await policy.write(Readings.numbered(1...1))
@@ -120,7 +120,7 @@ import Testing
         // Somebody else has made the field a text.
         _ = HTTPQuery.answer(server.port, to: "heart_rate mode=1 1", database: "home")
         _ = HTTPQuery.answer(server.port, to: "heart_rate,x=y bpm=\"text\" 1795231205123456001", database: "home")
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         let fault = try #require(await fault(sink, Readings.numbered(1...3)))
         #expect(fault.kind == .refused)
         #expect(fault.detail.contains("field type conflict"))
@@ -132,14 +132,14 @@ import Testing
     @Test func `points beyond the retention of the database are refused`() async throws {
         let server = try await server()
         try server.run("CREATE RETENTION POLICY day ON home DURATION 1d REPLICATION 1 DEFAULT")
-        let sink = InfluxSink(try InfluxSettings(server.url))
+        let sink = InfluxSink(try InfluxOptions(server.url))
         let old = Readings.reading((0, .integer(1)), time: Timestamp(microseconds: 1_000_000_000_000_000))
         #expect(await fault(sink, [.reading(old)])?.kind == .refused)
     }
 
     @Test func `a body above the server's limit is split`() async throws {
         let server = try await server(["max-body-size = 5000"])
-        var settings = try InfluxSettings(server.url)
+        var settings = try InfluxOptions(server.url)
         settings.compresses = false
         try await InfluxSink(settings).write(Readings.numbered(1...1000))
         #expect(server.rows("SELECT count(bpm) FROM heart_rate", database: "home") == ["heart_rate,,0,1000"])
@@ -156,7 +156,7 @@ import Testing
         for statement in ["CREATE DATABASE home", "CREATE USER gate WITH PASSWORD 'pw'"] {
             _ = HTTPQuery.post(server.port, "/query?q=" + HTTPQuery.encoded(statement) + login)
         }
-        var settings = try InfluxSettings(server.url)
+        var settings = try InfluxOptions(server.url)
         let nobody = try #require(await fault(InfluxSink(settings), Readings.numbered(1...1)))
         #expect(nobody.kind == .misconfigured && nobody.detail.contains("write influx.token_file"))
         settings.credentials = .password(user: "gate", "wrong")
@@ -180,13 +180,13 @@ import Testing
             usesTLS: true
         )
         try await server.start()
-        var settings = try InfluxSettings(server.url)
+        var settings = try InfluxOptions(server.url)
         #expect(await fault(InfluxSink(settings), Readings.numbered(1...1))?.detail.contains("influx.tls.ca") == true)
         settings.tls.ca = authority.certificate
         let fault = await fault(InfluxSink(settings), Readings.numbered(1...1))
         // The database does not exist: the request was read.
         #expect(fault?.detail.contains("database not found") == true)
-        let plain = InfluxSink(try InfluxSettings("http://localhost:\(server.port)"))
+        let plain = InfluxSink(try InfluxOptions("http://localhost:\(server.port)"))
         #expect(await self.fault(plain, Readings.numbered(1...1))?.kind == .misconfigured)
     }
 }
@@ -194,11 +194,11 @@ import Testing
 /// The sink against VictoriaMetrics itself.
 @Suite(.timeLimit(.minutes(2))) struct VictoriaServerTests {
     @Test(arguments: [
-        InfluxSettings.Database.database("home", retentionPolicy: nil), .bucket("home", organisation: nil),
-    ]) func `numbers are found, each once`(database: InfluxSettings.Database) async throws {
+        InfluxOptions.Database.database("home", retentionPolicy: nil), .bucket("home", organisation: nil),
+    ]) func `numbers are found, each once`(database: InfluxOptions.Database) async throws {
         let server = try VictoriaServer()
         try await server.start()
-        let sink = InfluxSink(try InfluxSettings(server.url, database))
+        let sink = InfluxSink(try InfluxOptions(server.url, database))
         for range in [1...300, 200...500] as [ClosedRange<Int64>] { try await sink.write(Readings.numbered(range)) }
         let lines = server.export("heart_rate_.*")
         let series = try #require(lines.first)
@@ -213,7 +213,7 @@ import Testing
     @Test func `a path that it does not have is a mistake of the configuration`() async throws {
         let server = try VictoriaServer()
         try await server.start()
-        let sink = InfluxSink(try InfluxSettings(server.url + "/elsewhere"))
+        let sink = InfluxSink(try InfluxOptions(server.url + "/elsewhere"))
         let error = await #expect(throws: OutputFault.self) { try await sink.write(Readings.numbered(1...1)) }
         #expect(error?.kind == .misconfigured)
     }

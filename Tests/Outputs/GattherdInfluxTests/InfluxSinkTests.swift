@@ -12,9 +12,9 @@ import Testing
 
     private func sink(
         _ server: ScriptedServer,
-        _ change: (inout InfluxSettings) -> Void = { _ in }
+        _ change: (inout InfluxOptions) -> Void = { _ in }
     ) throws -> InfluxSink {
-        var settings = try InfluxSettings("http://127.0.0.1:\(server.port)")
+        var settings = try InfluxOptions("http://127.0.0.1:\(server.port)")
         settings.compresses = false
         change(&settings)
         return InfluxSink(settings)
@@ -76,7 +76,7 @@ import Testing
             request.head.contains("Token new\r\n")
                 ? Self.accepted : [.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")]
         }
-        var settings = try InfluxSettings("http://127.0.0.1:\(server.port)")
+        var settings = try InfluxOptions("http://127.0.0.1:\(server.port)")
         settings.credentials = .token("old")
         let file = Locked<InfluxCredentials?>(nil)
         let sink = InfluxSink(settings) { file.withLock(\.self) }

@@ -3,15 +3,15 @@ import Testing
 @testable import GattherdInflux
 
 struct InfluxURLTests {
-    private func writeURL(_ url: String, _ database: InfluxSettings.Database) -> String? {
-        InfluxURL(url).map { InfluxSettings(gateway: "lab", url: $0, database: database).writeURL }
+    private func writeURL(_ url: String, _ database: InfluxOptions.Database) -> String? {
+        InfluxURL(url).map { InfluxOptions(gateway: "lab", url: $0, database: database).writeURL }
     }
 
     @Test func `the API of each version is addressed`() {
-        let first = InfluxSettings.Database.database("home", retentionPolicy: nil)
-        let kept = InfluxSettings.Database.database("a&b=c d/ü", retentionPolicy: "two weeks")
-        let second = InfluxSettings.Database.bucket("home", organisation: "me")
-        let third = InfluxSettings.Database.bucket("home", organisation: nil)
+        let first = InfluxOptions.Database.database("home", retentionPolicy: nil)
+        let kept = InfluxOptions.Database.database("a&b=c d/ü", retentionPolicy: "two weeks")
+        let second = InfluxOptions.Database.bucket("home", organisation: "me")
+        let third = InfluxOptions.Database.bucket("home", organisation: nil)
         for (url, database, expected) in [
             ("http://localhost:8086", first, "http://localhost:8086/write?db=home&precision=ns"),
             (
@@ -47,7 +47,7 @@ struct InfluxURLTests {
                 Issue.record("\(url)")
                 continue
             }
-            var settings = InfluxSettings(gateway: "lab", url: parsed, database: .bucket("b", organisation: nil))
+            var settings = InfluxOptions(gateway: "lab", url: parsed, database: .bucket("b", organisation: nil))
             #expect(!settings.exposesCredentials)
             settings.credentials = .token("t")
             #expect(settings.exposesCredentials == isExposed, "\(url)")

@@ -7,11 +7,11 @@ import Testing
 struct WriteJudgeTests {
     private static let version = ["X-Influxdb-Version": "1.8.10"]
 
-    private func settings(_ credentials: InfluxCredentials?, bucket: Bool = false) throws -> InfluxSettings {
-        let database: InfluxSettings.Database =
+    private func settings(_ credentials: InfluxCredentials?, bucket: Bool = false) throws -> InfluxOptions {
+        let database: InfluxOptions.Database =
             bucket ? .bucket("home", organisation: "me") : .database("home", retentionPolicy: nil)
         let url = try #require(InfluxURL("http://db.lan:8086"))
-        var settings = InfluxSettings(gateway: "lab", url: url, database: database)
+        var settings = InfluxOptions(gateway: "lab", url: url, database: database)
         settings.credentials = credentials
         return settings
     }
@@ -30,7 +30,7 @@ struct WriteJudgeTests {
             retryAfter: retryAfter,
             body: Array(body.utf8)
         )
-        return WriteJudge(settings: try settings(credentials, bucket: bucket)).judge(response)
+        return WriteJudge(options: try settings(credentials, bucket: bucket)).judge(response)
     }
 
     private func fault(_ answer: WriteAnswer) -> OutputFault? {

@@ -25,16 +25,16 @@ import Testing
         #expect((pauses.max() ?? 0) > limit / 2)
         #expect(world.machine.output.failures == 30)
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...1000))
     }
 
     @Test func `pauses are short again after a success`() throws {
         var world = World.started(committed: 1000)
         world.fault = Self.down
-        world.settle(limit: .seconds(600))
+        world.runUntilIdle(limit: .seconds(600))
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         world.fault = Self.down
         world.commit(1000)
         world.answerAll()
@@ -52,16 +52,16 @@ import Testing
     @Test func `a failure and a recovery are reported once`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down
-        world.settle(limit: .seconds(600))
+        world.runUntilIdle(limit: .seconds(600))
         world.fault = OutputFault(.unavailable, "down, in other words")
-        world.settle(limit: .seconds(600))
+        world.runUntilIdle(limit: .seconds(600))
         #expect(world.reports.map(\.word) == ["unavailable"])
         world.fault = OutputFault(.misconfigured, "token")
-        world.settle(limit: .seconds(600))
+        world.runUntilIdle(limit: .seconds(600))
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         world.commit(5000)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.reports.map(\.word) == ["unavailable", "misconfigured", "connected"])
     }
 
@@ -77,7 +77,7 @@ import Testing
         #expect(world.machine.output.oldest?.seq == 1)
         #expect(world.machine.output.backlog == 1000)
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.machine.output.state == .connected)
         #expect(world.machine.output.fault == nil && world.machine.output.oldest == nil)
     }
@@ -86,7 +86,7 @@ import Testing
     func `a refused entry is found by halving and skipped`(bad: Int64) {
         var world = World.started(committed: 3000)
         world.refused = [bad]
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == (1...3000).filter { $0 != bad })
         #expect(world.machine.output.skipped == 1 && world.stored == 3000)
         #expect(world.calls.count < 40)
@@ -97,7 +97,7 @@ import Testing
     @Test func `many refused entries cost about one call each`() {
         var world = World.started(committed: 3000)
         world.refused = Set((1...3000).filter { $0.isMultiple(of: 3) })
-        world.settle(limit: .seconds(86_400))
+        world.runUntilIdle(limit: .seconds(86_400))
         #expect(world.received == (1...3000).filter { !$0.isMultiple(of: 3) })
         #expect(world.machine.output.skipped == 1000)
         #expect(world.calls.count < 6000)
@@ -106,13 +106,13 @@ import Testing
     @Test func `a receiver that refuses everything costs one entry for each pause`() {
         var world = World.started(committed: 3000)
         world.refused = Set(1...3000)
-        world.settle(limit: .seconds(3600))
+        world.runUntilIdle(limit: .seconds(3600))
         #expect(world.machine.output.skipped < 100 + 3600 / 10)
         #expect(world.machine.output.state == .waiting)
         #expect(world.reports.last?.word == "misconfigured" || world.reports.contains { $0.word == "misconfigured" })
         let lost = world.machine.output.skipped
         world.refused = []
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received.count == 3000 - Int(lost))
         #expect(world.machine.output.state == .connected && world.stored == 3000)
     }
@@ -132,7 +132,7 @@ import Testing
         #expect(world.calls.count == 1)
         world.step(.written(ticket: ticket, OutputFault(.unavailable, "cancelled")))
         #expect(world.calls.count == 2)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...1000))
         #expect(world.reports.map(\.word) == ["unavailable", "connected"])
     }
@@ -141,13 +141,13 @@ import Testing
     func `batches that take too long are halved, and grow again when the receiver is fast`(givesUp: Bool) {
         var world = World.started(committed: 3000)
         (world.pace, world.givesUp) = (.milliseconds(300), givesUp)
-        world.settle(limit: .seconds(3600))
+        world.runUntilIdle(limit: .seconds(3600))
         #expect(world.received == Array(1...3000))
         #expect(world.calls.map(\.count).prefix(5) == [1000, 500, 250, 125, 62])
         #expect(world.calls.dropFirst(4).allSatisfy { $0.count <= 62 }, "no further time-outs")
         world.pace = .zero
         world.commit(8000)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...11_000))
         #expect(world.calls.contains { $0.count == 1000 && ($0.first ?? 0) > 3000 })
     }
@@ -155,7 +155,7 @@ import Testing
     @Test func `a receiver that is slow and refuses entries loses these only`() {
         var world = World.started(committed: 3000)
         (world.pace, world.refused) = (.seconds(1), [7, 1500, 1501, 3000])
-        world.settle(limit: .seconds(86_400))
+        world.runUntilIdle(limit: .seconds(86_400))
         #expect(world.received == (1...3000).filter { !world.refused.contains($0) })
         #expect(world.machine.output.skipped == 4)
     }
@@ -163,9 +163,9 @@ import Testing
     @Test func `a receiver that is down at once does not shrink batches`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down
-        world.settle(limit: .seconds(600))
+        world.runUntilIdle(limit: .seconds(600))
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.calls.last?.count == 1000)
     }
 
@@ -177,7 +177,7 @@ import Testing
         world.now = .seconds(30)
         world.step(.tick)
         world.step(.written(ticket: ticket, nil))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.calls.count == 1 && world.stored == 1000)
     }
 }

@@ -16,7 +16,7 @@ import Testing
         world.commit(2)
         world.answerAll()
         #expect(world.calls.isEmpty)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.calls == [[1, 2, 3]])
         #expect(world.stored == 3)
     }
@@ -30,7 +30,7 @@ import Testing
         world.answerAll()
         #expect(world.calls == [[1, 2, 3, 4], [5, 6, 7, 8]])
         #expect(world.now == .zero)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...9))
     }
 
@@ -45,7 +45,7 @@ import Testing
 
     @Test func `a backlog is delivered in order and once, in full batches`() {
         var world = World.started(committed: 10_000)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...10_000))
         #expect(world.calls.count == 10)
         #expect(world.machine.output.backlog == 0 && world.machine.output.delivered == 10_000)
@@ -55,7 +55,7 @@ import Testing
         var world = World.started(committed: 1000)
         while world.calls.isEmpty { world.answerOne() }
         #expect(world.machine.output.cursor == 0)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.machine.output.cursor == 1000)
     }
 
@@ -65,12 +65,12 @@ import Testing
         world.answerAll()
         for _ in 0..<20 {
             world.commit(1000, bytes: 2000)
-            world.settle(limit: .seconds(10))
+            world.runUntilIdle(limit: .seconds(10))
         }
         let memory = world.machine.output
         #expect(memory.fetched <= 2000 && memory.fetchedBytes <= 3 << 20, "\(memory.fetched) \(memory.fetchedBytes)")
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...20_100))
     }
 
@@ -88,7 +88,7 @@ import Testing
         #expect(world.saves < 60)
         let before = world.received.count
         world.restart()
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received.count - before <= 26)
         #expect(Set(world.received).count == 1000 && world.stored == 1000)
     }
@@ -101,7 +101,7 @@ import Testing
         #expect(world.requests == [.fetch(after: 0, limit: 512)])
         world.requests = []
         world.step(.fetched(JournalBatch([], through: 7)))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.machine.output.cursor == 7 && world.stored == 7)
         #expect(world.calls.isEmpty && world.machine.output.backlog == 0)
     }
@@ -109,7 +109,7 @@ import Testing
     @Test func `a gap costs a receiver without a cursor nothing`() {
         var world = World.started(committed: 30)
         world.deleted = 12
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(13...30) && world.recorded.isEmpty && world.stored == 30)
     }
 
@@ -135,7 +135,7 @@ import Testing
             world.step(.journalFailed(operation))
             #expect(world.requests.first?.operation != operation, "without a pause")
         }
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...10) && world.stored == 10)
     }
 

@@ -75,7 +75,7 @@ import Testing
         #expect(world.requests.first?.operation == .fetch)
         world.requests.removeFirst()
         world.step(.journalFailed(.fetch))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == [1, 2, 3] && world.isFinished)
     }
 

@@ -32,8 +32,8 @@ struct BatchTestWorld {
     /// The cursor of a receiver that keeps it.
     var receiverCursor: Int64 = 0
     /// The number of questions for it.
-    var positions = 0
-    /// The positions to which the journal went.
+    var cursorLoads = 0
+    /// The cursors to which the journal went.
     var rewinds: [Int64] = []
     var rewindFailures = 0
     /// The journal has no entries up to this number any more.
@@ -43,12 +43,12 @@ struct BatchTestWorld {
     private var isStarted = false
 
     private let options: BatchOptions
-    private let isPositioned: Bool
+    private let keepsCursor: Bool
 
-    init(_ options: BatchOptions = .init(), isPositioned: Bool = false) {
+    init(_ options: BatchOptions = .init(), keepsCursor: Bool = false) {
         self.options = options
-        self.isPositioned = isPositioned
-        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: 1)
+        self.keepsCursor = keepsCursor
+        machine = BatchMachine(options: options, keepsCursor: keepsCursor, seed: 1)
     }
 
     /// Returns a world whose machine has started with `count` committed entries.
@@ -62,7 +62,7 @@ struct BatchTestWorld {
 
     /// Starts another run after a kill.
     mutating func restart() {
-        machine = BatchMachine(options: options, isPositioned: isPositioned, seed: 2)
+        machine = BatchMachine(options: options, keepsCursor: keepsCursor, seed: 2)
         (requests, isClosed, isFinished) = ([], false, false)
         step(.start)
         step(.headMoved(committed.last?.seq ?? 0))
@@ -107,9 +107,9 @@ struct BatchTestWorld {
             guard pace * entries.count < callLimit else { return timeOut(ticket) }
             now += pace * entries.count
             step(.written(ticket: ticket, answer(write(entries, after: after, through: through))))
-        case .position(let ticket):
-            positions += 1
-            step(fault.map { .written(ticket: ticket, $0) } ?? .positioned(ticket: ticket, receiverCursor))
+        case .loadReceiverCursor(let ticket):
+            cursorLoads += 1
+            step(fault.map { .written(ticket: ticket, $0) } ?? .receiverCursorLoaded(ticket: ticket, receiverCursor))
         case .record(let gap, let ticket):
             step(.written(ticket: ticket, answer(record(gap))))
         case .rewind(let seq): rewind(to: seq)
@@ -150,8 +150,8 @@ struct BatchTestWorld {
     private mutating func write(_ entries: [JournalEntry], after: Int64, through: Int64) -> OutputFault? {
         if let fault { return fault }
         if entries.contains(where: { refused.contains($0.seq) }) { return OutputFault(.refused, "bad") }
-        if isPositioned {
-            guard after == receiverCursor else { return OutputFault(.unavailable, "another position") }
+        if keepsCursor {
+            guard after == receiverCursor else { return OutputFault(.unavailable, "another cursor") }
             receiverCursor = through
         }
         received += entries.map(\.seq)
@@ -165,7 +165,7 @@ struct BatchTestWorld {
 
     private mutating func record(_ gap: JournalGap) -> OutputFault? {
         if let fault { return fault }
-        guard gap.after == receiverCursor else { return OutputFault(.unavailable, "another position") }
+        guard gap.after == receiverCursor else { return OutputFault(.unavailable, "another cursor") }
         (recorded, receiverCursor) = (recorded + [gap], gap.through)
         return nil
     }
@@ -198,7 +198,7 @@ struct BatchTestWorld {
     }
 
     /// Answers and waits until nothing is left to do, or for `limit`.
-    mutating func settle(limit: Duration = .seconds(3600)) {
+    mutating func runUntilIdle(limit: Duration = .seconds(3600)) {
         let end = now + limit
         repeat { answerAll() } while (machine.deadline ?? end) < end && wait()
         answerAll()

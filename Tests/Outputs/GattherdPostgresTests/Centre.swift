@@ -81,7 +81,7 @@ extension PostgresSink {
         var cursor: Int64?
         while true {
             do throws(OutputFault) {
-                let start = if let cursor { cursor } else { try await position(in: epoch) }
+                let start = if let cursor { cursor } else { try await self.cursor(in: epoch) }
                 let rest = Array(entries.filter { $0.seq > start }.prefix(batch))
                 guard let last = rest.last else { return faults }
                 try await write(rest, after: start, through: last.seq)

@@ -93,7 +93,7 @@ struct CentreFaultTests {
         let client = PostgresClient(url, user: credentials.role, authority: authority) { credentials.password }
         let sink = PostgresSink(client, url: url, gateway: "attic", version: "1.2.3")
         do throws(OutputFault) {
-            _ = try await sink.position(in: .test)
+            _ = try await sink.cursor(in: .test)
             return nil
         } catch {
             return error

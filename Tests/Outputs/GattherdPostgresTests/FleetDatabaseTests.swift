@@ -66,9 +66,9 @@ struct FleetDatabaseTests {
         let old = try await centre.fleet.add(gateway: "attic")
         let new = try await centre.fleet.add(gateway: "attic")
         #expect(old.role == "gattherd_attic" && old.password != new.password && new.password.count == 32)
-        #expect(try await centre.sink(of: "attic", new).position(in: .test) == 0)
+        #expect(try await centre.sink(of: "attic", new).cursor(in: .test) == 0)
         let error = await #expect(throws: OutputFault.self) {
-            _ = try await centre.sink(of: "attic", old).position(in: .test)
+            _ = try await centre.sink(of: "attic", old).cursor(in: .test)
         }
         #expect(error?.kind == .misconfigured)
         let stored = try await centre.server.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'gattherd_attic'")
@@ -104,7 +104,7 @@ struct FleetDatabaseTests {
         let record = DeviceRecord(device: "tag", address: "C0:FF:EE:00:00:01", name: nil, profiles: ["a", "b"])
         let devices = [SeenDevice(record, first: Timestamp(microseconds: 0), last: Entries.time)]
         let sink = try await centre.sink(of: "attic", devices: devices)
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         let row = try await centre.rows("SELECT * FROM gattherd.devices")
         #expect(
             row == [
@@ -119,7 +119,7 @@ struct FleetDatabaseTests {
         let state = "SELECT last_seen > now() - interval '1 minute', version FROM gattherd.gateways"
         #expect(try await centre.rows(state) == [["t", "1.2.3"]])
         #expect(try await centre.rows("SELECT * FROM gattherd.devices").isEmpty, "unchanged devices are not sent")
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         #expect(try await centre.rows("SELECT * FROM gattherd.devices").count == 1, "a fault may have lost them")
     }
 
@@ -206,7 +206,7 @@ struct FleetDatabaseTests {
         let far = (1...400).map { day in
             Entries.reading(Int64(day), at: Timestamp(microseconds: Int64(day) * 10 * 86_400_000_000), (0, .integer(1)))
         }
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         let partitions = "SELECT count(*) FROM pg_class WHERE relname ~ '^(sample|minute)_[0-9]' AND relkind = 'r'"
         let before = try await centre.value(partitions)
         try await sink.deliver(far)

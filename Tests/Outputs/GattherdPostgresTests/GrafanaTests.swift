@@ -57,7 +57,7 @@ struct GrafanaTests {
             let sink = try await centre.sink(of: gateway, devices: devices)
             let event = LifecycleEvent(time: Entries.time, device: nil, kind: "daemon", detail: "{}")
             let gone = JournalGap(after: 0, through: 1, reason: "deleted for its age")
-            _ = try await sink.position(in: .test)
+            _ = try await sink.cursor(in: .test)
             try await sink.record(gone)
             try await sink.deliver([
                 Entries.heard(2, at: Entries.time, 21.5, packet: 1), Entries.reading(3, (0, .integer(60))),

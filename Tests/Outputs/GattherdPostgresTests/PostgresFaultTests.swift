@@ -10,7 +10,7 @@ import Testing
 struct PostgresFaultTests {
     private static func fault(_ sink: PostgresSink) async throws -> OutputFault? {
         await #expect(throws: OutputFault.self) {
-            let start = try await sink.position(in: .test)
+            let start = try await sink.cursor(in: .test)
             try await sink.write(Entries.numbered((start + 1)...(start + 1)), after: start, through: start + 1)
         }
     }

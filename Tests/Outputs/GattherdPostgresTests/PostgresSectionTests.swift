@@ -14,7 +14,7 @@ struct PostgresSectionTests {
         )
     }
 
-    private func settings(_ text: String) throws -> PostgresConfiguration {
+    private func settings(_ text: String) throws -> PostgresSettings {
         let (configuration, errors) = parse(text)
         try #require(errors.isEmpty, "\(errors)")
         return try #require(configuration.outputs.first?.settings(of: PostgresOutput.self))

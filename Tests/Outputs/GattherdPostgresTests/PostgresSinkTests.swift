@@ -10,12 +10,12 @@ struct PostgresSinkTests {
     @Test func `an entry arrives once, however often its batch is repeated`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
-        #expect(try await sink.position(in: .test) == 0)
+        #expect(try await sink.cursor(in: .test) == 0)
         let entries = Entries.numbered(1...300)
         try await sink.write(Array(entries[..<200]), after: 0, through: 200)
         try await sink.write(Array(entries[..<200]), after: 0, through: 200)
         try await sink.write(Array(entries[100...]), after: 100, through: 300)
-        #expect(try await sink.position(in: .test) == 300)
+        #expect(try await sink.cursor(in: .test) == 300)
         let rows = try await centre.rows("SELECT seq, value FROM gattherd.history ORDER BY seq")
         #expect(rows == (1...300).map { ["\($0)", "\($0)"] })
         #expect(try await centre.value("SELECT sum(n) FROM gattherd.history_minutes") == "300")
@@ -27,25 +27,25 @@ struct PostgresSinkTests {
     @Test func `entries after the centre's cursor are not taken`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         let error = await #expect(throws: OutputFault.self) {
             try await sink.write(Entries.numbered(11...20), after: 10, through: 20)
         }
         #expect(error?.kind == .unavailable)
-        #expect(try await sink.position(in: .test) == 0)
+        #expect(try await sink.cursor(in: .test) == 0)
         #expect(try await centre.rows("SELECT * FROM gattherd.history").isEmpty)
     }
 
     @Test func `a gap moves the cursor and is recorded with its reason`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         try await sink.record(JournalGap(after: 0, through: 41, reason: "deleted for its age"))
         try await sink.record(JournalGap(after: 0, through: 41, reason: "deleted for its age"))
         try await sink.write([Entries.reading(42, (0, .integer(85)))], after: 41, through: 42)
         let gaps = try await centre.rows("SELECT gateway, after, through, reason FROM gattherd.gaps")
         #expect(gaps == [["attic", "0", "41", "deleted for its age"]])
-        #expect(try await sink.position(in: .test) == 42)
+        #expect(try await sink.cursor(in: .test) == 42)
     }
 
     @Test func `a gap that begins after the centre's cursor is not taken`() async throws {
@@ -56,7 +56,7 @@ struct PostgresSinkTests {
             try await sink.record(JournalGap(after: 20, through: 41, reason: "deleted for its age"))
         }
         #expect(error?.kind == .unavailable)
-        #expect(try await sink.position(in: .test) == 10)
+        #expect(try await sink.cursor(in: .test) == 10)
         #expect(try await centre.rows("SELECT * FROM gattherd.gaps").isEmpty)
         try await sink.record(JournalGap(after: 5, through: 41, reason: "deleted for its age"))
         #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
@@ -66,12 +66,12 @@ struct PostgresSinkTests {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
-        #expect(try await sink.position(in: .other) == 0)
+        #expect(try await sink.cursor(in: .other) == 0)
         let next = JournalEpoch("11111111111111111111111111111111", previous: JournalEpoch.test.text, after: 10)
-        #expect(try await sink.position(in: next) == 10)
+        #expect(try await sink.cursor(in: next) == 10)
         try await sink.deliver(Entries.numbered(1...20), in: next)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
-        #expect(try await sink.position(in: .test) == 20)
+        #expect(try await sink.cursor(in: .test) == 20)
     }
 
     @Test func `all kinds of entries arrive with the columns of the file`() async throws {
@@ -172,7 +172,7 @@ struct PostgresSinkTests {
     @Test func `an entry that the centre can never take is refused`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
-        _ = try await sink.position(in: .test)
+        _ = try await sink.cursor(in: .test)
         var random = SystemRandomNumberGenerator()
         let name = String((0..<20_000).map { _ in "abcdefghijklmnop".randomElement(using: &random) ?? "a" })
         let stream = StreamDefinition(
@@ -197,12 +197,12 @@ struct PostgresSinkTests {
         let cellar = try await centre.fleet.add(gateway: "cellar")
         try await attic.deliver(Entries.numbered(1...10))
         let same = try centre.sink(of: "cellar", cellar)
-        #expect(try await same.position(in: .test) == 0, "the same epoch is another journal")
+        #expect(try await same.cursor(in: .test) == 0, "the same epoch is another journal")
         try await same.deliver(Entries.numbered(1...5))
         let counts = try await centre.rows("SELECT gateway, count(*) FROM gattherd.history GROUP BY 1 ORDER BY 1")
         #expect(counts == [["attic", "10"], ["cellar", "5"]])
         let liar = try centre.sink(of: "cellar", cellar, named: "attic")
-        let error = await #expect(throws: OutputFault.self) { _ = try await liar.position(in: .test) }
+        let error = await #expect(throws: OutputFault.self) { _ = try await liar.cursor(in: .test) }
         #expect(error?.kind == .misconfigured)
         let url = try Centre.url(centre.server.port)
         let client = PostgresClient(url, user: cellar.role) { cellar.password }

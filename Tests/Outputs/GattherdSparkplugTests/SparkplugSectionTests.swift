@@ -7,15 +7,15 @@ import Testing
 @testable import GattherdSparkplug
 
 @Suite struct SparkplugSectionTests {
-    private func parse(_ lines: String) -> (SparkplugConfiguration?, [String]) {
+    private func parse(_ lines: String) -> (SparkplugSettings?, [String]) {
         let text = "sparkplug:\n" + lines.split(separator: "\n").map { "  \($0)\n" }.joined()
         let (configuration, errors) = Configuration.parseLeniently(
             [ConfigSource(name: "/etc/gattherd/gattherd.yaml", text: text)],
             in: ConfigEnvironment(variables: [:], hostName: "lab"),
-            outputs: [SparkplugKind.self]
+            outputs: [SparkplugOutput.self]
         )
         let summaries = errors.map { "\($0.place?.line ?? 0) \($0.problem.kind)" }
-        return (configuration.outputs.first?.settings(of: SparkplugKind.self), summaries)
+        return (configuration.outputs.first?.settings(of: SparkplugOutput.self), summaries)
     }
 
     @Test func `the keys are read`() throws {
@@ -52,7 +52,7 @@ import Testing
         #expect(settings.group == "gattherd" && settings.node == "lab" && settings.primaryHost == nil)
         #expect(settings.mqtt.clientID == "gattherd-lab-sparkplug")
         #expect(settings.setsControls && !settings.isByException)
-        #expect(SparkplugKind.consumer(settings).content == .readings)
+        #expect(SparkplugOutput.consumer(settings).content == .readings)
     }
 
     @Test(arguments: [
@@ -72,6 +72,6 @@ import Testing
         let folder = try TemporaryFolder()
         let (found, _) = parse("url: mqtts://localhost\ntls: {ca: '\(try folder.write("no", to: "ca.pem"))'}")
         let settings = try #require(found)
-        #expect(SparkplugKind.findings(settings).map(\.severity) == [.error])
+        #expect(SparkplugOutput.findings(settings).map(\.severity) == [.error])
     }
 }

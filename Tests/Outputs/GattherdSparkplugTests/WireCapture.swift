@@ -139,8 +139,8 @@ extension WireCapture {
         }
     }
 
-    static func settings(_ port: Int, _ version: MQTTVersion) -> SparkplugSettings {
-        var settings = SparkplugSettings(
+    static func settings(_ port: Int, _ version: MQTTVersion) -> SparkplugOptions {
+        var settings = SparkplugOptions(
             host: "127.0.0.1",
             port: UInt16(port),
             clientID: "edge",
@@ -159,7 +159,7 @@ extension WireCapture {
         let broker = try RecordingBroker(version)
         let journal = MemoryJournal()
         let controls = Locked<[ControlRequest]>([])
-        let output = SparkplugOutput(
+        let output = SparkplugDelivery(
             settings(broker.port, version),
             journal: journal,
             log: .silent,

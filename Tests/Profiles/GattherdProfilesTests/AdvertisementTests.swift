@@ -26,14 +26,14 @@ struct AdvertisementTests {
 
     private static func decode(
         _ hex: String...,
-        by session: any ProfileSession,
+        by decoder: any PayloadDecoder,
         frame: Int = 0
     ) throws -> [String] {
         try hex.map { hex in
             let octets = try #require(Hexadecimal.octets(hex))
             var samples: [Sample] = []
             do throws(PayloadError) {
-                try session.decode(octets.span, characteristic: frame, into: &samples)
+                try decoder.decode(octets.span, characteristic: frame, into: &samples)
                 return samples.isEmpty ? "nothing" : "\(samples.count)"
             } catch {
                 return error.description
@@ -93,13 +93,13 @@ struct AdvertisementTests {
     // MARK: - What is the same
 
     @Test func `an advertisement with an unchanged counter adds no reading`() throws {
-        let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
-        #expect(try Self.decode("0101", "0201", "0202", "0201", by: session) == ["2", "nothing", "2", "2"])
+        let decoder = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeDecoder()
+        #expect(try Self.decode("0101", "0201", "0202", "0201", by: decoder) == ["2", "nothing", "2", "2"])
     }
 
     @Test func `an unknown counter never marks a repetition`() throws {
-        let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
-        #expect(try Self.decode("01FF", "02FF", "0201", by: session) == ["2", "2", "2"])
+        let decoder = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeDecoder()
+        #expect(try Self.decode("01FF", "02FF", "0201", by: decoder) == ["2", "2", "2"])
     }
 
     @Test func `a device's options are used in its advertisements`() throws {
@@ -135,51 +135,51 @@ struct AdvertisementTests {
     private static let newer = "411531781762CA01112233D049F571"
 
     @Test func `a repeated encrypted advertisement adds no reading, an older one is rejected`() throws {
-        let session = try Self.profile("bthome").makeSession(for: Self.sender)
-        let told = try Self.decode(Self.genuine, Self.genuine, Self.newer, Self.genuine, Self.older, by: session)
+        let decoder = try Self.profile("bthome").makeDecoder(for: Self.sender)
+        let told = try Self.decode(Self.genuine, Self.genuine, Self.newer, Self.genuine, Self.older, by: decoder)
         #expect(told[..<3] == ["2", "nothing", "2"])
         #expect(told[3].hasPrefix("it is a replay: its counter 857870592 is below 857870593; "))
         #expect(told[4].contains("replay"))
     }
 
-    private static func session(remark: String = "", from marks: [ReplayCounter]) throws -> any ProfileSession {
-        let session = try profile("bthome").makeSession(
+    private static func decoder(remark: String = "", from marks: [ReplayCounter]) throws -> any PayloadDecoder {
+        let decoder = try profile("bthome").makeDecoder(
             for: Sender(address: sender.address, key: sender.key.flatMap { BindKey($0.octets, remark: remark) })
         )
-        session.resume(from: Dictionary(uniqueKeysWithValues: marks.map { ($0.sender, $0.counter) }))
-        return session
+        decoder.resume(from: Dictionary(uniqueKeysWithValues: marks.map { ($0.sender, $0.counter) }))
+        return decoder
     }
 
     @Test func `a decoder resumes from the counter of an earlier one`() throws {
-        let first = try Self.session(from: [])
+        let first = try Self.decoder(from: [])
         #expect(first.replayMarks.isEmpty)
         #expect(try Self.decode(Self.genuine, by: first) == ["2"])
         let marks = first.replayMarks
         #expect(marks.map(\.counter) == [857_870_592])
         #expect(!marks[0].sender.contains("231d"))
-        let told = try Self.decode(Self.older, Self.genuine, Self.newer, by: try Self.session(from: marks))
+        let told = try Self.decode(Self.older, Self.genuine, Self.newer, by: try Self.decoder(from: marks))
         #expect(told[0].contains("replay"))
         #expect(told[1...] == ["nothing", "2"])
     }
 
     @Test func `another key comment resets the replay counter`() throws {
-        let first = try Self.session(remark: "2026-11-01", from: [])
+        let first = try Self.decoder(remark: "2026-11-01", from: [])
         #expect(try Self.decode(Self.newer, by: first) == ["2"])
-        let second = try Self.session(remark: "2026-11-21", from: first.replayMarks)
+        let second = try Self.decoder(remark: "2026-11-21", from: first.replayMarks)
         #expect(try Self.decode(Self.older, by: second) == ["2"])
         #expect(first.replayMarks[0].sender != second.replayMarks[0].sender)
     }
 
     @Test func `a forged advertisement does not move the replay counter`() throws {
-        let session = try Self.profile("bthome").makeSession(for: Self.sender)
-        let told = try Self.decode("41A47266C95F73FFFFFFFF78237214", Self.genuine, by: session)
+        let decoder = try Self.profile("bthome").makeDecoder(for: Self.sender)
+        let told = try Self.decode("41A47266C95F73FFFFFFFF78237214", Self.genuine, by: decoder)
         #expect(told[0].contains("not encrypted with this bind key"))
         #expect(told[1] == "2")
     }
 
     @Test func `the sender's address is part of the nonce`() throws {
         let other = Sender(address: BluetoothAddress(value: 0x5448_E68F_80A6), key: Self.key)
-        let told = try Self.decode(Self.genuine, by: try Self.profile("bthome").makeSession(for: other))
+        let told = try Self.decode(Self.genuine, by: try Self.profile("bthome").makeDecoder(for: other))
         #expect(told[0].contains("not encrypted with this bind key"))
     }
 
@@ -189,9 +189,9 @@ struct AdvertisementTests {
             for bit in 0..<8 {
                 var forged = octets
                 forged[index] ^= 1 << UInt8(bit)
-                let session = profile.makeSession(for: Self.sender)
+                let decoder = profile.makeDecoder(for: Self.sender)
                 let hex = Hexadecimal.text(forged.span)
-                #expect(try Self.decode(hex, by: session)[0].contains(" "), "octet \(index), bit \(bit)")
+                #expect(try Self.decode(hex, by: decoder)[0].contains(" "), "octet \(index), bit \(bit)")
             }
         }
     }
@@ -199,9 +199,9 @@ struct AdvertisementTests {
     @Test func `a truncated encrypted advertisement is rejected`() throws {
         let (octets, profile) = (try #require(Hexadecimal.octets(Self.genuine)), try Self.profile("bthome"))
         for length in 0..<octets.count {
-            let session = profile.makeSession(for: Self.sender)
+            let decoder = profile.makeDecoder(for: Self.sender)
             let hex = Hexadecimal.text(Array(octets[..<length]).span)
-            #expect(try Self.decode(hex, by: session)[0].contains(" "), "\(length) octets")
+            #expect(try Self.decode(hex, by: decoder)[0].contains(" "), "\(length) octets")
         }
     }
 
@@ -215,18 +215,18 @@ struct AdvertisementTests {
     @Test(arguments: [(0, "A4C138112233 00EA 2D 55 0B9A 1F"), (1, "332211 38C1A4 0F27 1027 B80B 64 01 00")])
     func `a plain frame beside encrypted ones is rejected if the device has a key`(frame: Int, hex: String) throws {
         let profile = try Self.profile("xiaomi-atc")
-        let keyless = profile.makeSession(for: Sender(address: Self.sender.address))
+        let keyless = profile.makeDecoder(for: Sender(address: Self.sender.address))
         #expect(try !Self.decode(hex, by: keyless, frame: frame)[0].contains(" "))
-        let session = profile.makeSession(for: Self.sender)
-        #expect(try Self.decode(hex, by: session, frame: frame)[0].contains("anybody could send it"))
+        let decoder = profile.makeDecoder(for: Self.sender)
+        #expect(try Self.decode(hex, by: decoder, frame: frame)[0].contains("anybody could send it"))
         let octets = try #require(Hexadecimal.octets(hex))
         let explanation = ProfileTools.explain([octets], characteristic: frame, of: profile, from: Self.sender)
         #expect(explanation?.rejection?.description.contains("anybody could send it") == true)
     }
 
     @Test func `a plain frame is decoded in spite of a key that no frame of the profile uses`() throws {
-        let session = try Self.profile("govee").makeSession(for: Self.sender)
-        #expect(try Self.decode("00 03215D 64 00", by: session) == ["3"])
+        let decoder = try Self.profile("govee").makeDecoder(for: Self.sender)
+        #expect(try Self.decode("00 03215D 64 00", by: decoder) == ["3"])
     }
 
     // MARK: - What is wrong

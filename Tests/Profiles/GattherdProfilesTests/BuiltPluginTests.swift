@@ -71,7 +71,7 @@ struct BuiltPluginTests {
         )
         #expect(try profile.encode(control: 0, value: .integer(255)) == [0xFF])
         var samples: [Sample] = []
-        try profile.makeSession().decode([0x7F].span, characteristic: 0, into: &samples)
+        try profile.makeDecoder().decode([0x7F].span, characteristic: 0, into: &samples)
         #expect(samples == [Sample(metric: 0, value: .integer(127)), Sample(metric: 1, value: .real(0.498039))])
     }
 }

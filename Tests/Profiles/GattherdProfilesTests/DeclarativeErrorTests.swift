@@ -318,8 +318,8 @@ struct DeclarativeErrorTests {
             }
             try folder.write(String(decoding: octets, as: UTF8.self), to: "profile.yaml")
             for profile in try ProfileRegistry.load(paths: [path]).profiles {
-                let session = profile.makeSession()
-                for _ in 0..<20 { session.tryDecode(generator.payload(atMost: 12)) }
+                let decoder = profile.makeDecoder()
+                for _ in 0..<20 { decoder.tryDecode(generator.payload(atMost: 12)) }
                 _ = ProfileTools.runVectors(of: profile)
             }
         }

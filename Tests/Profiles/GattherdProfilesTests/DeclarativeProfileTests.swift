@@ -4,7 +4,7 @@ import GattherdProfiles
 import TestKit
 import Testing
 
-extension ProfileSession {
+extension PayloadDecoder {
     /// Decodes and forgets.
     func tryDecode(_ payload: [UInt8], characteristic: Int = 0) {
         var samples: [Sample] = []
@@ -162,7 +162,7 @@ struct DeclarativeProfileTests {
     private func decode(characteristic: Int) throws {
         var samples: [Sample] = []
         let payload: [UInt8] = []
-        try profile.makeSession().decode(payload.span, characteristic: characteristic, into: &samples)
+        try profile.makeDecoder().decode(payload.span, characteristic: characteristic, into: &samples)
     }
 }
 

@@ -27,11 +27,11 @@ struct DecryptionTests {
         """
     }
 
-    private static func decode(_ hex: String, by session: any ProfileSession) throws -> String {
+    private static func decode(_ hex: String, by decoder: any PayloadDecoder) throws -> String {
         let octets = try #require(Hexadecimal.octets(hex))
         var samples: [Sample] = []
         do throws(PayloadError) {
-            try session.decode(octets.span, characteristic: 0, into: &samples)
+            try decoder.decode(octets.span, characteristic: 0, into: &samples)
         } catch {
             return error.description
         }
@@ -47,7 +47,7 @@ struct DecryptionTests {
         sender: Sender? = sender
     ) throws -> String {
         let profile = try DeclarativeText.compile(text(decryption, when: when))
-        return try decode(hex, by: sender.map { profile.makeSession(for: $0) } ?? profile.makeSession())
+        return try decode(hex, by: sender.map { profile.makeDecoder(for: $0) } ?? profile.makeDecoder())
     }
 
     @Test func `fields after a decryption see the plaintext`() throws {
@@ -64,14 +64,14 @@ struct DecryptionTests {
 
     @Test func `a change of any bit or any truncation of an authenticated payload is rejected`() throws {
         let octets = try #require(Hexadecimal.octets(Self.genuine))
-        let session = try DeclarativeText.compile(Self.text(Self.ccm)).makeSession(for: Self.sender)
+        let decoder = try DeclarativeText.compile(Self.text(Self.ccm)).makeDecoder(for: Self.sender)
         for bit in 0..<8 * octets.count {
             var forged = octets
             forged[bit / 8] ^= 1 << UInt8(bit % 8)
-            #expect(try Self.decode(Hexadecimal.text(forged.span), by: session).contains("tampered"), "bit \(bit)")
+            #expect(try Self.decode(Hexadecimal.text(forged.span), by: decoder).contains("tampered"), "bit \(bit)")
         }
         for length in 0..<octets.count {
-            let text = try Self.decode(Hexadecimal.text(Array(octets[..<length]).span), by: session)
+            let text = try Self.decode(Hexadecimal.text(Array(octets[..<length]).span), by: decoder)
             #expect(text.contains(" "), "\(length) bytes")
         }
     }
@@ -115,22 +115,22 @@ struct DecryptionTests {
 
     @Test func `a lower number is a replay, the same one a repetition`() throws {
         let profile = try DeclarativeText.compile(Self.text(Self.ccm + ", replay: 0..1"))
-        let session = profile.makeSession(for: Self.sender)
+        let decoder = profile.makeDecoder(for: Self.sender)
         // Encrypted with another implementation of AES-CCM.
         let (fourth, fifth, sixth) = ("041119E61CA695", "050C961D5E3207", "06EB4A6E87E7BD")
         let forged = "FFEB4A6E87E7BD"
-        let told = try [fifth, fifth, forged, sixth, fourth].map { try Self.decode($0, by: session) }
+        let told = try [fifth, fifth, forged, sixth, fourth].map { try Self.decode($0, by: decoder) }
         #expect(told[0] == "2350" && told[1] == "" && told[3] == "2350")
         #expect(told[2].contains("tampered"))
         #expect(told[4].hasPrefix("it is a replay: its counter 4 is below 6"))
-        let later = profile.makeSession(for: Self.sender)
-        later.resume(from: Dictionary(uniqueKeysWithValues: session.replayMarks.map { ($0.sender, $0.counter) }))
+        let later = profile.makeDecoder(for: Self.sender)
+        later.resume(from: Dictionary(uniqueKeysWithValues: decoder.replayMarks.map { ($0.sender, $0.counter) }))
         #expect(try Self.decode(fifth, by: later).contains("replay"))
     }
 
     @Test func `the whole decrypted payload counts for an exact length`() throws {
         let profile = try DeclarativeText.compile(Self.text(Self.ccm, length: "    length: exact"))
-        let text = try Self.decode(Self.genuine, by: profile.makeSession(for: Self.sender))
+        let text = try Self.decode(Self.genuine, by: profile.makeDecoder(for: Self.sender))
         #expect(text.hasPrefix("too long: 4 octets after the last field"))
     }
 
@@ -142,10 +142,10 @@ struct DecryptionTests {
         ]
         var random = SystemRandomNumberGenerator()
         for rule in rules {
-            let session = try DeclarativeText.compile(Self.text(rule)).makeSession(for: Self.sender)
+            let decoder = try DeclarativeText.compile(Self.text(rule)).makeDecoder(for: Self.sender)
             for _ in 0..<2000 {
                 let octets = (0..<Int.random(in: 0...40)).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-                session.tryDecode(octets, characteristic: 0)
+                decoder.tryDecode(octets, characteristic: 0)
             }
         }
     }

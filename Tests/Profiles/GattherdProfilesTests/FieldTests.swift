@@ -118,11 +118,11 @@ struct FieldTests {
 
     @Test func `the next value resets the reason to null`() throws {
         let fields = ["{metric: x, type: sfloat}", "{metric: y, type: u8}"]
-        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        let decoder = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeDecoder()
         let reasons = try ["61 00 07", "FF 07 07", "61 00 07", "61 00 07"].map { hex in
             var samples: [Sample] = []
             let octets = try #require(Hexadecimal.octets(hex))
-            try session.decode(octets.span, characteristic: 0, into: &samples)
+            try decoder.decode(octets.span, characteristic: 0, into: &samples)
             return samples.first { $0.metric == 1 }?.value
         }
         #expect(reasons == [nil, .text("not a number"), .null, nil])
@@ -130,11 +130,11 @@ struct FieldTests {
 
     @Test func `a rejected payload neither sets nor resets reasons`() throws {
         let fields = ["{metric: x, type: u8, range: [0, 100]}", "{metric: y, type: u8, unknown: 255}"]
-        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        let decoder = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeDecoder()
         let decoded = try ["65 FF", "64 07", "65 07", "64", "64 07"].map { hex in
             var samples: [Sample] = []
             let octets = try #require(Hexadecimal.octets(hex))
-            try? session.decode(octets.span, characteristic: 0, into: &samples)
+            try? decoder.decode(octets.span, characteristic: 0, into: &samples)
             return samples
         }
         let x = { (value: SampleValue) in Sample(metric: 0, value: value) }
@@ -228,10 +228,10 @@ struct FieldTests {
 
     @Test func `registers are reset between payloads`() throws {
         let fields = ["{flags: f, type: u8}", "{flags: g, type: u8, when: f.0}", "{metric: x, type: u8, when: g.0}"]
-        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        let decoder = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeDecoder()
         var samples: [Sample] = []
-        try session.decode([1, 1, 7].span, characteristic: 0, into: &samples)
-        try session.decode([0, 7].span, characteristic: 0, into: &samples)
+        try decoder.decode([1, 1, 7].span, characteristic: 0, into: &samples)
+        try decoder.decode([0, 7].span, characteristic: 0, into: &samples)
         #expect(samples == [Sample(metric: 0, value: .integer(7))])
     }
 

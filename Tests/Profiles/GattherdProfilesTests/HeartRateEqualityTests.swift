@@ -35,7 +35,7 @@ struct HeartRateEqualityTests {
 
     @Test(.timeLimit(.minutes(5)))
     func `both profiles decode or reject a million random payloads alike`() {
-        let sessions = (native.makeSession(), declarative.makeSession())
+        let decoders = (native.makeDecoder(), declarative.makeDecoder())
         var generator = SplitMix(state: 0x2A37)
         var (left, right): ([Sample], [Sample]) = ([], [])
         var (differences, rejects) = (0, 0)
@@ -45,8 +45,8 @@ struct HeartRateEqualityTests {
             left.removeAll(keepingCapacity: true)
             right.removeAll(keepingCapacity: true)
             let errors = (
-                outcome(sessions.0, payload, characteristic, &left),
-                outcome(sessions.1, payload, characteristic, &right)
+                outcome(decoders.0, payload, characteristic, &left),
+                outcome(decoders.1, payload, characteristic, &right)
             )
             let isSame = errors.0 == nil ? errors.1 == nil && left == right : errors.0 == errors.1
             differences += isSame ? 0 : 1
@@ -58,13 +58,13 @@ struct HeartRateEqualityTests {
 
     /// The reason of the reject, if it is one.
     private func outcome(
-        _ session: any ProfileSession,
+        _ decoder: any PayloadDecoder,
         _ payload: [UInt8],
         _ characteristic: Int,
         _ samples: inout [Sample]
     ) -> String? {
         do throws(PayloadError) {
-            try session.decode(payload.span, characteristic: characteristic, into: &samples)
+            try decoder.decode(payload.span, characteristic: characteristic, into: &samples)
             return nil
         } catch {
             return error.description

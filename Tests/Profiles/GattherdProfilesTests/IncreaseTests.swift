@@ -7,11 +7,11 @@ import Testing
 struct IncreaseTests {
     private func decode(_ hex: [String], _ fields: String...) throws -> [[String]] {
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
-        let session = profile.makeSession()
+        let decoder = profile.makeDecoder()
         return try hex.map { hex in
             let octets = try #require(Hexadecimal.octets(hex))
             var samples: [Sample] = []
-            try session.decode(octets.span, characteristic: 0, into: &samples)
+            try decoder.decode(octets.span, characteristic: 0, into: &samples)
             let metrics = profile.characteristics[0].metrics
             return samples.compactMap { sample in
                 let json = JSONWriter.bytes { $0.value(sample.value) }
@@ -139,12 +139,12 @@ struct SharedValueTests {
 
     private func decode(_ steps: [(characteristic: Int, hex: String)], by profile: any Profile) throws -> [SampleValue]
     {
-        let session = profile.makeSession()
+        let decoder = profile.makeDecoder()
         var samples: [Sample] = []
         for step in steps {
             samples = []
             let octets = try #require(Hexadecimal.octets(step.hex))
-            try session.decode(octets.span, characteristic: step.characteristic, into: &samples)
+            try decoder.decode(octets.span, characteristic: step.characteristic, into: &samples)
         }
         return samples.map(\.value)
     }

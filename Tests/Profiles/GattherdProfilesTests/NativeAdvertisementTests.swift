@@ -19,9 +19,9 @@ struct NativeAdvertisementTests {
         Sender(address: try #require(Self.address), key: key.flatMap { BindKey($0, remark: remark) })
     }
 
-    private func decode(_ payload: [UInt8], _ session: any ProfileSession) throws -> [SampleValue] {
+    private func decode(_ payload: [UInt8], _ decoder: any PayloadDecoder) throws -> [SampleValue] {
         var samples: [Sample] = []
-        try session.decode(payload.span, characteristic: 0, into: &samples)
+        try decoder.decode(payload.span, characteristic: 0, into: &samples)
         return samples.map(\.value)
     }
 
@@ -47,19 +47,19 @@ struct NativeAdvertisementTests {
     @Test func `the decoder gets the address and the key of the sender`() throws {
         let key = [UInt8](repeating: 5, count: 16)
         let other = Sender(address: try #require(BluetoothAddress("C0:FF:EE:00:00:09")))
-        #expect(try decode([0xA5, 0, 25, 1], profile.makeSession()) == [.integer(25)])
-        #expect(try decode([0xA5, 0, 25, 1], profile.makeSession(for: other)) == [.integer(34)])
-        #expect(try decode([0xA5, 0, 25, 1], profile.makeSession(for: sender(key))) == [.integer(30)])
+        #expect(try decode([0xA5, 0, 25, 1], profile.makeDecoder()) == [.integer(25)])
+        #expect(try decode([0xA5, 0, 25, 1], profile.makeDecoder(for: other)) == [.integer(34)])
+        #expect(try decode([0xA5, 0, 25, 1], profile.makeDecoder(for: sender(key))) == [.integer(30)])
     }
 
     @Test func `a payload with the number of the one before is the same reading`() throws {
-        let session = profile.makeSession(for: try sender())
-        #expect(try decode([0xA5, 0, 25, 7], session) == [.integer(25)])
-        #expect(try decode([0xA5, 0, 26, 7], session) == [])
-        #expect(try decode([0xA5, 0, 27, 8], session) == [.integer(27)])
+        let decoder = profile.makeDecoder(for: try sender())
+        #expect(try decode([0xA5, 0, 25, 7], decoder) == [.integer(25)])
+        #expect(try decode([0xA5, 0, 26, 7], decoder) == [])
+        #expect(try decode([0xA5, 0, 27, 8], decoder) == [.integer(27)])
         // Without a key, a lower number may be a restart of the device.
-        #expect(try decode([0xA5, 0, 28, 1], session) == [.integer(28)])
-        #expect(session.replayMarks == [])
+        #expect(try decode([0xA5, 0, 28, 1], decoder) == [.integer(28)])
+        #expect(decoder.replayMarks == [])
     }
 
     @Test func `the bytes with which a frame begins decide whether there are values`() {
@@ -70,23 +70,23 @@ struct NativeAdvertisementTests {
     }
 
     @Test func `a repetition keeps the samples that were there before`() throws {
-        let session = profile.makeSession(for: try sender())
+        let decoder = profile.makeDecoder(for: try sender())
         let before = Sample(metric: 7, value: .null)
         var samples = [before]
-        try session.decode([0xA5, 0, 25, 7].span, characteristic: 0, into: &samples)
-        try session.decode([0xA5, 0, 25, 7].span, characteristic: 0, into: &samples)
+        try decoder.decode([0xA5, 0, 25, 7].span, characteristic: 0, into: &samples)
+        try decoder.decode([0xA5, 0, 25, 7].span, characteristic: 0, into: &samples)
         #expect(samples == [before, Sample(metric: 0, value: .integer(25))])
     }
 
     @Test func `lower numbers of a sender with a key are replays, also after a restart`() throws {
         let keyed = try sender([UInt8](repeating: 0, count: 16))
-        let session = profile.makeSession(for: keyed)
-        #expect(try decode([0xA5, 0, 25, 7], session) == [.integer(25)])
-        #expect(throws: PayloadError.self) { try decode([0xA5, 0, 25, 6], session) }
-        let marks = session.replayMarks
+        let decoder = profile.makeDecoder(for: keyed)
+        #expect(try decode([0xA5, 0, 25, 7], decoder) == [.integer(25)])
+        #expect(throws: PayloadError.self) { try decode([0xA5, 0, 25, 6], decoder) }
+        let marks = decoder.replayMarks
         #expect(marks.map(\.counter) == [7])
 
-        let next = profile.makeSession(for: keyed)
+        let next = profile.makeDecoder(for: keyed)
         next.resume(from: Dictionary(uniqueKeysWithValues: marks.map { ($0.sender, $0.counter) }))
         let error = #expect(throws: PayloadError.self) { try decode([0xA5, 0, 25, 6], next) }
         #expect(error?.description.hasPrefix("it is a replay: its counter 6 is below 7") == true)
@@ -94,7 +94,7 @@ struct NativeAdvertisementTests {
     }
 
     @Test func `a reject has the profile's reason`() throws {
-        let error = #expect(throws: PayloadError.self) { try decode([0xA5], profile.makeSession()) }
+        let error = #expect(throws: PayloadError.self) { try decode([0xA5], profile.makeDecoder()) }
         #expect(error == .invalid(reason: "too short"))
         #expect(throws: PayloadError.self) { try ProfileTools.decode([], characteristic: 0, of: profile) }
     }

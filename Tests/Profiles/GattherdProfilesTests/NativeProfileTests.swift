@@ -15,9 +15,9 @@ struct NativeProfileTests {
         profile = try #require(registry.profiles.first)
     }
 
-    private func decode(_ payload: [UInt8], _ characteristic: Int, _ session: any ProfileSession) throws -> [Sample] {
+    private func decode(_ payload: [UInt8], _ characteristic: Int, _ decoder: any PayloadDecoder) throws -> [Sample] {
         var samples: [Sample] = []
-        try session.decode(payload.span, characteristic: characteristic, into: &samples)
+        try decoder.decode(payload.span, characteristic: characteristic, into: &samples)
         return samples
     }
 
@@ -119,7 +119,7 @@ struct NativeProfileTests {
         #expect(dependence.rows.map(\.bytes) == [[0, 1]])
         #expect(dependence.deciding == [])
         #expect(dependence.unused == [2])
-        // The first byte chooses; with 0, earlier payloads of the session count.
+        // The first byte chooses; with 0, earlier payloads of the decoder count.
         let chosen = SampleDependence([[0], [0]], stream: 1, of: profile)
         #expect(chosen.rows.map(\.sample.value) == [.integer(2)])
         #expect(chosen.deciding == [0] && chosen.unused == [])
@@ -143,29 +143,29 @@ struct NativeProfileTests {
 
     @Test func `decoded samples are appended`() throws {
         var samples = [Sample(metric: 7, value: .null)]
-        try profile.makeSession().decode([0xC4, 0x09].span, characteristic: 0, into: &samples)
+        try profile.makeDecoder().decode([0xC4, 0x09].span, characteristic: 0, into: &samples)
         #expect(samples == [Sample(metric: 7, value: .null), Sample(metric: 0, value: .real(25))])
     }
 
     @Test func `a reject has the profile's reason and keeps earlier samples`() throws {
         var samples = [Sample(metric: 7, value: .null)]
         let error = #expect(throws: PayloadError.self) {
-            try profile.makeSession().decode([0xC4].span, characteristic: 0, into: &samples)
+            try profile.makeDecoder().decode([0xC4].span, characteristic: 0, into: &samples)
         }
         #expect(error == .invalid(reason: "too short"))
         #expect(samples.first == Sample(metric: 7, value: .null))
     }
 
-    @Test func `each session has its own state`() throws {
-        let (first, second) = (profile.makeSession(), profile.makeSession())
+    @Test func `each decoder has its own state`() throws {
+        let (first, second) = (profile.makeDecoder(), profile.makeDecoder())
         #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(1))])
         #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(2))])
         #expect(try decode([0], 1, second) == [Sample(metric: 0, value: .integer(1))])
     }
 
-    @Test func `the session is destroyed with its object`() throws {
-        for _ in 0..<10 { _ = profile.makeSession() }
-        let last = profile.makeSession()
+    @Test func `the decoder is destroyed with its object`() throws {
+        for _ in 0..<10 { _ = profile.makeDecoder() }
+        let last = profile.makeDecoder()
         #expect(try decode([10], 1, last) == [Sample(metric: 0, value: .integer(1))])
     }
 
@@ -181,7 +181,7 @@ struct NativeProfileTests {
         ]
     )
     func `violations of the contract reject the payload`(payload: UInt8, reason: String) {
-        let error = #expect(throws: PayloadError.self) { try decode([payload], 1, profile.makeSession()) }
+        let error = #expect(throws: PayloadError.self) { try decode([payload], 1, profile.makeDecoder()) }
         #expect(error == .invalid(reason: reason))
     }
 
@@ -190,12 +190,12 @@ struct NativeProfileTests {
             as [(UInt8, SampleValue)]
     )
     func `unrepresentable values are converted`(payload: UInt8, value: SampleValue) throws {
-        #expect(try decode([payload], 1, profile.makeSession()) == [Sample(metric: 0, value: value)])
+        #expect(try decode([payload], 1, profile.makeDecoder()) == [Sample(metric: 0, value: value)])
     }
 
     @Test func `an unknown characteristic is rejected`() {
-        #expect(throws: PayloadError.self) { try decode([], 2, profile.makeSession()) }
-        #expect(throws: PayloadError.self) { try decode([], -1, profile.makeSession()) }
+        #expect(throws: PayloadError.self) { try decode([], 2, profile.makeDecoder()) }
+        #expect(throws: PayloadError.self) { try decode([], -1, profile.makeDecoder()) }
     }
 
     @Test func `controls are encoded, checked and refused`() throws {

@@ -58,10 +58,10 @@ struct ObjectTests {
     @Test func `random payloads are decoded or rejected`() throws {
         var random = SystemRandomNumberGenerator()
         for fields in [Self.sized, Self.unsized] {
-            let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+            let decoder = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeDecoder()
             for _ in 0..<5000 {
                 let octets = (0..<Int.random(in: 0...30)).map { _ in UInt8.random(in: 0...4, using: &random) }
-                session.tryDecode(octets)
+                decoder.tryDecode(octets)
             }
         }
     }
@@ -99,15 +99,15 @@ struct ObjectTests {
                   - {metric: x, type: u8}
             """
         let profile = try DeclarativeText.compile(text)
-        let session = profile.makeSession()
+        let decoder = profile.makeDecoder()
         for (rejected, reason) in [([0x40, 5, 0x45, 0], "wrong length"), ([0x40, 5, 0x46], "its checksum is")]
             as [([UInt8], String)]
         {
             var samples: [Sample] = []
-            try session.decode([0, 0].span, characteristic: 0, into: &samples)
+            try decoder.decode([0, 0].span, characteristic: 0, into: &samples)
             #expect(samples.isEmpty)
             let error = #expect(throws: PayloadError.self) {
-                try session.decode(rejected.span, characteristic: 0, into: &samples)
+                try decoder.decode(rejected.span, characteristic: 0, into: &samples)
             }
             #expect(error?.description.hasPrefix(reason) == true)
             let explanation = ProfileTools.explain([[0, 0], rejected], characteristic: 0, of: profile)

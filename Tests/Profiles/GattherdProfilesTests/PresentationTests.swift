@@ -162,8 +162,8 @@ struct PresentationTests {
                 isNotifying: true,
                 isReadable: true
             )
-            let session = PresentationProfile.make(of: [described], taken: [])?.profile.makeSession()
-            for _ in 0..<5 { session?.tryDecode(generator.payload(atMost: 20)) }
+            let decoder = PresentationProfile.make(of: [described], taken: [])?.profile.makeDecoder()
+            for _ in 0..<5 { decoder?.tryDecode(generator.payload(atMost: 20)) }
         }
     }
 }

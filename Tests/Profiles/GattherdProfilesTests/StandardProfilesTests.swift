@@ -82,13 +82,13 @@ struct StandardProfilesTests {
 
     @Test func `truncated test payloads are decoded or rejected`() {
         for profile in registry.profiles {
-            let session = profile.makeSession()
+            let decoder = profile.makeDecoder()
             for result in ProfileTools.runVectors(of: profile) {
                 let index = ProfileTools.characteristic(result.stream, of: profile) ?? 0
                 let payloads = result.hex.split(separator: ",").compactMap { Hexadecimal.octets($0) }
                 for payload in payloads {
                     for length in 0...payload.count {
-                        session.tryDecode(Array(payload[..<length]), characteristic: index)
+                        decoder.tryDecode(Array(payload[..<length]), characteristic: index)
                     }
                 }
             }
@@ -107,13 +107,13 @@ struct StandardProfilesTests {
             for (supported, value) in [(nil, 1802), ("00 0A 01", 100), ("00 00 64 00 0A 00", 1802)]
                 as [(String?, Int64)]
             {
-                let session = profile.makeSession()
+                let decoder = profile.makeDecoder()
                 if let octets = supported.flatMap({ Hexadecimal.octets($0) }) {
-                    session.tryDecode(octets, characteristic: range)
+                    decoder.tryDecode(octets, characteristic: range)
                 }
                 var samples: [Sample] = []
                 let octets = try #require(Hexadecimal.octets(hex))
-                try session.decode(octets.span, characteristic: index, into: &samples)
+                try decoder.decode(octets.span, characteristic: index, into: &samples)
                 #expect(
                     samples.first { $0.metric == resistance }?.value == .integer(value),
                     "\(stream) \(supported ?? "")"
@@ -131,12 +131,12 @@ struct StandardProfilesTests {
             let index = try #require(ProfileTools.characteristic(stream, of: profile))
             let speed = try #require(profile.streams[index].metrics.firstIndex { $0.name == "speed" })
             for (options, value) in [([:], 8.42), (["wheel_circumference": 2000], 8)] as [([String: Int64], Double)] {
-                let session = profile.configured(with: options).makeSession()
+                let decoder = profile.configured(with: options).makeDecoder()
                 var samples: [Sample] = []
                 for hex in hex {
                     samples = []
                     let octets = try #require(Hexadecimal.octets(hex))
-                    try session.decode(octets.span, characteristic: index, into: &samples)
+                    try decoder.decode(octets.span, characteristic: index, into: &samples)
                 }
                 #expect(samples.first { $0.metric == speed }?.value == .real(value))
             }
@@ -155,14 +155,14 @@ struct StandardProfilesTests {
     func `random payloads never trap`() {
         var generator = SplitMix(state: 1)
         for profile in registry.profiles {
-            let session = profile.makeSession()
+            let decoder = profile.makeDecoder()
             for index in profile.streams.indices {
                 for octet in [0x00, 0xFF] as [UInt8] {
                     for length in 0..<24 {
-                        session.tryDecode(Array(repeating: octet, count: length), characteristic: index)
+                        decoder.tryDecode(Array(repeating: octet, count: length), characteristic: index)
                     }
                 }
-                for _ in 0..<200 { session.tryDecode(generator.payload(atMost: 24), characteristic: index) }
+                for _ in 0..<200 { decoder.tryDecode(generator.payload(atMost: 24), characteristic: index) }
             }
         }
     }

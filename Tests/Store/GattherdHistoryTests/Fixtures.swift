@@ -115,7 +115,7 @@ extension HistoryFile {
 }
 
 extension Journal {
-    /// The position of the only consumer.
+    /// The cursor of the only consumer.
     var cursor: Int64 { delivered }
 
     func acknowledge(through seq: Int64) { acknowledge(through: seq, by: "mqtt") }

@@ -115,7 +115,7 @@ struct RewindTests {
         #expect(steps > 4)
         #expect(try seqs(file, after: 100, for: "copy") == Array(101...Int64(10_000 + steps)))
         #expect(try seqs(file, after: 10_000, for: "mqtt") == Array(10_001...Int64(10_000 + steps)))
-        #expect(file.journal?.position(of: "mqtt") == 10_000)
+        #expect(file.journal?.cursor(of: "mqtt") == 10_000)
         file.journal?.acknowledge(through: Int64(10_000 + steps), by: "copy")
         file.journal?.acknowledge(through: Int64(10_000 + steps), by: "mqtt")
         while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
@@ -149,7 +149,7 @@ struct RewindTests {
         file?.connection.keepsWALOnClose(true)
         file = nil
         let again = try self.file([Self.copy, Self.mqtt])
-        #expect(again.isScanDue && again.journal?.position(of: "mqtt") == 0)
+        #expect(again.isScanDue && again.journal?.cursor(of: "mqtt") == 0)
         let before = try again.connection.integer("SELECT total(last - first + 1) FROM outbox")
         #expect(before > 0)
         try again.append(.plain(integers: 0..<1))

@@ -14,7 +14,7 @@ struct DelayedReadings: Sendable {
     private struct Hold {
         let seq: Int64
         /// The number of readings before it.
-        let position: Int
+        let index: Int
         let addedAt: Duration
     }
 
@@ -25,10 +25,10 @@ struct DelayedReadings: Sendable {
     var isEmpty: Bool { delayed.isEmpty && holds.isEmpty }
 
     /// Adds a reading, which replaces an earlier one of its stream.
-    mutating func add(_ reading: JournalReading, gathering: Duration?, position: Int, at now: Duration) {
+    mutating func add(_ reading: JournalReading, gathering: Duration?, index: Int, at now: Duration) {
         supersede(by: reading)
         delayed[StreamKey(reading)] = Delayed(reading: reading, gathering: gathering)
-        holds.append(Hold(seq: reading.seq, position: position, addedAt: now))
+        holds.append(Hold(seq: reading.seq, index: index, addedAt: now))
     }
 
     /// Removes the delayed reading of a stream, because a newer one is published.
@@ -72,6 +72,6 @@ struct DelayedReadings: Sendable {
     ///   - end: The number of readings up to now.
     ///   - limit: The number of readings that another run may repeat at any time.
     mutating func limitHolds(before time: Duration, end: Int, limit: Int) {
-        holds.removeFirst(holds.prefix { $0.addedAt <= time && end - $0.position > limit }.count)
+        holds.removeFirst(holds.prefix { $0.addedAt <= time && end - $0.index > limit }.count)
     }
 }

@@ -132,7 +132,7 @@ struct DeliveryWindow: Sendable {
         }
         let gathering = selection.gathered[reading.seq]
         guard !selection.delayed.contains(reading.seq) else {
-            delayed.add(reading, gathering: gathering, position: appended, at: now)
+            delayed.add(reading, gathering: gathering, index: appended, at: now)
             return entries.append(Entry(reading: reading, state: .skipped))
         }
         guard !selection.skipped.contains(reading.seq) else {

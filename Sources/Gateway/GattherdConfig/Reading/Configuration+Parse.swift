@@ -17,7 +17,7 @@ extension Configuration {
     package static func parse(
         _ sources: [ConfigSource],
         in environment: ConfigEnvironment,
-        outputs: [any OutputSectionKind.Type]
+        outputs: [any OutputSectionDefinition.Type]
     ) throws(ConfigErrors) -> Configuration {
         let (configuration, errors) = parseLeniently(sources, in: environment, outputs: outputs)
         guard errors.isEmpty else { throw ConfigErrors(errors) }
@@ -34,7 +34,7 @@ extension Configuration {
     package static func parseLeniently(
         _ sources: [ConfigSource],
         in environment: ConfigEnvironment,
-        outputs: [any OutputSectionKind.Type]
+        outputs: [any OutputSectionDefinition.Type]
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = ConfigFindings(files: sources.map(\.name))
         let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }

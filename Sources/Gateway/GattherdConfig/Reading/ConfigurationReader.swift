@@ -8,7 +8,7 @@ struct ConfigurationReader {
     let environment: ConfigEnvironment
     let paths: PathRule
     /// The sections of outputs.
-    let outputs: [any OutputSectionKind.Type]
+    let outputs: [any OutputSectionDefinition.Type]
 
     func configuration(_ top: SectionReader) -> Configuration {
         let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: environment.hostName)

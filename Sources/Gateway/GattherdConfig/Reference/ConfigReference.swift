@@ -21,7 +21,7 @@ package struct ConfigReference: Sendable {
     package let entries: [Entry]
 
     /// - Parameter outputs: The sections of outputs.
-    package init(outputs: [any OutputSectionKind.Type]) {
+    package init(outputs: [any OutputSectionDefinition.Type]) {
         var own: [String: ConfigDescription] = [:]
         for output in outputs {
             for (key, description) in output.descriptions {

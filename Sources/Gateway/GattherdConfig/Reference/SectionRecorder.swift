@@ -82,7 +82,7 @@ extension Configuration {
     ///
     /// - Parameter outputs: The sections of outputs.
     /// - Returns: The keys of the top level.
-    package static func keys(outputs: [any OutputSectionKind.Type]) -> ConfigSectionKeys {
+    package static func keys(outputs: [any OutputSectionDefinition.Type]) -> ConfigSectionKeys {
         let environment = ConfigEnvironment(variables: [:], hostName: "")
         let reader = ConfigurationReader(environment: environment, paths: PathRule(folder: ""), outputs: outputs)
         let passes = [false, true].map { answersMapping in

@@ -1,7 +1,7 @@
-/// A kind of top-level section that configures one output, such as `lines`.
+/// The definition of a top-level section that configures one output, such as `lines`.
 ///
 /// The outputs implement it, so that this module knows none of them.
-package protocol OutputSectionKind: Sendable {
+package protocol OutputSectionDefinition: Sendable {
     /// The content of a section; two equal contents need no restart.
     associatedtype Settings: Hashable & Sendable
 
@@ -24,7 +24,7 @@ package protocol OutputSectionKind: Sendable {
     static var descriptions: [String: ConfigDescription] { get }
 }
 
-extension OutputSectionKind {
+extension OutputSectionDefinition {
     package static func files(_ settings: Settings) -> [NamedFile] { [] }
 
     package static var descriptions: [String: ConfigDescription] { [:] }
@@ -107,18 +107,18 @@ package struct OutputSection: Sendable {
     /// The key of ``longestBacklog``.
     static let backlogKey = "max_backlog"
 
-    /// Reads a section; `nil` if its kind cannot use it.
-    init?<Kind: OutputSectionKind>(_ kind: Kind.Type, _ section: SectionReader, _ environment: OutputEnvironment) {
+    /// Reads a section; `nil` if it has errors.
+    init?<Definition: OutputSectionDefinition>(_ definition: Definition.Type, _ section: SectionReader, _ environment: OutputEnvironment) {
         longestBacklog = section.value(Self.backlogKey, .backlog)?.value
-        guard let content = Kind.read(section, environment) else { return nil }
-        (name, self.section) = (environment.name, Kind.section)
+        guard let content = Definition.read(section, environment) else { return nil }
+        (name, self.section) = (environment.name, Definition.section)
         (place, self.content) = (section.place, content)
-        files = Kind.files(content)
+        files = Definition.files(content)
     }
 
-    /// Returns the content; `nil` if it is not of the kind.
-    package func settings<Kind: OutputSectionKind>(of kind: Kind.Type) -> Kind.Settings? {
-        section == Kind.section ? content as? Kind.Settings : nil
+    /// Returns the content; `nil` if the section is another output's.
+    package func settings<Definition: OutputSectionDefinition>(of definition: Definition.Type) -> Definition.Settings? {
+        section == Definition.section ? content as? Definition.Settings : nil
     }
 }
 

@@ -4,7 +4,7 @@ import GattherdSync
 
 /// Decodes buffers and keeps the decoder of each connection.
 struct BatchDecoder {
-    private var sessions: [Int: any ProfileSession] = [:]
+    private var decoders: [Int: any PayloadDecoder] = [:]
     /// The newest replay counter of each sender.
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
@@ -17,7 +17,7 @@ struct BatchDecoder {
     /// Merges the counters that the store has from before the start.
     mutating func loadMarks(_ stored: [String: UInt32]) {
         marks.merge(stored) { max($0, $1) }
-        for session in sessions.values { session.resume(from: marks) }
+        for decoder in decoders.values { decoder.resume(from: marks) }
         hasMarks = true
     }
 
@@ -35,8 +35,8 @@ struct BatchDecoder {
 
     /// Removes the decoders of connections that have ended.
     mutating func end(_ ended: [Int]) {
-        for session in ended { sessions[session] = nil }
-        if !ended.isEmpty { resets.remove(sessions: Set(ended)) }
+        for number in ended { decoders[number] = nil }
+        if !ended.isEmpty { resets.remove(decoders: Set(ended)) }
     }
 
     /// The time of the next event that falls back; `nil` without one.
@@ -60,11 +60,11 @@ struct BatchDecoder {
         let payload = octets.span.extracting(entry.octets)
         let start = batch.samples.count
         do throws(PayloadError) {
-            try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
+            try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             appendSignal(entry, from: start, to: &batch.samples)
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
-                record(session(of: binding).replayMarks, in: &batch)
+                record(decoder(of: binding).replayMarks, in: &batch)
                 // An empty reading repeats an earlier one.
                 guard !samples.isEmpty else { return }
                 advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
@@ -113,11 +113,11 @@ struct BatchDecoder {
         )
     }
 
-    private mutating func session(of binding: StreamBinding) -> any ProfileSession {
-        if let session = sessions[binding.session] { return session }
-        let session = binding.makeSession()
-        session.resume(from: marks)
-        sessions[binding.session] = session
-        return session
+    private mutating func decoder(of binding: StreamBinding) -> any PayloadDecoder {
+        if let decoder = decoders[binding.decoder] { return decoder }
+        let decoder = binding.makeDecoder()
+        decoder.resume(from: marks)
+        decoders[binding.decoder] = decoder
+        return decoder
     }
 }

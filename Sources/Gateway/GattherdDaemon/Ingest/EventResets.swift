@@ -68,8 +68,8 @@ struct EventResets {
     }
 
     /// Removes the events of decoders that have ended.
-    mutating func remove(sessions: Set<Int>) {
-        pending = pending.filter { !sessions.contains($0.value.binding.session) }
+    mutating func remove(decoders: Set<Int>) {
+        pending = pending.filter { !decoders.contains($0.value.binding.decoder) }
         next = pending.values.map(\.due).min()
     }
 }

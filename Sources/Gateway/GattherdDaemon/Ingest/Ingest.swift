@@ -119,7 +119,7 @@ public struct Ingest: Sendable {
             reportDropped(since: &reportedDrops)
             rounds.update { $0 += 1 }
         }
-        decoder.end(buffer.endedSessions)
+        decoder.end(buffer.endedDecoders)
         buffer.removeAll()
     }
 

@@ -25,10 +25,10 @@ public final class Intake: NotificationSink {
 
         var octets: [UInt8] = []
         var entries: [Entry] = []
-        /// The decoder sessions that ended: no values of theirs follow this buffer.
-        var endedSessions: [Int] = []
+        /// The decoders that ended: no values of theirs follow this buffer.
+        var endedDecoders: [Int] = []
 
-        var isEmpty: Bool { entries.isEmpty && endedSessions.isEmpty }
+        var isEmpty: Bool { entries.isEmpty && endedDecoders.isEmpty }
 
         /// The capacity that is kept for normal load; memory beyond it is freed after a stall.
         private static let keptEntries = 4096
@@ -37,7 +37,7 @@ public final class Intake: NotificationSink {
         mutating func removeAll() {
             octets.removeAll(keepingCapacity: octets.capacity <= Self.keptOctets)
             entries.removeAll(keepingCapacity: entries.capacity <= Self.keptEntries)
-            endedSessions.removeAll(keepingCapacity: true)
+            endedDecoders.removeAll(keepingCapacity: true)
         }
     }
 
@@ -106,11 +106,11 @@ public final class Intake: NotificationSink {
         shared.withLock { $0.bindings[token]?.stream }
     }
 
-    /// Removes the tokens and, after the current buffer, the decoders of `sessions`.
-    func unbind(_ tokens: [SubscriptionToken], sessions: [Int]) {
+    /// Removes the tokens and, after the current buffer, the decoders of `decoders`.
+    func unbind(_ tokens: [SubscriptionToken], decoders: [Int]) {
         shared.withLock { shared in
             for token in tokens { shared.bindings[token] = nil }
-            shared.buffer.endedSessions += sessions
+            shared.buffer.endedDecoders += decoders
         }
     }
 

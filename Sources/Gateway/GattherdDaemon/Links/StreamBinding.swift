@@ -87,7 +87,7 @@ final class StreamBinding: Sendable {
     /// The index in the profile's characteristics.
     let characteristic: Int
     /// The decoder's number, shared by all bindings of one profile on one connection.
-    let session: Int
+    let decoder: Int
     let source: ReadingSource
     let meter: DeviceMeter
     /// The number of values, for the silence watch.
@@ -105,7 +105,7 @@ final class StreamBinding: Sendable {
         stream: StreamDefinition,
         profile: any Profile,
         characteristic: Int,
-        session: Int,
+        decoder: Int,
         source: ReadingSource,
         meter: DeviceMeter,
         echo: Locked<SampleValue?>?,
@@ -116,7 +116,7 @@ final class StreamBinding: Sendable {
         hasResets = stream.metrics.contains { $0.reset != nil }
         self.profile = profile
         self.characteristic = characteristic
-        self.session = session
+        self.decoder = decoder
         self.source = source
         self.meter = meter
         self.echo = echo
@@ -124,8 +124,8 @@ final class StreamBinding: Sendable {
         self.advertiser = advertiser
     }
 
-    func makeSession() -> any ProfileSession {
-        advertiser.map { profile.makeSession(for: $0.sender) } ?? profile.makeSession()
+    func makeDecoder() -> any PayloadDecoder {
+        advertiser.map { profile.makeDecoder(for: $0.sender) } ?? profile.makeDecoder()
     }
 }
 

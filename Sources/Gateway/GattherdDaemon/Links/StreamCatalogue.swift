@@ -15,7 +15,7 @@ final class StreamCatalogue: Sendable {
         var echoes: [Key: Locked<SampleValue?>] = [:]
         var progress: [Key: Locked<Int64?>] = [:]
         var silences: [Key: SilenceWatch.Memory] = [:]
-        var nextSession = 1
+        var nextDecoder = 1
     }
 
     private let shared = Locked(Shared())
@@ -89,10 +89,10 @@ final class StreamCatalogue: Sendable {
     }
 
     /// Returns a new number for a decoder.
-    func newSession() -> Int {
+    func newDecoder() -> Int {
         shared.withLock { shared in
-            defer { shared.nextSession += 1 }
-            return shared.nextSession
+            defer { shared.nextDecoder += 1 }
+            return shared.nextDecoder
         }
     }
 }

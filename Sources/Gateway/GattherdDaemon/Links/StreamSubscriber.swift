@@ -30,13 +30,13 @@ struct StreamSubscriber: Sendable {
     ///
     /// Values that other streams need for decoding are read before those streams can notify.
     func subscribe(_ plan: ProfileAssignment) async throws(LinkFault) -> [ServedStream] {
-        let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.newSession)
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.newDecoder)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [ServedStream] = []
         for stream in plan.streams {
-            let session = decoders[stream.decoder] ?? 0
+            let decoder = decoders[stream.decoder] ?? 0
             let wantsEcho = stream.isFirst && echoes.contains(stream.name)
-            served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
+            served.append(serve(stream, decoder: decoder, wantsEcho: wantsEcho, plan.resumption(from: stream)))
         }
         await endSubscriptions(except: served.compactMap(key) + plan.answering.map(ConnectionTaskRunner.key))
         for stream in served where stream.isReadFirst {
@@ -46,7 +46,7 @@ struct StreamSubscriber: Sendable {
         for stream in served where !stream.isReadFirst { try await subscribe(stream) }
         let tasks = ConnectionTaskRunner(link: link, subscriptions: subscriptions)
         try await tasks.subscribe(plan)
-        link.intake.unbind([], sessions: subscriptions.removeRetiredDecoders())
+        link.intake.unbind([], decoders: subscriptions.removeRetiredDecoders())
         try await tasks.run(plan.tasks)
         for stream in served where stream.planned.descriptor.isReadAtConnect && !stream.isReadFirst {
             try await read(stream)
@@ -56,7 +56,7 @@ struct StreamSubscriber: Sendable {
 
     private func serve(
         _ stream: ProfileAssignment.Stream,
-        session: Int,
+        decoder: Int,
         wantsEcho: Bool,
         _ resume: ResumeRule?
     ) -> ServedStream {
@@ -70,7 +70,7 @@ struct StreamSubscriber: Sendable {
                 stream: definition,
                 profile: stream.profile,
                 characteristic: stream.index,
-                session: session,
+                decoder: decoder,
                 source: source,
                 meter: link.device.meter,
                 echo: echo,
@@ -102,7 +102,7 @@ struct StreamSubscriber: Sendable {
             subscriptions.add(key, token)
         } catch {
             subscriptions.remove(key)
-            link.intake.unbind([token], sessions: [])
+            link.intake.unbind([token], decoders: [])
             try tolerate(error, stream, while: "subscribing to \(stream.planned.descriptor.uuid)")
         }
     }
@@ -117,7 +117,7 @@ struct StreamSubscriber: Sendable {
             }
             await unsubscribe(token)
         }
-        link.intake.unbind(Array(ended.values), sessions: [])
+        link.intake.unbind(Array(ended.values), decoders: [])
     }
 
     private func unsubscribe(_ token: SubscriptionToken) async {
@@ -149,7 +149,7 @@ struct StreamSubscriber: Sendable {
     func release() async {
         let all = subscriptions.removeAll()
         for token in all.tokens { await unsubscribe(token) }
-        link.intake.unbind(all.tokens, sessions: all.decoders)
+        link.intake.unbind(all.tokens, decoders: all.decoders)
     }
 }
 

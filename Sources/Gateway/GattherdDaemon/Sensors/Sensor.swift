@@ -28,12 +28,12 @@ struct Sensor: Sendable {
     /// - Parameters:
     ///   - device: The device; the result is `nil` for one that is connected.
     ///   - all: All profiles.
-    ///   - newSession: Returns a new decoder's number.
+    ///   - newDecoder: Returns a new decoder's number.
     ///   - describe: Publishes the device's description; called again for new metrics.
     init?(
         _ device: SupervisedDevice,
         _ all: [any Profile],
-        newSession: () -> Int,
+        newDecoder: () -> Int,
         describe: @escaping @Sendable (DeviceDescription) -> Void
     ) {
         guard let listening = device.listening else { return nil }
@@ -46,13 +46,13 @@ struct Sensor: Sendable {
         let sender = Sender(address: device.address, key: listening.key)
         var bindings: [Frame: StreamBinding] = [:]
         for (position, profile) in profiles.enumerated() {
-            let session = newSession()
+            let decoder = newDecoder()
             for index in profile.advertisements.indices {
                 bindings[Frame(profile: position, index: index)] = StreamBinding(
                     of: device,
                     profile,
                     advertisement: index,
-                    session: session,
+                    decoder: decoder,
                     sender: sender,
                     metricCatalogue: metricCatalogue
                 )
@@ -68,7 +68,7 @@ struct Sensor: Sendable {
     }
 
     /// The decoders of the sensor's profiles.
-    var sessions: [Int] { bindings.values.map(\.session) }
+    var decoders: [Int] { bindings.values.map(\.decoder) }
 
     private static func profiles(of device: SupervisedDevice, from all: [any Profile]) -> [any Profile] {
         let named = (device.profileNames ?? []).compactMap { name in
@@ -111,7 +111,7 @@ extension StreamBinding {
         of device: SupervisedDevice,
         _ profile: any Profile,
         advertisement: Int,
-        session: Int,
+        decoder: Int,
         sender: Sender,
         metricCatalogue: MetricCatalogue
     ) {
@@ -126,7 +126,7 @@ extension StreamBinding {
             ),
             profile: profile,
             characteristic: advertisement,
-            session: session,
+            decoder: decoder,
             source: .advert,
             meter: device.meter,
             echo: nil,

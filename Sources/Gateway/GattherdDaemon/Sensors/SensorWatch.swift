@@ -100,7 +100,7 @@ final class SensorWatch: AdvertisementSink {
         let before = all
         let wanted = devices.compactMap { device in
             before.first { $0.isMade(of: device, profiles) }
-                ?? Sensor(device, profiles, newSession: catalogue.newSession, describe: describe)
+                ?? Sensor(device, profiles, newDecoder: catalogue.newDecoder, describe: describe)
         }
         let outdated = before.filter { old in !wanted.contains { $0.metricCatalogue === old.metricCatalogue } }
         sensors.withLock { sensors in
@@ -120,7 +120,7 @@ final class SensorWatch: AdvertisementSink {
         }
         privateAddresses.withLock { $0.replace(keys) }
         for sensor in outdated { sensor.wake.finish() }
-        intake.unbind([], sessions: outdated.flatMap(\.sessions))
+        intake.unbind([], decoders: outdated.flatMap(\.decoders))
         let changed = wanted.filter { sensor in !before.contains { $0.metricCatalogue === sensor.metricCatalogue } }
         for sensor in changed { arrived.yield(sensor) }
         if !changed.isEmpty || !outdated.isEmpty { replaced.yield() }

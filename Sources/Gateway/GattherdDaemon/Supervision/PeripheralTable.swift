@@ -71,12 +71,12 @@ struct EnrolmentOffers: Sendable {
     /// The most addresses that are remembered: random addresses could fill the set.
     private static let capacity = 10_000
 
-    /// The receiver of unknown peripherals, if any.
+    /// The handler of unknown peripherals, if any.
     private var offer: Supervisor.Offer?
     /// The addresses that were enrolled or declined; they are not offered again while BlueZ knows them.
     private var decided: Set<BluetoothAddress> = []
 
-    /// Offers all peripherals to another receiver from now on.
+    /// Offers all peripherals to another handler from now on.
     mutating func start(_ offer: Supervisor.Offer?) {
         (self.offer, decided) = (offer, [])
     }

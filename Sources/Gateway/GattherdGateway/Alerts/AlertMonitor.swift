@@ -43,7 +43,7 @@ final class AlertMonitor: Sendable {
         self.now = now
     }
 
-    /// Connects the monitor to the receivers of alerts.
+    /// Connects the monitor to the handlers of alerts.
     ///
     /// - Parameters:
     ///   - record: Records an event of the kind `alert`; never blocks.

@@ -67,7 +67,7 @@ package struct ConfigurationFile: Sendable {
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
         let known = (isMainThere ? sources : [ConfigSource(name: path, octets: [])]) + [addition].compactMap(\.self)
-        let outputs = OutputRegistry.kinds as [any OutputSectionKind.Type]
+        let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
@@ -77,7 +77,7 @@ package struct ConfigurationFile: Sendable {
     /// - Parameter sources: The main file, then the others, with the names that they will have.
     /// - Returns: The path; mistakes in the files do not matter.
     package static func historyPath(of sources: [(name: String, octets: [UInt8])]) -> String {
-        let outputs = OutputRegistry.kinds as [any OutputSectionKind.Type]
+        let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let texts = sources.map { ConfigSource(name: $0.name, octets: $0.octets) }
         return Configuration.parseLeniently(texts, in: environment, outputs: outputs).configuration.history.path.value
     }

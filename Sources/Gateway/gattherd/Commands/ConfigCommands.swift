@@ -34,5 +34,5 @@ extension CommandSpec {
 
 extension ConfigReference {
     /// The reference with all outputs of this program.
-    static var installed: ConfigReference { ConfigReference(outputs: OutputRegistry.kinds) }
+    static var installed: ConfigReference { ConfigReference(outputs: OutputRegistry.definitions) }
 }

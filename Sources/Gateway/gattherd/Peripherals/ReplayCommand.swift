@@ -97,7 +97,7 @@ struct ReplayDecoder {
     }
 
     private let profiles: [any Profile]
-    private var sessions: [String: any ProfileSession] = [:]
+    private var decoders: [String: any PayloadDecoder] = [:]
 
     init(_ profiles: [any Profile]) {
         self.profiles = profiles
@@ -108,12 +108,12 @@ struct ReplayDecoder {
             guard let index = profile.characteristics.firstIndex(where: { $0.fits(value, of: profile) }) else {
                 continue
             }
-            let session = sessions[profile.name] ?? profile.makeSession()
-            sessions[profile.name] = session
+            let decoder = decoders[profile.name] ?? profile.makeDecoder()
+            decoders[profile.name] = decoder
             let descriptor = profile.characteristics[index]
             var samples: [Sample] = []
             do throws(PayloadError) {
-                try session.decode(value.octets.span, characteristic: index, into: &samples)
+                try decoder.decode(value.octets.span, characteristic: index, into: &samples)
             } catch {
                 return .rejected(descriptor, profile: profile.name, reason: error.description)
             }

@@ -13,7 +13,7 @@ import Glibc
     /// - Parameters:
     ///   - socket: The listening socket; the daemon closes it.
     ///   - limits: The limits for clients.
-    ///   - owner: The receiver of callbacks; must outlive the daemon.
+    ///   - owner: The object that handles callbacks; must outlive the daemon.
     init?(on socket: ListeningSocket, _ limits: HTTPLimits, owner: HTTPConnections) {
         let callbacks = unsafe cmicrohttpd_callbacks(
             request: { owner, connection, url, method, _, upload, count, exchange in

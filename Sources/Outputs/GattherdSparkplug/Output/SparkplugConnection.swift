@@ -18,7 +18,7 @@ final class SparkplugConnection {
     }
 
     let number: Int
-    private let settings: SparkplugSettings
+    private let options: SparkplugOptions
     private let time: LoopTime
     private let connection: LoopConnection
     private let report: (Event) -> Void
@@ -31,12 +31,12 @@ final class SparkplugConnection {
     init(
         _ number: Int,
         _ mqtt: MQTTConnection,
-        _ settings: SparkplugSettings,
+        _ options: SparkplugOptions,
         _ time: LoopTime,
         report: @escaping (Event) -> Void
     ) {
         self.number = number
-        self.settings = settings
+        self.options = options
         self.time = time
         self.report = report
         connection = LoopConnection(mqtt, time)
@@ -141,9 +141,9 @@ extension SparkplugConnection {
         isConnected = true
         connection.keepAlive { [weak self] in self?.ticked($0) }
         do throws(MQTTRefusal) {
-            for filter in settings.topics.subscriptions {
+            for filter in options.topics.subscriptions {
                 // The primary host's state has to be the retained one, too; commands are refused if retained.
-                let options = SubscriptionOptions(qos: 1, keepsRetainFlag: filter != settings.topics.hostState)
+                let options = SubscriptionOptions(qos: 1, keepsRetainFlag: filter != options.topics.hostState)
                 subscriptions[try connection.mqtt.subscribe(to: filter, options)] = filter
             }
         } catch {
@@ -164,6 +164,6 @@ extension SparkplugConnection {
     }
 
     private func fault(_ error: MQTTConnectionError) -> BrokerFault {
-        BrokerFault(error, connection.mqtt.tls?.complaint, isConnected: isConnected, settings)
+        BrokerFault(error, connection.mqtt.tls?.complaint, isConnected: isConnected, options)
     }
 }

@@ -19,7 +19,7 @@ final class SparkplugRunner {
     /// The most dialling threads; a name lookup or reading the TLS files may hang.
     private static let mostDials = 8
 
-    private let settings: SparkplugSettings
+    private let options: SparkplugOptions
     private let time: LoopTime
     private let journal: any JournalConsumer
     private let controls: ControlWriter
@@ -37,22 +37,22 @@ final class SparkplugRunner {
     private var nextAddress = 0
 
     init(
-        _ settings: SparkplugSettings,
+        _ options: SparkplugOptions,
         _ time: LoopTime,
         _ journal: any JournalConsumer,
         _ controls: ControlWriter,
         _ logger: SparkplugLogger,
         _ board: SparkplugBoard
     ) {
-        self.settings = settings
+        self.options = options
         self.time = time
         self.journal = journal
         self.controls = controls
         self.logger = logger
         self.board = board
-        sequence = settings.sequenceFile.map { BirthSequenceFile(path: $0) }
+        sequence = options.sequenceFile.map { BirthSequenceFile(path: $0) }
         timer = DeadlineTimer(time)
-        machine = settings.machine
+        machine = options.machine
     }
 
     /// Passes an event to the machine and performs its effects; events caused by them follow.
@@ -185,7 +185,7 @@ extension SparkplugRunner {
             // After a cancellation a late socket closes itself.
             guard let dialled, machine.isConnecting(number) else { return }
             let mqtt = try connect(dialled, will)
-            let connection = SparkplugConnection(number, mqtt, settings, time) { [weak self] event in
+            let connection = SparkplugConnection(number, mqtt, options, time) { [weak self] event in
                 self?.handle(event, of: number)
             }
             self.connection = connection
@@ -197,24 +197,24 @@ extension SparkplugRunner {
 
     /// Saves bdSeq, resolves the host and connects on a thread of its own, as all block; `nil` if cancelled.
     private func dialled(_ bdSeq: UInt8) async throws(BrokerFault) -> DialledConnection? {
-        guard dials < Self.mostDials else { throw .unreachable(settings, "earlier attempts are still running") }
+        guard dials < Self.mostDials else { throw .unreachable(options, "earlier attempts are still running") }
         dials += 1
         defer { dials -= 1 }
-        let (endpoint, sequence, first) = (settings.endpoint, sequence, nextAddress)
+        let (endpoint, sequence, first) = (options.endpoint, sequence, nextAddress)
         let result = await NamedThread.result(name: "sparkplug-dial") {
             let isSaved = sequence?.save(bdSeq) ?? true
             return (isSaved, Result { () throws(DialError) in try endpoint.dial(first: first) })
         }
         guard let (isSaved, dialled) = result else { return nil }
-        if !isSaved { logger.sequenceNotSaved(settings.sequenceFile ?? "") }
-        do throws(DialError) { return try dialled.get() } catch { throw BrokerFault(error, settings) }
+        if !isSaved { logger.sequenceNotSaved(options.sequenceFile ?? "") }
+        do throws(DialError) { return try dialled.get() } catch { throw BrokerFault(error, options) }
     }
 
     private func connect(_ dialled: DialledConnection, _ will: SparkplugMessage) throws(BrokerFault) -> MQTTConnection {
         do throws(MQTTConnectionError) {
-            return try MQTTConnection(dialled.socket, dialled.tls, settings.mqttOptions(will: will), at: time.now)
+            return try MQTTConnection(dialled.socket, dialled.tls, options.mqttOptions(will: will), at: time.now)
         } catch {
-            throw BrokerFault(error, dialled.tls?.complaint, isConnected: false, settings)
+            throw BrokerFault(error, dialled.tls?.complaint, isConnected: false, options)
         }
     }
 

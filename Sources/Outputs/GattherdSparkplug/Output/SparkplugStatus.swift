@@ -11,10 +11,10 @@ final class SparkplugBoard: Sendable {
     let states = LatestValue(OutputStatus.State.idle)
     private let current: Locked<OutputStatus>
 
-    init(_ settings: SparkplugSettings) {
-        let scheme = settings.tls == nil ? "mqtt" : "mqtts"
-        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
-        let target = "\(scheme)://\(host):\(settings.port)/\(settings.topics.ofNode)/\(settings.node)"
+    init(_ options: SparkplugOptions) {
+        let scheme = options.tls == nil ? "mqtt" : "mqtts"
+        let host = options.host.contains(":") ? "[\(options.host)]" : options.host
+        let target = "\(scheme)://\(host):\(options.port)/\(options.topics.ofNode)/\(options.node)"
         current = Locked(OutputStatus(target: target))
     }
 
@@ -96,18 +96,18 @@ package struct SparkplugCounters: Sendable {
 final class SparkplugLogger: Sendable {
     let counters: SparkplugCounters
     private let log: Log
-    private let record: SparkplugOutput.EventHandler
-    private let settings: SparkplugSettings
+    private let record: SparkplugDelivery.EventHandler
+    private let options: SparkplugOptions
     private let current = Locked<String?>(nil)
     private let skips = Locked(SkipReports())
 
     init(
-        _ settings: SparkplugSettings,
+        _ options: SparkplugOptions,
         _ counters: SparkplugCounters,
         _ log: Log,
-        _ record: @escaping SparkplugOutput.EventHandler
+        _ record: @escaping SparkplugDelivery.EventHandler
     ) {
-        self.settings = settings
+        self.options = options
         self.counters = counters
         self.log = log
         self.record = record
@@ -120,17 +120,17 @@ final class SparkplugLogger: Sendable {
         switch report {
         case .waitingForHost:
             recordHost("waiting_for_host")
-            log(.notice, "waiting for the primary host", [.init("sparkplug.host", settings.primaryHost ?? "")])
+            log(.notice, "waiting for the primary host", [.init("sparkplug.host", options.primaryHost ?? "")])
         case .born:
             counters.births.add()
             current.withLock { $0 = nil }
-            let place = "\(settings.host):\(settings.port)"
-            record(["output": .text(settings.name), "state": .text("connected"), "at": .text(place)])
-            let fields = [LogField("mqtt.host", settings.host), LogField("mqtt.port", settings.port)]
+            let place = "\(options.host):\(options.port)"
+            record(["output": .text(options.name), "state": .text("connected"), "at": .text(place)])
+            let fields = [LogField("mqtt.host", options.host), LogField("mqtt.port", options.port)]
             log(.notice, "the edge node is online", fields)
         case .hostIsOffline:
             recordHost("host_offline")
-            log(.notice, "the primary host is offline", [.init("sparkplug.host", settings.primaryHost ?? "")])
+            log(.notice, "the primary host is offline", [.init("sparkplug.host", options.primaryHost ?? "")])
         case .disconnected(let fault, let delay): disconnected(fault, retryAfter: delay)
         case .rebirthRequested:
             counters.rebirthRequests.add()
@@ -144,8 +144,8 @@ final class SparkplugLogger: Sendable {
     }
 
     private func recordHost(_ state: String) {
-        let host = settings.primaryHost.map { SampleValue.text($0) }
-        record(["output": .text(settings.name), "state": .text(state), "host": host])
+        let host = options.primaryHost.map { SampleValue.text($0) }
+        record(["output": .text(options.name), "state": .text(state), "host": host])
     }
 
     private func disconnected(_ fault: BrokerFault, retryAfter delay: Duration) {
@@ -156,7 +156,7 @@ final class SparkplugLogger: Sendable {
         }
         if isNew {
             let (state, error) = (fault.kind.rawValue, fault.detail)
-            record(["output": .text(settings.name), "state": .text(state), "error": .text(error)])
+            record(["output": .text(options.name), "state": .text(state), "error": .text(error)])
         }
         let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
@@ -179,7 +179,7 @@ final class SparkplugLogger: Sendable {
         counters.skipped.add(UInt64(values))
         guard let skipped = skips.withLock({ $0.report(values, at: .now) }) else { return }
         record([
-            "output": .text(settings.name), "state": .text("skipped"), "count": .integer(skipped),
+            "output": .text(options.name), "state": .text("skipped"), "count": .integer(skipped),
             "topic": .text(message.topic), "error": .text("\(error)"),
         ])
         let fields = [LogField("mqtt.topic", message.topic), LogField("mqtt.error", error)]

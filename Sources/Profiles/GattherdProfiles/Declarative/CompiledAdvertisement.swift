@@ -50,7 +50,7 @@ extension [CompiledAdvertisement] {
 }
 
 /// The decoder of one device's advertisements.
-final class AdvertisementSession: ProfileSession {
+final class AdvertisementDecoder: PayloadDecoder {
     private var frames: [FrameDecoder]
 
     init(_ frames: [CompiledAdvertisement], _ sender: Sender?, shared: [Int64]) {

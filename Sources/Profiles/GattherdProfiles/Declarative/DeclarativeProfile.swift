@@ -72,10 +72,10 @@ struct DeclarativeProfile: TestedProfile {
         (compiled, characteristics, compiledControls, controls) = ([], [], [], [])
     }
 
-    func makeSession() -> any ProfileSession {
+    func makeDecoder() -> any PayloadDecoder {
         isForAdvertisements
-            ? AdvertisementSession(frames, nil, shared: sharedAtStart)
-            : DeclarativeSession(compiled.map(\.program), shared: sharedAtStart)
+            ? AdvertisementDecoder(frames, nil, shared: sharedAtStart)
+            : DeclarativeDecoder(compiled.map(\.program), shared: sharedAtStart)
     }
 
     var options: [ProfileOption] { shared.options }
@@ -93,8 +93,8 @@ struct DeclarativeProfile: TestedProfile {
         return profile
     }
 
-    func makeSession(for sender: Sender) -> any ProfileSession {
-        isForAdvertisements ? AdvertisementSession(frames, sender, shared: sharedAtStart) : makeSession()
+    func makeDecoder(for sender: Sender) -> any PayloadDecoder {
+        isForAdvertisements ? AdvertisementDecoder(frames, sender, shared: sharedAtStart) : makeDecoder()
     }
 
     /// The tests of each stream, in the order of the streams.
@@ -113,7 +113,7 @@ struct DeclarativeProfile: TestedProfile {
 }
 
 /// The decoder of one connection.
-final class DeclarativeSession: ProfileSession {
+final class DeclarativeDecoder: PayloadDecoder {
     private let programs: [DecodeProgram]
     private var memories: [DecodeMemory]
     private var shared: [Int64]

@@ -7,17 +7,17 @@ import GattherdYAML
 final class MappingReader {
     let node: YAMLNode
     let findings: ProfileFindings
-    private let kind: MappingKind
+    private let schema: MappingSchema
     private var asked: Set<String> = []
 
     /// Makes a reader; `nil` for a node that is not a mapping, which is reported.
-    init?(_ node: YAMLNode, _ kind: MappingKind, findings: ProfileFindings) {
+    init?(_ node: YAMLNode, _ schema: MappingSchema, findings: ProfileFindings) {
         guard node.members != nil else {
-            findings.report("\(kind.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
+            findings.report("\(schema.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
             return nil
         }
         self.node = node
-        self.kind = kind
+        self.schema = schema
         self.findings = findings
     }
 
@@ -29,7 +29,7 @@ final class MappingReader {
     }
 
     /// The name in errors.
-    var title: String { kind.title }
+    var title: String { schema.title }
 
     func has(_ key: String) -> Bool { node(key) != nil }
 
@@ -46,7 +46,7 @@ final class MappingReader {
     /// Returns the value of `key` like ``value(_:_:)``; reports a missing key too.
     func required<Value>(_ key: String, _ grammar: ProfileGrammar<Value>) -> Value? {
         guard let node = node(key) else {
-            report("\(kind.title) needs '\(key)': \(grammar.expectation)")
+            report("\(schema.title) needs '\(key)': \(grammar.expectation)")
             return nil
         }
         return grammar.read(node, findings)
@@ -85,10 +85,10 @@ final class MappingReader {
     }
 
     private func objection(to key: String) -> String {
-        if kind.keys.contains(key) { return "'\(key)' has no meaning for what this is" }
-        if let nearest = Spelling.nearest(to: key, among: kind.keys) {
-            return "\(kind.title) has no key '\(key)'; did you mean '\(nearest)'?"
+        if schema.keys.contains(key) { return "'\(key)' has no meaning for what this is" }
+        if let nearest = Spelling.nearest(to: key, among: schema.keys) {
+            return "\(schema.title) has no key '\(key)'; did you mean '\(nearest)'?"
         }
-        return "\(kind.title) has no key '\(key)'; it may have \(kind.keys.joined(separator: ", "))"
+        return "\(schema.title) has no key '\(key)'; it may have \(schema.keys.joined(separator: ", "))"
     }
 }

@@ -122,14 +122,14 @@ struct ProfileCompiler {
     private func list<Value>(
         _ reader: MappingReader,
         _ key: String,
-        _ kind: MappingKind,
+        _ schema: MappingSchema,
         _ most: Int,
         _ compile: (MappingReader) -> Value?
     ) -> [(reader: MappingReader, value: Value?)] {
         let nodes = reader.elements(key)
         if nodes.count > most { reader.report("there are more than \(most) \(key)", at: key) }
         return nodes.prefix(most).compactMap { node in
-            MappingReader(node, kind, findings: findings).map { ($0, compile($0)) }
+            MappingReader(node, schema, findings: findings).map { ($0, compile($0)) }
         }
     }
 

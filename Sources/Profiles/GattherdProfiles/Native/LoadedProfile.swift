@@ -20,8 +20,8 @@ import GattherdModel
     var advertisements: [AdvertisementDescriptor] { table.advertisements }
     var vectors: [[TestVector]] { table.vectors }
 
-    func makeSession() -> any ProfileSession { LoadedSession(table) }
-    func makeSession(for sender: Sender) -> any ProfileSession { LoadedSession(table, for: sender) }
+    func makeDecoder() -> any PayloadDecoder { LoadedDecoder(table) }
+    func makeDecoder(for sender: Sender) -> any PayloadDecoder { LoadedDecoder(table, for: sender) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control), let encode = unsafe table.raw.encode else {
@@ -72,7 +72,7 @@ extension gattherd_control_value {
 }
 
 /// The decoder of one connection, or of one advertising device, in a native profile.
-@safe final class LoadedSession: ProfileSession {
+@safe final class LoadedDecoder: PayloadDecoder {
     private let table: NativeTable
     private let session: UnsafeMutableRawPointer?
     private let metricCounts: [Int]

@@ -30,7 +30,7 @@ package struct PresentationProfile: Profile {
         self.programs = programs
     }
 
-    package func makeSession() -> any ProfileSession { DeclarativeSession(programs) }
+    package func makeDecoder() -> any PayloadDecoder { DeclarativeDecoder(programs) }
 
     package func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         throw .noSuchControl("number \(control)")

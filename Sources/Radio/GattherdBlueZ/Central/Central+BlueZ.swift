@@ -47,7 +47,7 @@ extension Central {
 /// - Parameters:
 ///   - bus: The bus of bluetoothd.
 ///   - configuration: The adapter, deadlines and the policy for lost links.
-///   - log: The receiver of log entries: problems at `warning`, changes of connections at `info`, operations with their
+///   - log: Called with each log entry: problems at `warning`, changes of connections at `info`, operations with their
 ///     duration and result at `debug`, their bytes at `trace`.
 ///   - body: The work with the central.
 /// - Returns: The value of `body`.

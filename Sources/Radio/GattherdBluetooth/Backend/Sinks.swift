@@ -10,7 +10,7 @@ public struct SubscriptionToken: Hashable, Sendable {
     }
 }
 
-/// A receiver of values on the central's thread; must not block or call the central.
+/// A sink of values on the central's thread; must not block or call the central.
 public protocol NotificationSink: AnyObject, Sendable {
     /// - Parameters:
     ///   - octets: The value; borrowed for the call.
@@ -70,7 +70,7 @@ public struct HeardAdvertisement: Hashable, Sendable {
     }
 }
 
-/// A receiver of advertisements on the central's thread; must not block or call the central.
+/// A sink of advertisements on the central's thread; must not block or call the central.
 public protocol AdvertisementSink: AnyObject, Sendable {
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp)
 }

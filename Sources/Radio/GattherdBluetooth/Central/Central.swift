@@ -63,7 +63,7 @@ public final class Central: Sendable {
     /// - Parameters:
     ///   - backend: The platform.
     ///   - configuration: The adapter, deadlines and policies.
-    ///   - log: The receiver of log entries, called from any thread: changes of connections at `info`, operations with
+    ///   - log: Called with each log entry, from any thread: changes of connections at `info`, operations with
     ///     their duration and result at `debug`, their bytes at `trace`.
     public convenience init(
         backend: any ClientBackend,

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// A receiver of the values of a subscription.
+/// A consumer of the values of a subscription.
 protocol SubscriptionListener: Sendable {
     func receive(_ value: CharacteristicValue)
 

@@ -62,12 +62,12 @@ public actor DBusConnection {
         core.value.shutDown()
     }
 
-    /// Calls a method and waits for its answer; never starts the receiver.
+    /// Calls a method and waits for its answer; never starts the service.
     ///
-    /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown. `onReply` is
+    /// A deadline or a cancelled task ends only the waiting: what the service does about it is unknown. `onReply` is
     /// given the outcome on the loop, in order with the signals around it; when the caller's task goes on, later
     /// signals may have been handled already.
-    /// - Throws: ``DBusError`` with the receiver's words, or ``DBusError/timeoutName``,
+    /// - Throws: ``DBusError`` with the service's words, or ``DBusError/timeoutName``,
     ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
     @discardableResult
     public func call(

@@ -26,7 +26,7 @@ import CDBus
         return unsafe Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
     }
 
-    /// A method call that never starts its receiver.
+    /// A method call that never starts the service.
     static func call(
         _ destination: String,
         _ path: String,

@@ -13,7 +13,7 @@ final class Journal {
 
     /// The progress that is not in the file yet.
     struct Progress {
-        /// The positions in the file, in the order of the consumers.
+        /// The cursors in the file, in the order of the consumers.
         fileprivate var saved: [Int64]
         /// The last deleted reading.
         fileprivate var trimmed: Int64
@@ -86,7 +86,7 @@ final class Journal {
             try JournalCursor(consumer, table, connection, scanned: scan.end ?? .min, head: head)
         }
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
-        trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.position).min() ?? head
+        trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.seq).min() ?? head
         try recordUnjournaled(connection)
     }
 
@@ -149,14 +149,14 @@ final class Journal {
 
     // MARK: - Consumers
 
-    /// The lowest position of all consumers: what all of them have acknowledged.
-    var delivered: Int64 { cursors.map(\.position).min() ?? trimmed }
+    /// The lowest cursor: what all of them have acknowledged.
+    var delivered: Int64 { cursors.map(\.seq).min() ?? trimmed }
 
     /// The last number that all consumers have got, or will get although it may be dropped here.
     var handedOver: Int64 { cursors.map { $0.handedOver(tail) }.min() ?? trimmed }
 
-    /// The position of a consumer; `nil` if there is no such consumer.
-    func position(of consumer: String) -> Int64? { cursor(consumer)?.position }
+    /// The cursor of a consumer; `nil` if there is no such consumer.
+    func cursor(of consumer: String) -> Int64? { journalCursor(consumer)?.seq }
 
     /// Reads entries back that a consumer has not skipped, or the gap before them; see ``JournalReader``.
     func entries(
@@ -182,14 +182,14 @@ final class Journal {
         cursors[index].acknowledge(through: seq)
     }
 
-    /// Moves the cursors of another file's journal forward to the same positions.
-    func acknowledge(_ positions: [String: Int64], through head: Int64) {
-        for (consumer, position) in positions { acknowledge(through: min(position, head), by: consumer) }
+    /// Moves the cursors of another file's journal forward to the same numbers.
+    func acknowledge(_ cursors: [String: Int64], through head: Int64) {
+        for (consumer, seq) in cursors { acknowledge(through: min(seq, head), by: consumer) }
     }
 
-    /// The positions of all consumers, by name.
-    var positions: [String: Int64] {
-        Dictionary(cursors.map { ($0.consumer.name, $0.position) }) { first, _ in first }
+    /// The cursors of all consumers, by name.
+    var cursorsByName: [String: Int64] {
+        Dictionary(cursors.map { ($0.consumer.name, $0.seq) }) { first, _ in first }
     }
 
     /// The names of the consumers that have not got a reading with this number.
@@ -283,7 +283,7 @@ final class Journal {
     /// Rebuilds some extents; only in a transaction.
     func stepScan() throws(StoreFault) {
         guard let end = scan.end else { return }
-        guard cursors.contains(where: { $0.position < end }) else { return try scan.cancel() }
+        guard cursors.contains(where: { $0.seq < end }) else { return try scan.cancel() }
         guard meter.isExact else { return try meter.count() }
         guard let first = try scan.step(), first < start else { return }
         try state.set(.journalFrom, to: first)
@@ -296,7 +296,7 @@ final class Journal {
         cursors.firstIndex { $0.consumer.name == consumer }
     }
 
-    private func cursor(_ consumer: String) -> JournalCursor? {
+    private func journalCursor(_ consumer: String) -> JournalCursor? {
         index(of: consumer).map { cursors[$0] }
     }
 
@@ -312,7 +312,7 @@ final class Journal {
     /// With a dead consumer it is false, however fast the others are.
     var isTrimDue: Bool {
         let lowest = delivered
-        return lowest - trimmed > Self.tolerated || cursors.contains { $0.isSaveDue && $0.position == lowest }
+        return lowest - trimmed > Self.tolerated || cursors.contains { $0.isSaveDue && $0.seq == lowest }
     }
 
     /// True if a cursor has passed so many entries that a crash should not repeat them.
@@ -327,9 +327,9 @@ final class Journal {
     /// - Returns: The progress, for ``didSave(_:)`` after the commit.
     /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(tidily: Bool) throws(StoreFault) -> Progress {
-        for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.position) }
+        for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.seq) }
         try lost.save()
-        var progress = Progress(saved: cursors.map(\.position), trimmed: trimmed)
+        var progress = Progress(saved: cursors.map(\.seq), trimmed: trimmed)
         guard tidily || delivered - trimmed > Self.tolerated else { return progress }
         progress.trimmed = try chunkEnd()
         trim.bind(progress.trimmed)
@@ -339,7 +339,7 @@ final class Journal {
 
     /// Records that the result of ``save(tidily:)`` is committed.
     func didSave(_ progress: Progress) {
-        for (index, position) in progress.saved.enumerated() { cursors[index].didSave(position) }
+        for (index, seq) in progress.saved.enumerated() { cursors[index].didSave(seq) }
         trimmed = progress.trimmed
         lost.didSave()
     }
@@ -361,14 +361,14 @@ extension JournalCursor {
         scanned: Int64,
         head: Int64
     ) throws(StoreFault) {
-        guard let saved = try table.position(of: consumer.name) else {
+        guard let saved = try table.cursor(of: consumer.name) else {
             try table.set(consumer.name, to: head)
-            self.init(consumer, position: head, saved: head)
+            self.init(consumer, seq: head, saved: head)
             return
         }
         let waiting = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
         let isExact = consumer.content == .everything || saved < scanned
-        let position = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
-        self.init(consumer, position: position, saved: saved)
+        let seq = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
+        self.init(consumer, seq: seq, saved: saved)
     }
 }

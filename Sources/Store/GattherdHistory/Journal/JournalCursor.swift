@@ -1,14 +1,15 @@
 import GattherdModel
 
-/// The position of one consumer in the journal.
+/// The cursor of one consumer of the journal.
 struct JournalCursor {
     /// The number of entries that a crash may repeat while the cursor waits to be saved with another commit.
     private static let repeated: Int64 = 250
 
     let consumer: JournalConsumerOptions
     /// The last number that the consumer has acknowledged together with all before it.
-    private(set) var position: Int64
-    /// The position in the file.
+    /// The last number that the consumer has acknowledged together with all before it.
+    private(set) var seq: Int64
+    /// The number in the file.
     private(set) var saved: Int64
     /// The last number that the consumer has skipped, if any.
     private(set) var skipped = Int64.min
@@ -17,26 +18,26 @@ struct JournalCursor {
     /// The last number that was read back from the file.
     private var read: Int64 = 0
 
-    init(_ consumer: JournalConsumerOptions, position: Int64, saved: Int64) {
+    init(_ consumer: JournalConsumerOptions, seq: Int64, saved: Int64) {
         self.consumer = consumer
-        self.position = position
+        self.seq = seq
         self.saved = saved
     }
 
     /// The last number that was handed over, which is delivered even if it is dropped here.
     func handedOver(_ tail: JournalTail) -> Int64 {
-        max(position, read, tail.position(of: consumer.name))
+        max(seq, read, tail.position(of: consumer.name))
     }
 
-    /// True if the position differs from that in the file.
-    var isSaveDue: Bool { position != saved }
+    /// True if the cursor differs from that in the file.
+    var isSaveDue: Bool { seq != saved }
 
-    /// True if the position has moved so far that a crash should not repeat it.
-    var isSaveUrgent: Bool { position - saved >= Self.repeated }
+    /// True if the cursor has moved so far that a crash should not repeat it.
+    var isSaveUrgent: Bool { seq - saved >= Self.repeated }
 
     /// Moves the cursor forward, never back.
     mutating func acknowledge(through seq: Int64) {
-        position = max(position, seq)
+        self.seq = max(self.seq, seq)
     }
 
     /// Moves the cursor forward over entries that the consumer does not get.
@@ -50,9 +51,9 @@ struct JournalCursor {
         acknowledge(through: seq)
     }
 
-    /// Moves the cursor to a position before or behind it, and gets the entries after it again.
+    /// Moves the cursor back or forward, and gets the entries after it again.
     mutating func move(to seq: Int64) {
-        (position, read, skipped, lost) = (seq, min(read, seq), min(skipped, seq), min(lost, seq))
+        (self.seq, read, skipped, lost) = (seq, min(read, seq), min(skipped, seq), min(lost, seq))
     }
 
     /// The entries after `seq` that the consumer has skipped, if any.
@@ -65,8 +66,8 @@ struct JournalCursor {
         read = max(read, seq)
     }
 
-    mutating func didSave(_ position: Int64) {
-        saved = position
+    mutating func didSave(_ seq: Int64) {
+        saved = seq
     }
 }
 
@@ -89,7 +90,7 @@ final class CursorTable {
     }
 
     /// Returns the cursor; `nil` for a consumer that never had one.
-    func position(of consumer: String) throws(StoreFault) -> Int64? {
+    func cursor(of consumer: String) throws(StoreFault) -> Int64? {
         try select.firstInteger(binding: consumer)
     }
 
@@ -98,7 +99,7 @@ final class CursorTable {
         try selectLowest.firstInteger() ?? 0
     }
 
-    func set(_ consumer: String, to position: Int64) throws(StoreFault) {
-        try upsert.run(binding: consumer, position)
+    func set(_ consumer: String, to cursor: Int64) throws(StoreFault) {
+        try upsert.run(binding: consumer, cursor)
     }
 }

@@ -3,23 +3,23 @@ final class Air {
     let time = SimulationTime()
     let field: RadioField
     var peripherals: [SimulatedPeripheral]
-    private var receivers: [(Int) -> Void] = []
+    private var handlers: [(Int) -> Void] = []
 
     init(_ scenario: Scenario) {
         field = RadioField(scenario)
         peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
     }
 
-    /// Adds a receiver of the number of each peripheral that starts to advertise.
-    func onAdvertising(_ receiver: @escaping (Int) -> Void) {
-        receivers.append(receiver)
+    /// Adds a handler of the number of each peripheral that starts to advertise.
+    func onAdvertising(_ handler: @escaping (Int) -> Void) {
+        handlers.append(handler)
     }
 
     /// Starts a peripheral's advertising: scanning adapters receive it and waiting attempts continue.
     func startAdvertising(_ index: Int) {
         stopAdvertising(index)
         guard peripherals[index].isAdvertising else { return }
-        for receiver in receivers { receiver(index) }
+        for handler in handlers { handler(index) }
     }
 
     /// Ends a peripheral's current period of advertising.

@@ -7,7 +7,7 @@ import Glibc
 /// all adapters receive all peripherals.
 struct RadioField: Sendable {
     /// The gateway of an adapter.
-    private struct Receiver: Sendable {
+    private struct Listener: Sendable {
         let gateway: Int
         let position: ScenarioPosition
     }
@@ -20,20 +20,20 @@ struct RadioField: Sendable {
 
     private let air: AirSpec
     /// By number of the adapter; empty without positions.
-    private let receivers: [Receiver]
+    private let listeners: [Listener]
     private let senders: [Sender]
 
     init(_ scenario: Scenario) {
         air = scenario.air
-        receivers = scenario.gateways.enumerated().flatMap { number, gateway in
-            gateway.adapters.map { _ in Receiver(gateway: number, position: gateway.position) }
+        listeners = scenario.gateways.enumerated().flatMap { number, gateway in
+            gateway.adapters.map { _ in Listener(gateway: number, position: gateway.position) }
         }
         senders = scenario.peripherals.map {
             Sender(strength: Double($0.advertising.rssi), path: WalkingPath($0.path))
         }
     }
 
-    var hasPositions: Bool { !receivers.isEmpty }
+    var hasPositions: Bool { !listeners.isEmpty }
 
     /// True if the peripheral may come into reach of an adapter or leave it.
     func isChanging(_ peripheral: Int) -> Bool {
@@ -64,9 +64,9 @@ struct RadioField: Sendable {
 
     /// The strength without noise, in dBm.
     private func mean(_ key: DeviceKey, at time: Duration) -> Double {
-        let (receiver, sender) = (receivers[key.adapter], senders[key.peripheral])
-        let distance = sender.path.position(at: time).distance(to: receiver.position)
-        return sender.strength - air.loss(distance) - attenuation(key.peripheral, receiver.gateway, at: time)
+        let (listener, sender) = (listeners[key.adapter], senders[key.peripheral])
+        let distance = sender.path.position(at: time).distance(to: listener.position)
+        return sender.strength - air.loss(distance) - attenuation(key.peripheral, listener.gateway, at: time)
     }
 
     /// The attenuation by a body between the two, in dB.
@@ -77,8 +77,8 @@ struct RadioField: Sendable {
         return hash(peripheral, gateway, period).uniform < bodies.share ? bodies.attenuation : 0
     }
 
-    private func hash(_ peripheral: Int, _ receiver: Int, _ time: UInt64) -> RadioHash {
-        RadioHash(air.seed, [UInt64(peripheral), UInt64(receiver), time])
+    private func hash(_ peripheral: Int, _ listener: Int, _ time: UInt64) -> RadioHash {
+        RadioHash(air.seed, [UInt64(peripheral), UInt64(listener), time])
     }
 
     private func microseconds(_ time: Duration) -> UInt64 {

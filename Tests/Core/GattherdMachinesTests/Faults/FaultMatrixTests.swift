@@ -15,7 +15,7 @@ import Testing
             world.run(for: fault.duration)
             fault.end(in: &world, "d1")
             world.relieve("d1", from: state)
-            let time = world.run(for: .seconds(2000), until: \.isSettled)
+            let time = world.run(for: .seconds(2000), until: \.isIdle)
             let limit = state == .failed ? fault.limit + world.machine.policy.link.slowRetry : fault.limit
             #expect(try #require(time, "seed \(seed)\n\(world.story)") <= limit, "seed \(seed)")
             #expect(world.problems.isEmpty, "seed \(seed)\n\(world.story)")

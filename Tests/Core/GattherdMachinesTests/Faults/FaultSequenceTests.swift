@@ -36,7 +36,7 @@ import Testing
         world.heal()
         // Pending answers may still arrive after the repair.
         world.run(for: .seconds(1))
-        let time = world.run(for: .seconds(1200), until: \.isSettled)
+        let time = world.run(for: .seconds(1200), until: \.isIdle)
         world.run(for: .seconds(40))
         let isWell = time != nil && world.problems.isEmpty && isAtRest(world)
         #expect(isWell, "seed \(seed): \(problem(world))\n\(steps.joined(separator: "\n"))\n\(world.story)")

@@ -50,7 +50,7 @@ import Testing
         fault.begin(in: &world, "d1")
         world.run(for: fault.duration)
         fault.end(in: &world, "d1")
-        let time = world.run(for: .seconds(1000), until: \.isSettled)
+        let time = world.run(for: .seconds(1000), until: \.isIdle)
         return try #require(time)
     }
 

@@ -64,6 +64,6 @@ struct GroupFault: Sendable {
     func recovery(seed: UInt64) throws -> (time: Duration?, world: SupervisorWorld) {
         var world = try SupervisorWorld(devices: 64, adapters: words.contains("another") ? 2 : 1, seed: seed)
         begin(&world)
-        return (world.run(for: .seconds(1000), until: \.isSettled), world)
+        return (world.run(for: .seconds(1000), until: \.isIdle), world)
     }
 }

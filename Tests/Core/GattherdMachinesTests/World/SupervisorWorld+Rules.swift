@@ -57,8 +57,8 @@ extension SupervisorWorld {
         }
         let isFull = !machine.table.hasRoom(address, now: now)
         if isMissing && !isFull { require(!adapter.discovery.isOff, "no scan for a missing device on \(address)") }
-        let isSettled = names.allSatisfy { state($0) == .ready || state($0) == .held }
-        if isSettled && !adapter.ladder.wantsToListen(at: now) {
+        let isIdle = names.allSatisfy { state($0) == .ready || state($0) == .held }
+        if isIdle && !adapter.ladder.wantsToListen(at: now) {
             require(adapter.discovery.since == nil, "an unneeded scan on \(address)")
         }
     }

@@ -183,7 +183,7 @@ struct SupervisorWorld {
     func state(_ name: String) -> LinkState? { machine.state(of: name) }
 
     /// True if every device is in the state that its user wants.
-    var isSettled: Bool {
+    var isIdle: Bool {
         names.allSatisfy { name in
             dismissed.contains(name) ? left.contains(name) : state(name) == (held.contains(name) ? .held : .ready)
         }

@@ -1,6 +1,6 @@
 package import GattherdConfig
 
-extension SparkplugKind {
+extension SparkplugOutput {
     package static let descriptions: [String: ConfigDescription] = [
         "": ConfigDescription("An edge node of Sparkplug B at an MQTT broker."),
         "client_id": ConfigDescription(

@@ -6,9 +6,9 @@ import GattherdSync
 import Testing
 
 /// ``BatchOutput`` with a receiver that keeps the cursor itself.
-@Suite(.timeLimit(.minutes(1))) struct PositionedOutputTests {
+@Suite(.timeLimit(.minutes(1))) struct CursorKeepingOutputTests {
     /// A receiver with transactions, which fails by a script and can be restored.
-    final class Receiver: PositionedSink {
+    final class Receiver: CursorKeepingSink {
         struct Content: Hashable, Sendable {
             var cursor: Int64 = 0
             var rows: [Int64] = []
@@ -25,7 +25,7 @@ import Testing
         private static let fault = OutputFault(.unavailable, "connection reset")
         let content = LatestValue(Content())
 
-        func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
+        func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
             content.update { content in
                 content.epochs.insert(epoch)
                 if content.epoch != epoch { (content.epoch, content.rowsOfEpoch) = (epoch, []) }

@@ -8,19 +8,19 @@ import Testing
 @testable import GattherdSparkplug
 
 /// The output at a real broker.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct SparkplugOutputTests {
+@Suite(.serialized, .timeLimit(.minutes(2))) struct SparkplugDeliveryTests {
     private static func output(
         _ broker: Broker,
         _ journal: MemoryJournal,
         _ version: MQTTVersion = .v5,
-        _ change: (inout SparkplugSettings) -> Void = { _ in },
-        record: @escaping SparkplugOutput.EventHandler = { _ in }
-    ) -> SparkplugOutput {
+        _ change: (inout SparkplugOptions) -> Void = { _ in },
+        record: @escaping SparkplugDelivery.EventHandler = { _ in }
+    ) -> SparkplugDelivery {
         var settings = WireCapture.settings(broker.port, version)
         settings.host = "localhost"
         settings.primaryHost = nil
         change(&settings)
-        return SparkplugOutput(
+        return SparkplugDelivery(
             settings,
             journal: journal,
             log: .silent,
@@ -146,7 +146,7 @@ import Testing
             var settings = WireCapture.settings(broker.port, .v311)
             settings.primaryHost = nil
             settings.sequenceFile = folder.file("bdseq")
-            let output = SparkplugOutput(
+            let output = SparkplugDelivery(
                 settings,
                 journal: MemoryJournal(),
                 log: .silent,
@@ -170,7 +170,7 @@ import Testing
     }
 }
 
-extension SparkplugOutput {
+extension SparkplugDelivery {
     /// Waits until the edge node is born.
     fileprivate func waitForBirth() async {
         for await state in states where state == .connected { return }

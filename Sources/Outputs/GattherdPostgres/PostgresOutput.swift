@@ -3,7 +3,7 @@ package import GattherdModel
 package import GattherdOutputs
 
 /// The section `postgres`.
-package struct PostgresConfiguration: Hashable, Sendable {
+package struct PostgresSettings: Hashable, Sendable {
     package var url: Located<PostgresURL>
     package var password: Located<String>?
     package var authority: Located<String>?
@@ -15,7 +15,7 @@ package struct PostgresConfiguration: Hashable, Sendable {
     }
 }
 
-extension PostgresConfiguration {
+extension PostgresSettings {
     /// Makes the connection with which a gateway reads and writes the leases of its devices.
     ///
     /// - Parameters:
@@ -36,10 +36,10 @@ extension PostgresConfiguration {
 }
 
 /// The output `postgres`: the central history of several gateways.
-package enum PostgresOutput: OutputKind {
+package enum PostgresOutput: OutputDefinition {
     package static let section = "postgres"
 
-    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> PostgresConfiguration? {
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> PostgresSettings? {
         let url = url(section)
         let instead = "put it into a file that only gattherd may read, and write password_file"
         section.forbid("password", .secret(key: "password", instead: instead))
@@ -47,7 +47,7 @@ package enum PostgresOutput: OutputKind {
         let authority = section.value("ca_file", .path).map { environment.resolve($0) }
         let gateway = section.value("gateway", .slug)?.value
         guard let url else { return nil }
-        var configuration = PostgresConfiguration(url: url)
+        var configuration = PostgresSettings(url: url)
         (configuration.password, configuration.authority) = (password, authority)
         configuration.gateway = gateway
         return configuration
@@ -72,12 +72,12 @@ package enum PostgresOutput: OutputKind {
         "gateway": ConfigDescription("The gateway's name at the centre.", example: "attic", otherwise: "its own name"),
     ]
 
-    package static func consumer(_ settings: PostgresConfiguration) -> JournalConsumerOptions {
+    package static func consumer(_ settings: PostgresSettings) -> JournalConsumerOptions {
         JournalConsumerOptions(name: section, content: .everything)
     }
 
     package static func make(
-        _ settings: PostgresConfiguration,
+        _ settings: PostgresSettings,
         _ context: OutputContext
     ) throws(OutputError) -> any Output {
         if let file = settings.password { _ = try context.readSecret(file.value, "password") }
@@ -97,13 +97,13 @@ package enum PostgresOutput: OutputKind {
         return ReportingOutput(BatchOutput(context, target: "\(settings.url.value)", sink: sink), sink)
     }
 
-    package static func files(_ settings: PostgresConfiguration) -> [NamedFile] {
+    package static func files(_ settings: PostgresSettings) -> [NamedFile] {
         let secret = settings.password.map { NamedFile($0, .secret("password", isReadAgain: true)) }
         return [secret].compactMap(\.self) + NamedFile.tls(ca: settings.authority, certificate: nil, key: nil)
     }
 
     /// An unchecked server is a warning.
-    package static func findings(_ settings: PostgresConfiguration) -> [ConfigError] { unverified(settings.url) }
+    package static func findings(_ settings: PostgresSettings) -> [ConfigError] { unverified(settings.url) }
 
     private static func unverified(_ url: Located<PostgresURL>) -> [ConfigError] {
         guard !url.value.isVerified, let place = url.place else { return [] }

@@ -5,14 +5,14 @@ import GattherdSync
 /// Publishes every reading of the journal and the devices' state as a Sparkplug B edge node, and accepts commands.
 ///
 /// The output has a thread of its own, shared with its connection. See ``SparkplugMachine`` for its guarantees.
-package actor SparkplugOutput {
+package actor SparkplugDelivery {
     package typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
 
     nonisolated let counters = SparkplugCounters()
     package nonisolated let name: String
-    package nonisolated var kind: String { SparkplugKind.section }
+    package nonisolated var kind: String { SparkplugOutput.section }
     package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe time.loop.asUnownedSerialExecutor() }
 
     private nonisolated let time: LoopTime
@@ -24,14 +24,14 @@ package actor SparkplugOutput {
     /// Creates the output without a connection; see ``run()``.
     ///
     /// - Parameters:
-    ///   - settings: The broker and the rules.
+    ///   - options: The broker and the rules.
     ///   - journal: The journal, with the cursor `sparkplug`.
     ///   - log: The log for people.
     ///   - setControl: Sets a control; may suspend while others are set.
     ///   - permissions: Returns the controls that may be set now.
     ///   - record: Records the events of the connection.
     package init(
-        _ settings: SparkplugSettings,
+        _ options: SparkplugOptions,
         journal: any JournalConsumer,
         log: Log,
         setControl: @escaping ControlHandler,
@@ -39,14 +39,14 @@ package actor SparkplugOutput {
         record: @escaping EventHandler
     ) {
         self.permissions = permissions
-        var settings = settings
-        settings.permissions = permissions()
-        name = settings.name
+        var options = options
+        options.permissions = permissions()
+        name = options.name
         time = LoopTime(EventLoop(name: "sparkplug"))
-        board = SparkplugBoard(settings)
-        let logger = SparkplugLogger(settings, counters, log, record)
+        board = SparkplugBoard(options)
+        let logger = SparkplugLogger(options, counters, log, record)
         controls = ControlWriter(logger, permissions: permissions, set: setControl)
-        runner = SparkplugRunner(settings, time, journal, controls, logger, board)
+        runner = SparkplugRunner(options, time, journal, controls, logger, board)
     }
 
     deinit {
@@ -70,7 +70,7 @@ package actor SparkplugOutput {
     }
 }
 
-extension SparkplugOutput: Output {
+extension SparkplugDelivery: Output {
     package nonisolated var status: OutputStatus { board.status }
     /// The current state and each newer one.
     nonisolated var states: AsyncStream<OutputStatus.State> { board.states.watch() }
@@ -101,11 +101,11 @@ extension SparkplugOutput: Output {
     }
 }
 
-extension SparkplugOutput: Counting {
+extension SparkplugDelivery: Counting {
     package nonisolated var allCounters: [Counter] { counters.all }
 }
 
-extension SparkplugOutput: Announcer {
+extension SparkplugDelivery: Announcer {
     package nonisolated func update(_ status: LinkStatus) {
         step(.link(device: status.device, isOnline: status.isOnline))
     }
@@ -130,7 +130,7 @@ final class ControlWriter: Sendable {
 
     private let logger: SparkplugLogger
     private let permissions: @Sendable () -> ControlPermissions
-    private let set: SparkplugOutput.ControlHandler
+    private let set: SparkplugDelivery.ControlHandler
     private let count = Locked(0)
     /// Never full, as ``count`` is bounded as well.
     private let requests = AsyncStream.makeStream(of: ControlRequest.self, bufferingPolicy: .bufferingOldest(most))
@@ -138,7 +138,7 @@ final class ControlWriter: Sendable {
     init(
         _ logger: SparkplugLogger,
         permissions: @escaping @Sendable () -> ControlPermissions,
-        set: @escaping SparkplugOutput.ControlHandler
+        set: @escaping SparkplugDelivery.ControlHandler
     ) {
         self.logger = logger
         self.permissions = permissions

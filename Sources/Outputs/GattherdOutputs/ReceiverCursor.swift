@@ -1,13 +1,13 @@
-/// The knowledge of the cursor that a ``PositionedSink`` keeps.
+/// The knowledge of the cursor that a ``CursorKeepingSink`` keeps.
 ///
-/// After a start or a fault the receiver is asked, and the journal goes to that position. Then entries are written.
+/// After a start or a fault the receiver is asked, and the journal goes to it. Then entries are written.
 /// Other sinks skip all this.
-struct ReceiverPosition: Sendable {
+struct ReceiverCursor: Sendable {
     enum State: Hashable, Sendable {
         /// The receiver must be asked.
         case unknown
         case asking
-        /// The journal must go to this position.
+        /// The journal must go to this cursor.
         case found(Int64)
         case rewinding(Int64)
         /// The receiver's cursor is that of the machine.
@@ -55,7 +55,7 @@ struct ReceiverPosition: Sendable {
         return [.rewind(seq)]
     }
 
-    /// Records that the journal is at the receiver's position, which is returned; `nil` if it was not asked.
+    /// Records that the journal is at the receiver's cursor, which is returned; `nil` if it was not asked.
     mutating func rewound() -> Int64? {
         guard case .rewinding(let seq) = state else { return nil }
         state = .known

@@ -4,7 +4,7 @@ package import GattherdModel
 package import GattherdOutputs
 
 /// The section `sparkplug`.
-package struct SparkplugConfiguration: Hashable, Sendable {
+package struct SparkplugSettings: Hashable, Sendable {
     /// The connection; the other keys of `mqtt` have no meaning here.
     package var mqtt: MQTTSettings
     package var group = "gattherd"
@@ -23,10 +23,10 @@ package struct SparkplugConfiguration: Hashable, Sendable {
 }
 
 /// The output `sparkplug`.
-package enum SparkplugKind: OutputKind {
+package enum SparkplugOutput: OutputDefinition {
     package static let section = "sparkplug"
 
-    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> SparkplugConfiguration? {
+    package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> SparkplugSettings? {
         let mqtt = environment.broker(
             section,
             title: "'sparkplug'",
@@ -38,12 +38,12 @@ package enum SparkplugKind: OutputKind {
         let setsControls = section.value("controls", .boolean)?.value
         let isByException = section.value("on_change", .boolean)?.value
         guard let mqtt else { return nil }
-        var configuration = SparkplugConfiguration(mqtt: mqtt, node: node ?? environment.gateway)
-        configuration.group = group ?? configuration.group
-        configuration.primaryHost = primaryHost
-        configuration.setsControls = setsControls ?? configuration.setsControls
-        configuration.isByException = isByException ?? configuration.isByException
-        return configuration
+        var settings = SparkplugSettings(mqtt: mqtt, node: node ?? environment.gateway)
+        settings.group = group ?? settings.group
+        settings.primaryHost = primaryHost
+        settings.setsControls = setsControls ?? settings.setsControls
+        settings.isByException = isByException ?? settings.isByException
+        return settings
     }
 
     private static var identifier: ConfigGrammar<String> {
@@ -53,14 +53,14 @@ package enum SparkplugKind: OutputKind {
     }
 
     package static func make(
-        _ configuration: SparkplugConfiguration,
+        _ settings: SparkplugSettings,
         _ context: OutputContext
     ) throws(OutputError) -> any Output {
-        let settings = try settings(configuration, context)
+        let options = try options(settings, context)
         var permissions = context.permissions
-        if !configuration.setsControls { permissions = { ControlPermissions.nothing } }
-        return SparkplugOutput(
-            settings,
+        if !settings.setsControls { permissions = { ControlPermissions.nothing } }
+        return SparkplugDelivery(
+            options,
             journal: context.journal,
             log: context.log,
             setControl: context.setControl,
@@ -69,37 +69,37 @@ package enum SparkplugKind: OutputKind {
         )
     }
 
-    private static func settings(
-        _ configuration: SparkplugConfiguration,
+    private static func options(
+        _ settings: SparkplugSettings,
         _ context: OutputContext
-    ) throws(OutputError) -> SparkplugSettings {
-        let mqtt = configuration.mqtt
-        var settings = SparkplugSettings(
+    ) throws(OutputError) -> SparkplugOptions {
+        let mqtt = settings.mqtt
+        var options = SparkplugOptions(
             host: mqtt.broker.host,
             port: mqtt.broker.port,
             clientID: mqtt.clientID,
-            group: configuration.group,
-            node: configuration.node
+            group: settings.group,
+            node: settings.node
         )
-        settings.name = context.name
-        settings.version = mqtt.version == .v5 ? .v5 : .v311
-        settings.username = mqtt.username
+        options.name = context.name
+        options.version = mqtt.version == .v5 ? .v5 : .v311
+        options.username = mqtt.username
         if let file = mqtt.passwordFile {
-            settings.password = Secret(try context.readSecret(file.value, "password"))
+            options.password = Secret(try context.readSecret(file.value, "password"))
         }
-        settings.tls = mqtt.broker.usesTLS ? TLSSettings(mqtt.tls) : nil
-        settings.primaryHost = configuration.primaryHost
-        settings.isByException = configuration.isByException
-        settings.softwareVersion = context.version
-        settings.sequenceFile = context.stateFolder.map { "\($0)/\(context.name)-bdseq" }
-        return settings
+        options.tls = mqtt.broker.usesTLS ? TLSSettings(mqtt.tls) : nil
+        options.primaryHost = settings.primaryHost
+        options.isByException = settings.isByException
+        options.softwareVersion = context.version
+        options.sequenceFile = context.stateFolder.map { "\($0)/\(context.name)-bdseq" }
+        return options
     }
 
-    package static func files(_ configuration: SparkplugConfiguration) -> [NamedFile] { configuration.mqtt.files }
+    package static func files(_ settings: SparkplugSettings) -> [NamedFile] { settings.mqtt.files }
 
     /// Files for TLS that do not fit are an error.
-    package static func findings(_ configuration: SparkplugConfiguration) -> [ConfigError] {
-        configuration.mqtt.broker.usesTLS ? problem(of: configuration.mqtt.tls) : []
+    package static func findings(_ settings: SparkplugSettings) -> [ConfigError] {
+        settings.mqtt.broker.usesTLS ? problem(of: settings.mqtt.tls) : []
     }
 
     private static func problem(of tls: MQTTSettings.TLS) -> [ConfigError] {

@@ -1,49 +1,49 @@
-/// A kind of mapping in a profile: its name in errors and its allowed keys.
-struct MappingKind: Sendable {
+/// The title and the keys of a kind of mapping in a profile.
+struct MappingSchema: Sendable {
     let title: String
     let keys: [String]
 
-    static let profile = MappingKind(
+    static let profile = MappingSchema(
         title: "a profile",
         keys: [
             "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
             "on_connect", "advertisement", "options", "identify", "tested",
         ]
     )
-    static let characteristic = MappingKind(
+    static let characteristic = MappingSchema(
         title: "a characteristic",
         keys: [
             "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "check",
             "fields", "tests",
         ]
     )
-    static let advertisement = MappingKind(
+    static let advertisement = MappingSchema(
         title: "an advertisement",
         keys: [
             "manufacturer", "service_data", "after", "name", "begins", "length", "stream", "silence", "again",
             "counter", "envelope", "check", "fields", "tests",
         ]
     )
-    static let model = MappingKind(
+    static let model = MappingSchema(
         title: "a model",
         keys: [
             "brand", "model", "name", "manufacturer", "service_data", "begins", "length", "service", "active_scan",
             "key",
         ]
     )
-    static let part = MappingKind(title: "a part", keys: ["manufacturer", "service_data", "begins", "length"])
-    static let check = MappingKind(
+    static let part = MappingSchema(title: "a part", keys: ["manufacturer", "service_data", "begins", "length"])
+    static let check = MappingSchema(
         title: "a check",
         keys: ["kind", "poly", "init", "xor", "reflect", "bytes", "at", "order"]
     )
-    static let objects = MappingKind(title: "'objects'", keys: ["id", "size"])
-    static let decrypt = MappingKind(
+    static let objects = MappingSchema(title: "'objects'", keys: ["id", "size"])
+    static let decrypt = MappingSchema(
         title: "a decryption",
         keys: ["cipher", "key", "nonce", "aad", "tag", "until", "key_check", "replay", "reversed"]
     )
-    static let subscribe = MappingKind(title: "'subscribe'", keys: ["read"])
-    static let read = MappingKind(title: "'read'", keys: ["every"])
-    static let field = MappingKind(
+    static let subscribe = MappingSchema(title: "'subscribe'", keys: ["read"])
+    static let read = MappingSchema(title: "'read'", keys: ["every"])
+    static let field = MappingSchema(
         title: "a field",
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
@@ -52,19 +52,19 @@ struct MappingKind: Sendable {
             "objects", "kinds", "ignore", "table", "clamp", "formula", "decimals", "reset",
         ] + Aggregate.allCases.map(\.rawValue)
     )
-    static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])
-    static let test = MappingKind(title: "a test", keys: ["hex", "address", "key", "expect", "reject"])
-    static let control = MappingKind(
+    static let option = MappingSchema(title: "an option", keys: ["default", "range", "unit"])
+    static let test = MappingSchema(title: "a test", keys: ["hex", "address", "key", "expect", "reject"])
+    static let control = MappingSchema(
         title: "a control",
         keys: [
             "name", "uuid", "service", "type", "trigger", "prefix", "suffix", "range", "enum", "scale", "offset",
             "unit", "response", "throttle", "echo", "answer",
         ]
     )
-    static let task = MappingKind(
+    static let task = MappingSchema(
         title: "a task",
         keys: ["uuid", "service", "write", "listen", "response", "answer", "required", "resume"]
     )
-    static let resume = MappingKind(title: "'resume'", keys: ["stream", "metric", "write", "type"])
-    static let answer = MappingKind(title: "an answer", keys: ["uuid", "service", "ok", "error", "within"])
+    static let resume = MappingSchema(title: "'resume'", keys: ["stream", "metric", "write", "type"])
+    static let answer = MappingSchema(title: "an answer", keys: ["uuid", "service", "ok", "error", "within"])
 }

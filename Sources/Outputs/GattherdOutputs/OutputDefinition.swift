@@ -2,10 +2,10 @@ package import GattherdConfig
 public import GattherdLog
 public import GattherdModel
 
-/// A kind of output: the type that one line of the registry names.
+/// The definition of an output: the type that one line of the registry names.
 ///
-/// A kind reads its section of the configuration and makes the output. See docs/outputs.md.
-package protocol OutputKind: OutputSectionKind {
+/// It reads its section of the configuration and makes the output. See docs/outputs.md.
+package protocol OutputDefinition: OutputSectionDefinition {
     /// Returns the entries that the output needs.
     ///
     /// The name and the limit of the backlog are set by the frame.
@@ -20,7 +20,7 @@ package protocol OutputKind: OutputSectionKind {
     static func findings(_ settings: Settings) -> [ConfigError]
 }
 
-extension OutputKind {
+extension OutputDefinition {
     package static func consumer(_ settings: Settings) -> JournalConsumerOptions {
         JournalConsumerOptions(name: section)
     }
@@ -83,7 +83,7 @@ public struct OutputError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The section of a configuration together with its kind.
+/// The section of a configuration together with the definition of its output.
 package struct ConfiguredOutput: Sendable {
     /// The key of the section.
     package let kind: String
@@ -91,16 +91,16 @@ package struct ConfiguredOutput: Sendable {
     package let findings: [ConfigError]
     private let makeOutput: @Sendable (OutputContext) throws(OutputError) -> any Output
 
-    /// `nil` if the section is of another kind.
-    package init?<Kind: OutputKind>(_ section: OutputSection, _ kind: Kind.Type) {
-        guard let settings = section.settings(of: kind) else { return nil }
-        var consumer = Kind.consumer(settings)
+    /// `nil` if the section is another output's.
+    package init?<Definition: OutputDefinition>(_ section: OutputSection, _ definition: Definition.Type) {
+        guard let settings = section.settings(of: definition) else { return nil }
+        var consumer = Definition.consumer(settings)
         consumer.name = section.name
         consumer.longestBacklog = section.longestBacklog
-        self.kind = Kind.section
+        self.kind = Definition.section
         self.consumer = consumer
-        findings = Kind.findings(settings)
-        makeOutput = { (context) throws(OutputError) in try Kind.make(settings, context) }
+        findings = Definition.findings(settings)
+        makeOutput = { (context) throws(OutputError) in try Definition.make(settings, context) }
     }
 
     package func make(_ context: OutputContext) throws(OutputError) -> any Output {

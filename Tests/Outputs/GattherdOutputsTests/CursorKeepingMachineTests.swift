@@ -4,13 +4,13 @@ import GattherdOutputs
 import Testing
 
 /// ``BatchMachine`` with a receiver that keeps the cursor itself.
-struct PositionedMachineTests {
+struct CursorKeepingMachineTests {
     private static let down = OutputFault(.unavailable, "no route")
 
     private func world(committed count: Int = 0, _ change: (inout BatchOptions) -> Void = { _ in }) -> BatchTestWorld {
         var options = BatchOptions()
         change(&options)
-        var world = BatchTestWorld(options, isPositioned: true)
+        var world = BatchTestWorld(options, keepsCursor: true)
         world.commit(count)
         return world
     }
@@ -24,10 +24,10 @@ struct PositionedMachineTests {
         var world = world(committed: 10)
         (world.stored, world.receiverCursor) = (7, 4)
         start(&world)
-        #expect(world.requests == [.position(ticket: 1)])
+        #expect(world.requests == [.loadReceiverCursor(ticket: 1)])
         world.answerOne()
         #expect(world.requests == [.rewind(4)])
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(5...10) && world.calls.count == 1)
         #expect(world.receiverCursor == 10 && world.stored == 10)
     }
@@ -36,31 +36,31 @@ struct PositionedMachineTests {
         var world = world(committed: 10)
         (world.stored, world.receiverCursor) = (2, 8)
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == [9, 10] && world.stored == 10)
     }
 
     @Test func `after a fault the receiver is asked again, and a cursor that has not moved costs no rewind`() {
         var world = world()
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         world.commit(5)
         world.fault = Self.down
-        world.settle(limit: .seconds(10))
+        world.runUntilIdle(limit: .seconds(10))
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...5))
-        #expect(world.positions > 2 && world.rewinds == [0])
+        #expect(world.cursorLoads > 2 && world.rewinds == [0])
     }
 
     @Test func `a receiver that is restored from a backup gets what it lacks again`() {
         var world = world(committed: 100)
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received.count == 100)
         (world.receiverCursor, world.received) = (40, Array(1...40))
         world.commit(3)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...103) && world.rewinds == [0, 40] && world.stored == 103)
     }
 
@@ -76,7 +76,7 @@ struct PositionedMachineTests {
         // The receiver commits, and the connection breaks before its answer.
         (world.received, world.receiverCursor) = (entries.map(\.seq), through)
         world.step(.written(ticket: ticket, Self.down))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == [1, 2, 3] && world.calls.count == 1 && world.stored == 3)
         #expect(world.machine.output.state == .connected && world.machine.output.fault == nil)
     }
@@ -84,15 +84,15 @@ struct PositionedMachineTests {
     @Test func `entries that disappear while the receiver is away are recorded, although its cursor has not moved`() {
         var world = world(committed: 5) { $0.interval = .zero }
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         world.fault = Self.down
         world.commit(20)
-        world.settle(limit: .seconds(5))
+        world.runUntilIdle(limit: .seconds(5))
         // Some entries are fetched already.
         world.commit(1500)
         world.deleted = 1400
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.rewinds == [0] && world.known == Array(1...1525))
         #expect(world.recorded.count == 1 && world.recorded.last?.through == 1400)
         #expect(world.received.prefix(25) == Array(1...25)[...] && world.received == world.received.sorted())
@@ -102,11 +102,11 @@ struct PositionedMachineTests {
     @Test func `a gap at the end is recorded before the output stops`() {
         var world = world(committed: 5)
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         world.commit(20)
         world.deleted = 25
         world.step(.stop(drain: .seconds(5)))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.known == Array(1...25) && world.stored == 25 && world.isFinished)
     }
 
@@ -120,7 +120,7 @@ struct PositionedMachineTests {
         guard case .record(let gap, let ticket)? = world.requests.popLast() else { throw Missing() }
         (world.recorded, world.receiverCursor) = ([gap], gap.through)
         world.step(.written(ticket: ticket, Self.down))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.recorded.count == 1 && world.known == Array(1...9))
     }
 
@@ -135,10 +135,10 @@ struct PositionedMachineTests {
         // The receiver commits, and its answer is lost.
         (world.received, world.receiverCursor) = (entries.map(\.seq), through)
         world.step(.written(ticket: ticket, Self.down))
-        while !world.requests.contains(where: \.isPosition) { world.wait() }
+        while !world.requests.contains(where: \.isCursorLoad) { world.wait() }
         world.answerAll()
         world.requests.append(fetch)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(1...12) && world.stored == 12)
     }
 
@@ -149,10 +149,10 @@ struct PositionedMachineTests {
         world.answerOne()
         world.answerOne()
         world.fault = Self.down
-        world.settle(limit: .seconds(5))
+        world.runUntilIdle(limit: .seconds(5))
         #expect(world.recorded.isEmpty && world.received.isEmpty)
         world.fault = nil
-        world.settle()
+        world.runUntilIdle()
         #expect(world.recorded == [JournalGap(after: 0, through: 12, reason: "deleted")])
         #expect(world.received == Array(13...20) && world.stored == 20)
         #expect(world.reports.map(\.word).contains("missing 12"))
@@ -162,11 +162,11 @@ struct PositionedMachineTests {
         var world = world(committed: 9) { $0.entries = 4 }
         world.refused = [3, 9]
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == [1, 2, 4, 5, 6, 7, 8] && world.receiverCursor == 9 && world.stored == 9)
         #expect(world.machine.output.skipped == 2)
         world.restart()
-        world.settle()
+        world.runUntilIdle()
         #expect(world.machine.output.skipped == 0 && world.received.count == 7)
     }
 
@@ -174,18 +174,18 @@ struct PositionedMachineTests {
         var world = world(committed: 50) { $0.mostRefusals = 3 }
         world.refused = Set(1...50)
         start(&world)
-        world.settle(limit: .seconds(60))
+        world.runUntilIdle(limit: .seconds(60))
         let skipped = world.machine.output.skipped
         #expect(skipped > 3 && skipped < 20 && world.receiverCursor == Int64(skipped))
         #expect(world.machine.output.fault?.kind == .misconfigured)
     }
 
-    @Test func `a journal that cannot go to the position is asked again after the receiver`() {
+    @Test func `a journal that cannot go to the cursor is asked again after the receiver`() {
         var world = world(committed: 5)
         world.rewindFailures = 3
         start(&world)
-        world.settle()
-        #expect(world.received == Array(1...5) && world.positions == 4 && world.rewinds == [0])
+        world.runUntilIdle()
+        #expect(world.received == Array(1...5) && world.cursorLoads == 4 && world.rewinds == [0])
     }
 
     @Test func `the journal goes back only when no save is pending`() {
@@ -206,18 +206,18 @@ struct PositionedMachineTests {
         (world.fault, world.receiverCursor) = (nil, 1)
         world.wait()
         world.answerAll()
-        #expect(world.positions == 2 && world.rewinds == [0])
+        #expect(world.cursorLoads == 2 && world.rewinds == [0])
         world.requests = late
-        world.settle()
+        world.runUntilIdle()
         #expect(world.rewinds == [0, 1] && world.received == Array(1...10) && world.stored == 10)
     }
 
     @Test func `the receiver's cursor passes numbers without an entry together with the next entries`() {
         var world = world(committed: 2)
         start(&world)
-        world.settle()
+        world.runUntilIdle()
         world.step(.headMoved(5))
-        world.settle(limit: .seconds(10))
+        world.runUntilIdle(limit: .seconds(10))
         #expect(world.receiverCursor == 2 && world.machine.output.backlog >= 0)
         #expect(world.calls.count == 1)
     }
@@ -227,7 +227,7 @@ struct PositionedMachineTests {
         start(&world)
         world.answerAll()
         world.step(.stop(drain: .seconds(5)))
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == [1, 2, 3, 4] && world.stored == 4 && world.isFinished && world.isClosed)
     }
 
@@ -258,7 +258,7 @@ struct PositionedMachineTests {
         }
         world.fault = nil
         world.commit(1)
-        world.settle()
+        world.runUntilIdle()
         #expect(world.known == Array(1...(world.committed.last?.seq ?? 0)))
         #expect(world.received == world.received.sorted())
         #expect(world.stored == world.receiverCursor && world.receiverCursor == world.committed.last?.seq)
@@ -267,5 +267,5 @@ struct PositionedMachineTests {
 
 extension BatchMachine.Effect {
     fileprivate var isRecord: Bool { if case .record = self { true } else { false } }
-    fileprivate var isPosition: Bool { if case .position = self { true } else { false } }
+    fileprivate var isCursorLoad: Bool { if case .loadReceiverCursor = self { true } else { false } }
 }

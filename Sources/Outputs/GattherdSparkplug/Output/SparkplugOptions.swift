@@ -3,7 +3,7 @@ import GattherdMachines
 package import GattherdModel
 
 /// The broker, the names of the edge node, and the rules of publishing.
-package struct SparkplugSettings: Sendable {
+package struct SparkplugOptions: Sendable {
     /// The output's name.
     package var name = "sparkplug"
     package var host: String
@@ -40,7 +40,7 @@ package struct SparkplugSettings: Sendable {
 
     var topics: SparkplugTopics { SparkplugTopics(group: group, node: node, primaryHost: primaryHost) }
 
-    /// The machine of an edge node with these settings.
+    /// The machine of an edge node with these options.
     var machine: SparkplugMachine {
         let node = EdgeNode(
             topics: topics,
@@ -72,16 +72,16 @@ package struct SparkplugSettings: Sendable {
 }
 
 extension BrokerFault {
-    static func unreachable(_ settings: SparkplugSettings, _ detail: String) -> BrokerFault {
-        BrokerFault(.unreachable, "cannot reach the broker at \(settings.host):\(settings.port): \(detail)")
+    static func unreachable(_ options: SparkplugOptions, _ detail: String) -> BrokerFault {
+        BrokerFault(.unreachable, "cannot reach the broker at \(options.host):\(options.port): \(detail)")
     }
 
     /// The fault for a failed attempt to dial.
-    init(_ error: DialError, _ settings: SparkplugSettings) {
+    init(_ error: DialError, _ options: SparkplugOptions) {
         if case .tls(let error) = error {
             self.init(.security, "\(error)")
         } else {
-            self = .unreachable(settings, "\(error)")
+            self = .unreachable(options, "\(error)")
         }
     }
 
@@ -91,17 +91,17 @@ extension BrokerFault {
     ///   - error: The connection's error.
     ///   - complaint: The problem that TLS found.
     ///   - isConnected: True after CONNACK.
-    ///   - settings: The broker's settings.
-    init(_ error: MQTTConnectionError, _ complaint: String?, isConnected: Bool, _ settings: SparkplugSettings) {
+    ///   - options: The options of the output.
+    init(_ error: MQTTConnectionError, _ complaint: String?, isConnected: Bool, _ options: SparkplugOptions) {
         if let complaint {
             self.init(.security, complaint)
         } else if isConnected {
             let advice = "if this repeats, look for another client with the same sparkplug.client_id"
             self.init(.lost, "the connection was lost: \(error); \(advice)")
         } else {
-            let scheme = settings.tls == nil ? "mqtts://" : "mqtt://"
+            let scheme = options.tls == nil ? "mqtts://" : "mqtt://"
             let advice = "check that the port is right and that \(scheme) in sparkplug.url is not needed"
-            self = .unreachable(settings, "it ended the connection without an answer: \(error); \(advice)")
+            self = .unreachable(options, "it ended the connection without an answer: \(error); \(advice)")
         }
     }
 
