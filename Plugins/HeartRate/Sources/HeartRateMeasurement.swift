@@ -31,7 +31,7 @@ enum HeartRateMeasurement: Int, MetricSet {
         DecodingTest("10 48 00", reject: "truncated"),
     ]
 
-    /// The flags in the first octet.
+    /// The flags in the first byte.
     struct Flags: OptionSet {
         let rawValue: UInt8
 

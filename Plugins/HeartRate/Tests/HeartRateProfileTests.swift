@@ -67,13 +67,13 @@ struct HeartRateProfileTests {
 
     @Test(
         arguments: [
-            ("", "truncated: a field at offset 0 needs 1 octet, 0 left"),
-            ("16", "truncated: a field at offset 1 needs 1 octet, 0 left"),
-            ("01", "truncated: a field at offset 1 needs 2 octets, 0 left"),
-            ("01 48", "truncated: a field at offset 1 needs 2 octets, 1 left"),
-            ("08 48 01", "truncated: a field at offset 2 needs 2 octets, 1 left"),
-            ("10 48 00", "truncated: a field at offset 2 needs 2 octets, 1 left"),
-            ("10 48 00 04 01", "truncated: a field at offset 4 needs 2 octets, 1 left"),
+            ("", "truncated: a field at offset 0 needs 1 byte, 0 left"),
+            ("16", "truncated: a field at offset 1 needs 1 byte, 0 left"),
+            ("01", "truncated: a field at offset 1 needs 2 bytes, 0 left"),
+            ("01 48", "truncated: a field at offset 1 needs 2 bytes, 1 left"),
+            ("08 48 01", "truncated: a field at offset 2 needs 2 bytes, 1 left"),
+            ("10 48 00", "truncated: a field at offset 2 needs 2 bytes, 1 left"),
+            ("10 48 00 04 01", "truncated: a field at offset 4 needs 2 bytes, 1 left"),
         ]
     )
     func `a truncated payload is rejected with the missing field`(hex: String, reason: String) throws {

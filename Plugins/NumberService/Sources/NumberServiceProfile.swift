@@ -1,9 +1,9 @@
 public import GattherdGATT
 public import ProfileKit
 
-/// A profile of one octet that can be read, notified and written: the service of the LeanDog BLE tutorial.
+/// A profile of one byte that can be read, notified and written: the service of the LeanDog BLE tutorial.
 ///
-/// The tutorial's apps show the octet as a ratio from 0 to 1.
+/// The tutorial's apps show the byte as a ratio from 0 to 1.
 public struct NumberServiceProfile: NativeProfile {
     public static let name = "number-service"
     public static let title = "Number Service"

@@ -24,9 +24,9 @@ struct NumberServiceProfileTests {
 
     @Test(
         arguments: [
-            ([], "truncated: a field at offset 0 needs 1 octet, 0 left"),
-            ([1, 2], "too long: 1 octet after the last field, at offset 1"),
-            (Array("Some Number".utf8), "too long: 10 octets after the last field, at offset 1"),
+            ([], "truncated: a field at offset 0 needs 1 byte, 0 left"),
+            ([1, 2], "too long: 1 byte after the last field, at offset 1"),
+            (Array("Some Number".utf8), "too long: 10 bytes after the last field, at offset 1"),
         ] as [([UInt8], String)]
     )
     func `payloads of another length are rejected`(payload: [UInt8], reason: String) {

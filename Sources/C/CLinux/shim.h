@@ -134,7 +134,7 @@ static inline int clinux_epoll_wait(int poll, struct epoll_event *events, int ca
 // The most descriptors that the kernel takes along with one message.
 enum { clinux_descriptor_limit = 253 };
 
-// The CMSG macros are hidden from Swift: descriptors beside octets, unix(7). Neither blocks nor raises SIGPIPE.
+// The CMSG macros are hidden from Swift: descriptors beside bytes, unix(7). Neither blocks nor raises SIGPIPE.
 static inline ssize_t clinux_send(int socket, const void *octets, size_t length, const int *descriptors, int count) {
     _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * clinux_descriptor_limit)] = {0};
     struct iovec part = {(void *)octets, length};

@@ -103,8 +103,8 @@ extension PayloadCursor {
     /// Checks that every octet has been read, for formats that newer versions do not extend.
     public func end() throws(PayloadError) {
         guard left == 0 else {
-            let octets = left == 1 ? "1 octet" : "\(left) octets"
-            throw .invalid(reason: "too long: \(octets) after the last field, at offset \(offset)")
+            let bytes = left == 1 ? "1 byte" : "\(left) bytes"
+            throw .invalid(reason: "too long: \(bytes) after the last field, at offset \(offset)")
         }
     }
 }

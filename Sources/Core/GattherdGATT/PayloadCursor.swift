@@ -87,7 +87,7 @@ extension PayloadError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .truncated(let offset, let needed, let left):
-            "truncated: a field at offset \(offset) needs \(needed) octet\(needed == 1 ? "" : "s"), \(left) left"
+            "truncated: a field at offset \(offset) needs \(needed) byte\(needed == 1 ? "" : "s"), \(left) left"
         case .invalid(let reason):
             reason
         }

@@ -21,17 +21,17 @@ extension AdvertisementSource: CustomStringConvertible {
 /// An advertisement frame that a profile decodes, and the stream of its readings.
 public struct AdvertisementDescriptor: Hashable, Sendable {
     public var source: SourcePattern
-    /// Other parts of the device's advertisements, whose octets come first in the payload.
+    /// Other parts of the device's advertisements, whose bytes come first in the payload.
     public var before: [AdvertisementPart] = []
     public var stream: String
     public var metrics: [MetricDescriptor]
     /// The allowed local names; empty for any.
     public var names: [NamePattern] = []
-    /// The required first octets; `nil` for any.
+    /// The required first bytes; `nil` for any.
     ///
     /// Other payloads are ignored, not rejected.
     public var beginning: BytePattern?
-    /// The allowed lengths in octets; `nil` for any.
+    /// The allowed lengths in bytes; `nil` for any.
     public var length: ClosedRange<Int>?
     /// The time without an advertisement after which the device counts as absent.
     public var silence = Duration.seconds(300)
@@ -54,7 +54,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
 }
 
 extension AdvertisementDescriptor {
-    /// Returns the octets that the last part of the frame has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that the last part of the frame has in an advertisement; `nil` if it is another one.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         guard let contents = self.source.contents(octets, from: source) else { return nil }
         return beginning?.fits(contents) == false ? nil : contents
@@ -118,13 +118,13 @@ public struct Sender: Hashable, Sendable {
     }
 }
 
-/// The key of a device's encrypted advertisements: 16 octets, or 12 for formats that complete it.
+/// The key of a device's encrypted advertisements: 16 bytes, or 12 for formats that complete it.
 public struct BindKey: Hashable, Sendable {
     public let octets: [UInt8]
     /// The comment beside the key; another comment resets the replay counter.
     public let remark: String
 
-    /// Makes a key; `nil` unless there are 12 or 16 octets.
+    /// Makes a key; `nil` unless there are 12 or 16 bytes.
     public init?(_ octets: [UInt8], remark: String = "") {
         guard octets.count == 12 || octets.count == 16 else { return nil }
         self.octets = octets
@@ -137,11 +137,11 @@ extension BindKey: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// The identity resolving key of a device with private addresses, as it is written: the most significant octet first.
+/// The identity resolving key of a device with private addresses, as it is written: the most significant byte first.
 public struct IdentityKey: Hashable, Sendable {
     public let octets: [UInt8]
 
-    /// Makes a key; `nil` unless there are 16 octets.
+    /// Makes a key; `nil` unless there are 16 bytes.
     public init?(_ octets: [UInt8]) {
         guard octets.count == 16 else { return nil }
         self.octets = octets

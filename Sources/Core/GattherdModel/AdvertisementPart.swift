@@ -5,14 +5,14 @@ public enum SourcePattern: Hashable, Sendable {
     /// Manufacturer specific data of one company, without its identifier.
     case manufacturer(UInt16)
     case serviceData(BluetoothUUID)
-    /// Manufacturer specific data of several companies, with the two octets of the identifier, little-endian.
+    /// Manufacturer specific data of several companies, with the two bytes of the identifier, little-endian.
     case manufacturers([UInt16])
-    /// Manufacturer specific data with the two octets that are a company identifier elsewhere.
+    /// Manufacturer specific data with the two bytes that are a company identifier elsewhere.
     case anyManufacturer
 }
 
 extension SourcePattern {
-    /// Returns the octets that the part has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that the part has in an advertisement; `nil` if it is another one.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         switch (self, source) {
         case (.manufacturer(let wanted), .manufacturer(let company)): wanted == company ? octets : nil
@@ -58,12 +58,12 @@ extension SourcePattern: CustomStringConvertible {
     }
 }
 
-/// A part of a device's advertisements whose octets come before the others in the payload of a frame.
+/// A part of a device's advertisements whose bytes come before the others in the payload of a frame.
 public struct AdvertisementPart: Hashable, Sendable {
     public var source: SourcePattern
-    /// The required first octets; `nil` for any.
+    /// The required first bytes; `nil` for any.
     public var beginning: BytePattern?
-    /// The number of octets, so that the fields after them have a fixed place.
+    /// The number of bytes, so that the fields after them have a fixed place.
     public var length: Int
 
     public init(source: SourcePattern, beginning: BytePattern? = nil, length: Int) {
@@ -72,7 +72,7 @@ public struct AdvertisementPart: Hashable, Sendable {
         self.length = length
     }
 
-    /// Returns the octets that the part has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that the part has in an advertisement; `nil` if it is another one.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         guard let contents = self.source.contents(octets, from: source), contents.count == length else { return nil }
         return beginning?.fits(contents) == false ? nil : contents

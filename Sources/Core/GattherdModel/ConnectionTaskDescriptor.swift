@@ -5,7 +5,7 @@ public struct ConnectionTaskDescriptor: Hashable, Sendable {
     public enum Action: Hashable, Sendable {
         /// Subscribes and discards the values, for devices that need a subscriber to start.
         case listen
-        /// Writes octets and waits for the response, if a rule is given.
+        /// Writes bytes and waits for the response, if a rule is given.
         case write([UInt8], isAcknowledged: Bool, answer: ResponseRule?)
     }
 
@@ -39,9 +39,9 @@ public struct ResumeRule: Hashable, Sendable {
     public var stream: String
     /// The index of the record number, an integer metric, in the stream's metrics.
     public var metric: Int
-    /// The octets before the next record number.
+    /// The bytes before the next record number.
     public var prefix: [UInt8]
-    /// The width of the little-endian record number, 1 to 7 octets.
+    /// The width of the little-endian record number, 1 to 7 bytes.
     public var width: Int
 
     public init(stream: String, metric: Int, prefix: [UInt8], width: Int) {
@@ -109,9 +109,9 @@ public struct ResponseRule: Hashable, Sendable {
     }
 }
 
-/// A pattern for the first octets of a value, with wildcards.
+/// A pattern for the first bytes of a value, with wildcards.
 public struct BytePattern: Hashable, Sendable {
-    /// The octets of the pattern; `nil` matches any octet.
+    /// The bytes of the pattern; `nil` matches any byte.
     private let octets: [UInt8?]
 
     /// Parses a pattern such as `80 05 ??`; `nil` for an invalid or empty one.
@@ -122,10 +122,10 @@ public struct BytePattern: Hashable, Sendable {
         self.octets = octets.flatMap { $0 ?? [] }
     }
 
-    /// The number of octets that are not `??`.
+    /// The number of bytes that are not `??`.
     var literalCount: Int { octets.count(where: { $0 != nil }) }
 
-    /// True if an octet sequence can start with both patterns.
+    /// True if an byte sequence can start with both patterns.
     func isCompatible(with other: BytePattern) -> Bool {
         zip(octets, other.octets).allSatisfy { $0 == nil || $1 == nil || $0 == $1 }
     }

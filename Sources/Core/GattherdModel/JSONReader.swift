@@ -5,13 +5,13 @@ package struct JSONReader {
     /// The maximum length of a text, unless the caller says otherwise.
     package static let maximumLength = 1 << 20
 
-    private let octets: ArraySlice<UInt8>
+    private let bytes: ArraySlice<UInt8>
     private var position: Int
 
-    private init(_ octets: ArraySlice<UInt8>, maximum: Int) throws(JSONError) {
-        self.octets = octets
-        position = octets.startIndex
-        guard octets.count <= maximum else { throw error("\(octets.count) bytes; at most \(maximum) are read") }
+    private init(_ bytes: ArraySlice<UInt8>, maximum: Int) throws(JSONError) {
+        self.bytes = bytes
+        position = bytes.startIndex
+        guard bytes.count <= maximum else { throw error("\(bytes.count) bytes; at most \(maximum) are read") }
     }
 
     /// Reads a whole text.
@@ -19,28 +19,28 @@ package struct JSONReader {
     /// - Throws: ``JSONError`` if the text is invalid, has a duplicate name, is nested too deeply, or is longer than
     ///   `maximum` bytes.
     package static func value(
-        of octets: ArraySlice<UInt8>,
+        of bytes: ArraySlice<UInt8>,
         maximum: Int = maximumLength
     ) throws(JSONError) -> JSONValue {
-        var reader = try JSONReader(octets, maximum: maximum)
+        var reader = try JSONReader(bytes, maximum: maximum)
         let value = try reader.value(depth: 0)
         try reader.finish()
         return value
     }
 
-    package static func value(of octets: [UInt8], maximum: Int = maximumLength) throws(JSONError) -> JSONValue {
-        try value(of: octets[...], maximum: maximum)
+    package static func value(of bytes: [UInt8], maximum: Int = maximumLength) throws(JSONError) -> JSONValue {
+        try value(of: bytes[...], maximum: maximum)
     }
 
     /// Reads an object without building it: passes each member to `body`, in order.
     ///
     /// - Throws: ``JSONError`` as ``value(of:maximum:)``, except for duplicate names.
     package static func forEachMember(
-        of octets: ArraySlice<UInt8>,
+        of bytes: ArraySlice<UInt8>,
         maximum: Int = maximumLength,
         _ body: (String, JSONValue) -> Void
     ) throws(JSONError) {
-        var reader = try JSONReader(octets, maximum: maximum)
+        var reader = try JSONReader(bytes, maximum: maximum)
         reader.skipSpace()
         guard reader.peek == UInt8(ascii: "{") else { throw reader.error("an object is missing") }
         try reader.members { reader, name throws(JSONError) in body(name, try reader.value(depth: 1)) }
@@ -49,7 +49,7 @@ package struct JSONReader {
 
     private mutating func finish() throws(JSONError) {
         skipSpace()
-        guard position == octets.endIndex else { throw error("unexpected text after the value") }
+        guard position == bytes.endIndex else { throw error("unexpected text after the value") }
     }
 }
 
@@ -62,7 +62,7 @@ extension JSONReader {
         case UInt8(ascii: "{"): return .object(try object(depth: depth))
         case UInt8(ascii: "["): return .array(try array(depth: depth))
         case UInt8(ascii: "\""): return .string(try string())
-        case let octet? where octet == UInt8(ascii: "-") || Self.isDigit(octet): return try number()
+        case let byte? where byte == UInt8(ascii: "-") || Self.isDigit(byte): return try number()
         default: return try word()
         }
     }
@@ -74,7 +74,7 @@ extension JSONReader {
             let start = reader.position
             let value = try reader.value(depth: depth + 1)
             guard !members.contains(where: { $0.name == name }) else { throw reader.error("'\(name)' is there twice") }
-            let source = String(decoding: reader.octets[start..<reader.position], as: UTF8.self)
+            let source = String(decoding: reader.bytes[start..<reader.position], as: UTF8.self)
             members.append(JSONMember(name: name, value: value, source: source))
         }
         return members
@@ -107,7 +107,7 @@ extension JSONReader {
 
     private mutating func word() throws(JSONError) -> JSONValue {
         for (word, value) in [("null", JSONValue.null), ("true", .boolean(true)), ("false", .boolean(false))]
-        where octets[position...].starts(with: word.utf8) {
+        where bytes[position...].starts(with: word.utf8) {
             position += word.utf8.count
             return value
         }
@@ -124,7 +124,7 @@ extension JSONReader {
             _ = skip("+") || skip("-")
             try skipDigits()
         }
-        let text = String(decoding: octets[start..<position], as: UTF8.self)
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
         if isInteger, let integer = Int64(text) { return .integer(integer) }
         guard let real = Double(text), real.isFinite else { throw error("the number \(text) is too large") }
         return .real(real)
@@ -132,12 +132,12 @@ extension JSONReader {
 
     private mutating func skipDigits() throws(JSONError) {
         let start = position
-        while let octet = peek, Self.isDigit(octet) { position += 1 }
+        while let byte = peek, Self.isDigit(byte) { position += 1 }
         guard position > start else { throw error("a number lacks digits") }
     }
 
-    private static func isDigit(_ octet: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 }
 
@@ -146,35 +146,35 @@ extension JSONReader {
     private mutating func string() throws(JSONError) -> String {
         position += 1
         let start = position
-        while let octet = peek, octet >= 0x20, octet != UInt8(ascii: "\""), octet != UInt8(ascii: "\\") {
+        while let byte = peek, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
             position += 1
         }
         // Most strings have no escape, and are not copied first.
         if peek == UInt8(ascii: "\"") {
             defer { position += 1 }
-            return try text(octets[start..<position])
+            return try text(bytes[start..<position])
         }
-        return try text(escaped(after: octets[start..<position])[...])
+        return try text(escaped(after: bytes[start..<position])[...])
     }
 
     /// Reads the rest of a string that has an escape.
     private mutating func escaped(after beginning: ArraySlice<UInt8>) throws(JSONError) -> [UInt8] {
         var text = Array(beginning)
-        while let octet = peek, octet != UInt8(ascii: "\"") {
-            guard octet >= 0x20 else { throw error("a control character is in a string") }
+        while let byte = peek, byte != UInt8(ascii: "\"") {
+            guard byte >= 0x20 else { throw error("a control character is in a string") }
             position += 1
-            if octet == UInt8(ascii: "\\") {
+            if byte == UInt8(ascii: "\\") {
                 text.append(contentsOf: String(try escape()).utf8)
             } else {
-                text.append(octet)
+                text.append(byte)
             }
         }
         guard skip("\"") else { throw error("a string is not closed") }
         return text
     }
 
-    private func text(_ octets: ArraySlice<UInt8>) throws(JSONError) -> String {
-        guard let text = String(validating: octets, as: UTF8.self) else { throw error("a string is not UTF-8") }
+    private func text(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> String {
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw error("a string is not UTF-8") }
         return text
     }
 
@@ -207,7 +207,7 @@ extension JSONReader {
     }
 
     private mutating func hexadecimal() throws(JSONError) -> UInt16 {
-        let digits = octets[position...].prefix(4)
+        let digits = bytes[position...].prefix(4)
         guard digits.count == 4, !digits.contains(where: { "+-".utf8.contains($0) }),
             let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
         else { throw error("an escape needs four hexadecimal digits") }
@@ -218,7 +218,7 @@ extension JSONReader {
 
 /// Bytes.
 extension JSONReader {
-    private var peek: UInt8? { position < octets.endIndex ? octets[position] : nil }
+    private var peek: UInt8? { position < bytes.endIndex ? bytes[position] : nil }
 
     private mutating func skip(_ scalar: Unicode.Scalar) -> Bool {
         guard peek == UInt8(ascii: scalar) else { return false }
@@ -233,10 +233,10 @@ extension JSONReader {
     }
 
     private mutating func skipSpace() {
-        while let octet = peek, octet == 0x20 || (0x09...0x0A).contains(octet) || octet == 0x0D { position += 1 }
+        while let byte = peek, byte == 0x20 || (0x09...0x0A).contains(byte) || byte == 0x0D { position += 1 }
     }
 
     private func error(_ detail: String) -> JSONError {
-        JSONError(detail: detail, offset: position - octets.startIndex)
+        JSONError(detail: detail, offset: position - bytes.startIndex)
     }
 }

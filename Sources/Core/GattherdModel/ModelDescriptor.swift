@@ -38,9 +38,9 @@ public struct ModelDescriptor: Hashable, Sendable {
     public var names: [NamePattern] = []
     /// The data structure that the device sends; `nil` for any or none.
     public var source: SourcePattern?
-    /// The first octets of that data; `nil` for any.
+    /// The first bytes of that data; `nil` for any.
     public var beginning: BytePattern?
-    /// The length of that data in octets; `nil` for any.
+    /// The length of that data in bytes; `nil` for any.
     public var length: ClosedRange<Int>?
     /// A service that the device advertises.
     public var service: BluetoothUUID?
@@ -54,7 +54,7 @@ public struct ModelDescriptor: Hashable, Sendable {
         self.model = model
     }
 
-    /// Returns the number of octets and characters that identify a device as this model; `nil` if it is another one.
+    /// Returns the number of bytes and characters that identify a device as this model; `nil` if it is another one.
     ///
     /// Of several models that fit, the one with the highest number is meant.
     public func weight(in traits: AdvertisedTraits) -> Int? {

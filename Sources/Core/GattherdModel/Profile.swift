@@ -139,8 +139,8 @@ extension Profile {
             : characteristics.map { ($0.stream, $0.uuid.description, $0.metrics) }
     }
 
-    /// Returns the frame of one part that matches an advertisement, and its payload: the first with matching octets
-    /// and length, else the first with matching octets, which will reject them; `nil` if none matches, and as long as
+    /// Returns the frame of one part that matches an advertisement, and its payload: the first with matching bytes
+    /// and length, else the first with matching bytes, which will reject them; `nil` if none matches, and as long as
     /// several do that only an unknown name distinguishes.
     public func frame(
         _ octets: [UInt8],

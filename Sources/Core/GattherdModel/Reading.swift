@@ -44,20 +44,20 @@ public struct Reading: Sendable {
     }
 }
 
-/// A payload that did not decode, with its octets and the reason.
+/// A payload that did not decode, with the reason.
 public struct Reject: Hashable, Sendable {
     public let time: Timestamp
     public let device: String
     /// The characteristic's UUID in its shortest form.
     public let characteristic: String
-    public let octets: [UInt8]
+    public let payload: [UInt8]
     public let reason: String
 
-    public init(time: Timestamp, device: String, characteristic: String, octets: [UInt8], reason: String) {
+    public init(time: Timestamp, device: String, characteristic: String, payload: [UInt8], reason: String) {
         self.time = time
         self.device = device
         self.characteristic = characteristic
-        self.octets = octets
+        self.payload = payload
         self.reason = reason
     }
 }

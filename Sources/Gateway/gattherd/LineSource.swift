@@ -62,9 +62,9 @@ final class LineSource {
     }
 
     /// Counts a line and skips a byte order mark.
-    private func line(_ octets: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    private func line(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         number += 1
-        return number == 1 && octets.starts(with: Self.byteOrderMark) ? octets.dropFirst(3) : octets
+        return number == 1 && bytes.starts(with: Self.byteOrderMark) ? bytes.dropFirst(3) : bytes
     }
 
     /// Moves the rest to the front and reads more; false at the end.
@@ -75,8 +75,8 @@ final class LineSource {
         buffer.append(contentsOf: repeatElement(0, count: Self.chunk))
         var count = -1
         repeat {
-            count = unsafe buffer.withUnsafeMutableBytes { octets in
-                unsafe Glibc.read(descriptor, octets.baseAddress?.advanced(by: start), Self.chunk)
+            count = unsafe buffer.withUnsafeMutableBytes { bytes in
+                unsafe Glibc.read(descriptor, bytes.baseAddress?.advanced(by: start), Self.chunk)
             }
         } while count < 0 && errno == EINTR
         buffer.removeLast(Self.chunk - max(0, count))

@@ -44,16 +44,16 @@ final class OutputDestination {
 
     /// Writes text; a terminal gets no control characters.
     ///
-    /// - Parameter octets: UTF-8 that ends between two characters.
+    /// - Parameter bytes: UTF-8 that ends between two characters.
     /// - Returns: False if writing failed; then nothing more needs to be written.
-    func write(_ octets: [UInt8]) -> Bool {
-        let octets = isTerminal ? Array(Terminal.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
+    func write(_ bytes: [UInt8]) -> Bool {
+        let bytes = isTerminal ? Array(Terminal.harmlessLines(String(decoding: bytes, as: UTF8.self)).utf8) : bytes
         guard path != nil else {
-            Terminal.write(octets, to: descriptor)
+            Terminal.write(bytes, to: descriptor)
             return true
         }
         guard problem == nil else { return false }
-        var rest = octets[...]
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }

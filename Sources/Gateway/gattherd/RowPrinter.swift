@@ -106,7 +106,7 @@ struct RowPrinter {
     }
 
     private mutating func appendJSON(_ values: [SampleValue]) {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginObject()
             for (value, column) in zip(values, columns) {
                 writer.key(column.name)
@@ -114,7 +114,7 @@ struct RowPrinter {
             }
             writer.endObject()
         }
-        pending += String(decoding: octets, as: UTF8.self) + "\n"
+        pending += String(decoding: bytes, as: UTF8.self) + "\n"
     }
 
     /// Returns a field by RFC 4180, section 2.

@@ -34,9 +34,9 @@ enum Terminal {
         write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all of `octets`; ends the program if the reader has closed the pipe.
-    static func write(_ octets: [UInt8], to descriptor: Int32) {
-        guard writeAll(octets, to: descriptor) else {
+    /// Writes all of `bytes`; ends the program if the reader has closed the pipe.
+    static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        guard writeAll(bytes, to: descriptor) else {
             exit(descriptor == STDOUT_FILENO ? CommandFailure.Code.inputOutput.rawValue : 0)
         }
     }

@@ -54,7 +54,7 @@ extension JSONWriter {
         timestamp(reject.time)
         member("device", reject.device)
         member("characteristic", reject.characteristic)
-        member("payload", Self.hexadecimal(reject.octets))
+        member("payload", Self.hexadecimal(reject.payload))
         member("reason", reject.reason)
         endObject()
     }

@@ -137,7 +137,9 @@ public struct BatchMachine: Transducer {
         switch phase {
         case .idle: return close(at: now)
         case .running:
-            guard queue != nil, receiverCursor.isKnown, !receiver.hasFailed, drain > .zero else { return close(at: now) }
+            guard queue != nil, receiverCursor.isKnown, !receiver.hasFailed, drain > .zero else {
+                return close(at: now)
+            }
             phase = .draining(until: now + drain)
             requests.requireLastFetch()
         case .draining(let until): phase = .draining(until: min(until, now + drain))
@@ -254,7 +256,9 @@ public struct BatchMachine: Transducer {
 
     private mutating func write(at now: Duration) -> [Effect] {
         guard let time = writeTime, now >= time, let queue, let cursor else { return [] }
-        if receiverCursor.refused == nil, queue.count == 0, let gap = queue.gap { return record(gap, after: cursor, at: now) }
+        if receiverCursor.refused == nil, queue.count == 0, let gap = queue.gap {
+            return record(gap, after: cursor, at: now)
+        }
         let batch = receiverCursor.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
         let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end
         let through = receiverCursor.refused ?? last
@@ -377,7 +381,8 @@ public struct BatchMachine: Transducer {
 
     /// A receiver that has answered and has everything works.
     private mutating func connectedIfAllIsThere() -> [Effect] {
-        guard receiverCursor.isKept, receiverCursor.isKnown, !receiver.isConnected, !call.isRunning, let queue, queue.isEmpty,
+        guard receiverCursor.isKept, receiverCursor.isKnown, !receiver.isConnected, !call.isRunning,
+            let queue, queue.isEmpty,
             receiverCursor.refused == nil, let head = requests.head, head <= queue.through
         else { return [] }
         return receiver.accepted()

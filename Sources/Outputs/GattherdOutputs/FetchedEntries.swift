@@ -88,7 +88,7 @@ extension JournalEntry {
         switch self {
         case .reading(let reading): reading.size
         case .event(let event, _): 160 + event.detail.utf8.count
-        case .reject(let reject, _): 160 + 2 * reject.octets.count + reject.reason.utf8.count
+        case .reject(let reject, _): 160 + 2 * reject.payload.count + reject.reason.utf8.count
         case .correction: 100
         }
     }

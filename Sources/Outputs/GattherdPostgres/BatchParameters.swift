@@ -185,7 +185,7 @@ private struct RejectParameters {
         times.append(BatchParameters.time(reject.time))
         devices.append(reject.device)
         characteristics.append(reject.characteristic)
-        octets.append(bytes: reject.octets)
+        octets.append(bytes: reject.payload)
         reasons.append(reject.reason)
     }
 }

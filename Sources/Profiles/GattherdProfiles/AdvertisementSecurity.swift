@@ -21,11 +21,11 @@ struct EncryptedPayload {
     /// Bytes that are authenticated but not encrypted.
     var associated: [UInt8] = []
 
-    /// Returns the plaintext; `nil` for a wrong key, modified octets or an impossible length.
+    /// Returns the plaintext; `nil` for a wrong key, modified bytes or an impossible length.
     func open(with key: [UInt8]) -> [UInt8]? {
         guard key.count == 16, let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         defer { unsafe EVP_CIPHER_CTX_free(context) }
-        // The buffer has at least one octet, as CCM returns nothing for empty input, and room for a block.
+        // The buffer has at least one byte, as CCM returns nothing for empty input, and room for a block.
         var contents = [UInt8](repeating: 0, count: ciphertext.count + 16)
         let isOpen =
             switch mode {

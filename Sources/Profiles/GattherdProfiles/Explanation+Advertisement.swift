@@ -81,7 +81,7 @@ extension Explanation.Row {
 }
 
 extension BTHomeEnvelope {
-    /// Returns the rows for the octets before and after the objects of a decrypted payload.
+    /// Returns the rows for the bytes before and after the objects of a decrypted payload.
     fileprivate static func rows(
         around payload: [UInt8],
         line: Int
@@ -99,7 +99,7 @@ extension BTHomeEnvelope {
                 remark: remark
             )
         }
-        let state = isEncrypted ? "encrypted; the octets are shown as they are inside" : "not encrypted"
+        let state = isEncrypted ? "encrypted; the bytes are shown as they are inside" : "not encrypted"
         let raw = "\(device) = 0b\(String(device, radix: 2))"
         var first = [row(0..<1, "device", raw, "version \(device >> 5); \(state)")]
         if device & 2 == 2 { first.append(row(1..<7, "address", "", "the device's own")) }

@@ -28,7 +28,7 @@ package struct ProfileRegistry: Sendable {
 
     /// Returns the profile for a peripheral, and its model if one of the profiles knows it.
     ///
-    /// Of several models that fit, the one with the most identifying octets is meant. Without a model, profiles that
+    /// Of several models that fit, the one with the most identifying bytes is meant. Without a model, profiles that
     /// decode the advertisement go before those that match an advertised service.
     package func identify(_ traits: AdvertisedTraits) -> Identification? {
         var best: (weight: Int, profile: any Profile, model: ModelDescriptor)?

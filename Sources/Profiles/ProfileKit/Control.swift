@@ -101,7 +101,7 @@ public struct ControlFormat: Sendable {
         ControlFormat(kind: .boolean) { (value, writer) in writer.append(value.integer == 0 ? off : on) }
     }
 
-    /// A label from a list, each with its octets.
+    /// A label from a list, each with its bytes.
     public static func choice(_ choices: KeyValuePairs<String, [UInt8]>) -> Self {
         let octets = choices.map(\.value)
         return ControlFormat(kind: .choice(choices.map(\.key))) { (value, writer) throws(PayloadError) in
@@ -112,7 +112,7 @@ public struct ControlFormat: Sendable {
         }
     }
 
-    /// No value: writes fixed octets.
+    /// No value: writes fixed bytes.
     public static func trigger(writes octets: [UInt8]) -> Self {
         ControlFormat(kind: .trigger) { (_, writer) in writer.append(octets) }
     }

@@ -97,7 +97,7 @@ enum TableFunctions {
                 Int(control),
                 ControlFormat.Value(integer: value.pointee.integer, real: value.pointee.real)
             )
-            guard octets.count <= capacity else { throw .invalid(reason: "\(octets.count) octets are too many") }
+            guard octets.count <= capacity else { throw .invalid(reason: "\(octets.count) bytes are too many") }
             for (index, octet) in octets.enumerated() { unsafe out[index] = octet }
             return Int32(octets.count)
         } catch {

@@ -44,7 +44,7 @@ struct CaptureLineReader {
             service: try member("service", "a UUID") { BluetoothUUID($0) },
             characteristic: try member("characteristic", "a UUID") { BluetoothUUID($0) },
             source: try member("source", "notify, indicate or read") { ReadingSource(rawValue: $0) },
-            octets: try member("hex", "octets in hexadecimal") { Hexadecimal.octets($0) }
+            octets: try member("hex", "bytes in hexadecimal") { Hexadecimal.octets($0) }
         )
     }
 

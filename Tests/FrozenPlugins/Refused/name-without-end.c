@@ -1,4 +1,4 @@
-/* refused: its name has more than 255 octets */
+/* refused: its name has more than 255 bytes */
 #include "gattherd_profile-1.0.h"
 
 static const char endless[300] = {[0 ... 299] = 'a'};

@@ -1,4 +1,4 @@
-/* refused: entry 0 of its tests of stream 'records' has more than 4096 octets */
+/* refused: entry 0 of its tests of stream 'records' has more than 4096 bytes */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t stream, const uint8_t *payload, size_t size, const gattherd_sink *sink) {

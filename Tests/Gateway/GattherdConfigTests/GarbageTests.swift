@@ -33,7 +33,7 @@ import Testing
             let octets = (0..<Int.random(in: 0..<60, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)
             }
-            for error in errors(in: [ConfigSource(name: "x", octets: octets)]) {
+            for error in errors(in: [ConfigSource(name: "x", bytes: octets)]) {
                 #expect(!error.description.isEmpty)
             }
         }

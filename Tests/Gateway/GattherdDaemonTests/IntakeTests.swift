@@ -56,7 +56,7 @@ struct UndecodableTests {
         return decoder.removeUndecodable().map(\.reason)
     }
 
-    private static let reason = "truncated: a field at offset 0 needs 1 octet, 0 left"
+    private static let reason = "truncated: a field at offset 0 needs 1 byte, 0 left"
 
     @Test mutating func `an undecodable stream is reported once, and a single reject is not`() {
         #expect(reports([(1, []), (2, []), (3, [7]), (4, []), (5, [])]) == [])

@@ -227,7 +227,7 @@ private final class BeaconDecoder: PayloadDecoder {
             advertise(2, 5)
             advertise(1, 5, address: 0xC0FF_EE00_0002)
         }
-        #expect(await store.rejects.map(\.octets) == [[1]])
+        #expect(await store.rejects.map(\.payload) == [[1]])
         #expect(await store.rejects.map(\.characteristic) == ["fcd2"])
         #expect(await store.readings.isEmpty)
     }

@@ -187,8 +187,8 @@ struct Bench: Sendable {
         }
         let reject = try #require(await bench.store.rejects.first)
         #expect(reject.characteristic == "bbbb")
-        #expect(reject.octets == [])
-        #expect(reject.reason == "truncated: a field at offset 0 needs 1 octet, 0 left")
+        #expect(reject.payload == [])
+        #expect(reject.reason == "truncated: a field at offset 0 needs 1 byte, 0 left")
     }
 
     @Test

@@ -139,7 +139,7 @@ struct HostileBrokerTests {
         let seen = book.withLock { $0 }
         #expect(seen.sessions == 1)
         #expect(seen.packets.contains { $0.kind == .acknowledgement && $0.body == [0, 9] })
-        #expect(seen.packets.contains { $0.kind == .publish && $0.payload.contains("a payload of \(size) octets") })
+        #expect(seen.packets.contains { $0.kind == .publish && $0.payload.contains("a payload of \(size) bytes") })
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 

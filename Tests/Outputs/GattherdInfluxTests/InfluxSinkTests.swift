@@ -41,7 +41,7 @@ import Testing
 
     @Test func `entries that are no readings need no request`() async throws {
         let server = try ScriptedServer { _ in Self.accepted }
-        let reject = Reject(time: Readings.time, device: "strap", characteristic: "2a37", octets: [1], reason: "short")
+        let reject = Reject(time: Readings.time, device: "strap", characteristic: "2a37", payload: [1], reason: "short")
         let empty = JournalEntry.reading(Readings.reading((0, .null), seq: 3))
         try await sink(server).write([.reject(reject, seq: 1), empty])
         #expect(server.requests.isEmpty)

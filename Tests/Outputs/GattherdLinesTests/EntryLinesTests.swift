@@ -48,7 +48,7 @@ import Testing
             time: Self.time,
             device: "strap",
             characteristic: "2a37",
-            octets: [0x00, 0xFF],
+            payload: [0x00, 0xFF],
             reason: "too\nshort"
         )
         #expect(

@@ -98,7 +98,7 @@ struct CentralHistoryTests {
             }
         }
         let octets = [UInt8(truncatingIfNeeded: round), 0]
-        batch.rejects = [Reject(time: time, device: "strap", characteristic: "2a37", octets: octets, reason: "short")]
+        batch.rejects = [Reject(time: time, device: "strap", characteristic: "2a37", payload: octets, reason: "short")]
         try await history.append(batch)
         try await history.record([LifecycleEvent(time: time, kind: "daemon", ["round": .integer(Int64(round))])])
     }

@@ -165,7 +165,10 @@ struct FleetUpkeepTests {
         var entries = Entries.numbered(1...100, from: far)
         entries += [
             .event(LifecycleEvent(time: far, device: nil, kind: "daemon", detail: "{}"), seq: 101),
-            .reject(Reject(time: far, device: "strap", characteristic: "2a37", octets: [0], reason: "short"), seq: 102),
+            .reject(
+                Reject(time: far, device: "strap", characteristic: "2a37", payload: [0], reason: "short"),
+                seq: 102
+            ),
         ]
         entries += Entries.numbered(103...200, from: near)
         try await sink.deliver(entries)

@@ -78,7 +78,7 @@ struct PostgresSinkTests {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let (device, time) = ("strap", Entries.time)
-        let reject = Reject(time: time, device: device, characteristic: "2a37", octets: [0, 255], reason: "short")
+        let reject = Reject(time: time, device: device, characteristic: "2a37", payload: [0, 255], reason: "short")
         try await sink.deliver([
             Entries.reading(
                 1,

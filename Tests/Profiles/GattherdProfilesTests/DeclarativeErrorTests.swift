@@ -62,8 +62,8 @@ struct DeclarativeErrorTests {
             ),
             ("{metric: x, type: utf8, repeat: 2}", "9:33: a repeated text needs a 'length'"),
             ("{metric: x, from: f.1}", "9:27: 'f.1': no earlier field is called 'f'; none has a name"),
-            ("{metric: x, from: f.1, type: u8}", "9:21: 'from' cannot be combined with 'type': it consumes no octets"),
-            ("{skip: 0}", "9:16: '0' is invalid; expected a number of octets from 1 to 512, or an earlier field"),
+            ("{metric: x, from: f.1, type: u8}", "9:21: 'from' cannot be combined with 'type': it consumes no bytes"),
+            ("{skip: 0}", "9:16: '0' is invalid; expected a number of bytes from 1 to 512, or an earlier field"),
             ("{metric: x, type: ~}", "9:9: a field needs 'type'"),
             ("{metric: x, type: u8, set: {8: late}}", "9:37: '8' is invalid; expected an integer from 0 to 7"),
             ("{metric: x, type: u8, set: {0: a}, unit: m}", "9:44: 'unit' cannot be combined with 'set'"),
@@ -85,7 +85,7 @@ struct DeclarativeErrorTests {
                 "{metric: x, from: octets, signed: true}",
                 "9:35: only some bits of a field can be signed, such as f[11:0]"
             ),
-            ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' has no meaning for what takes no octets"),
+            ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' has no meaning for what takes no bytes"),
             ("{flags: f, type: u8, is: 256}", "9:34: '256' is invalid; expected an integer from 0 to 255"),
             ("{flags: f, type: u8, unit: m}", "9:30: 'unit' has no meaning for what this is"),
             ("{fields: [{metric: x, type: u8}]}", "9:9: a group needs 'repeat': rest, a number, or an earlier field"),
@@ -157,11 +157,11 @@ struct DeclarativeErrorTests {
             ),
             (
                 ["{metric: x, type: u8, repeat: rest}", "{metric: y, type: u8}"],
-                "10:9: no octets are left for this field: the one in line 9 consumes the rest"
+                "10:9: no bytes are left for this field: the one in line 9 consumes the rest"
             ),
             (
                 ["{metric: x, type: utf8}", "{skip: 1}"],
-                "10:9: no octets are left for this field: the one in line 9 consumes the rest"
+                "10:9: no bytes are left for this field: the one in line 9 consumes the rest"
             ),
         ] as [([String], String)]
     )
@@ -208,14 +208,14 @@ struct DeclarativeErrorTests {
             ("required: true", "5:5: it is neither subscribed nor read; write 'subscribe: notify' or 'read: true'"),
             ("notify: pipe", "5:13: 'pipe' is invalid; expected one of signals, socket"),
             ("length: [5, 2]", "5:13: expected the minimum and maximum length, such as [2, 20]"),
-            ("length: five", "5:13: 'five' is invalid; expected exact, a number of octets, or [minimum, maximum]"),
+            ("length: five", "5:13: 'five' is invalid; expected exact, a number of bytes, or [minimum, maximum]"),
             ("silence: soon", "5:14: 'soon' is invalid; expected a duration from 1ms to 30d"),
             (
                 "stream: availability",
                 "5:5: 'availability' is a reserved topic; give the stream another name"
             ),
             ("tests: [{hex: 0}]", "5:13: a test has either 'expect' or 'reject'"),
-            ("tests: [{hex: 0, reject: true}]", "5:19: '0' is invalid; expected octets in hexadecimal"),
+            ("tests: [{hex: 0, reject: true}]", "5:19: '0' is invalid; expected bytes in hexadecimal"),
             ("tests: [{hex: [], expect: {x: 1}}]", "5:14: 'hex' needs at least one payload"),
             ("tests: [{hex: \"00\", expect: {y: 1}}]", "5:34: the characteristic has no metric 'y'; did you mean 'x'?"),
         ]
@@ -254,7 +254,7 @@ struct DeclarativeErrorTests {
                 "{name: x, uuid: 2a39, trigger: \"01\", range: [0, 1]}",
                 "11:42: 'range' cannot be combined with 'trigger'"
             ),
-            ("{name: x, uuid: 2a39, trigger: \"1\"}", "11:36: '1' is invalid; expected octets in hexadecimal"),
+            ("{name: x, uuid: 2a39, trigger: \"1\"}", "11:36: '1' is invalid; expected bytes in hexadecimal"),
             ("{name: x, uuid: 2a39, type: u8, enum: {0: on, 1: on}}", "11:37: two values have the label 'on'"),
             ("{name: x, uuid: 2a39, type: u8, echo: thin}", "11:37: the profile has no stream 'thin'; it has thing"),
             ("{name: x, uuid: 2a39, type: u8, throttle: fast}", "11:47: 'fast' is invalid; expected a duration"),

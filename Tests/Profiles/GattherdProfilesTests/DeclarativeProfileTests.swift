@@ -136,9 +136,9 @@ struct DeclarativeProfileTests {
         #expect(
             ProfileTools.runVectors(of: profile).map(\.failure) == [
                 nil, "temperature: expected [26], decoded [25.0]",
-                "rejected: truncated: a field at offset 0 needs 2 octets, 1 left", "decoded also temperature 25.0",
+                "rejected: truncated: a field at offset 0 needs 2 bytes, 1 left", "decoded also temperature 25.0",
                 "expected a reject, decoded temperature 25.0",
-                "rejected for another reason: truncated: a field at offset 0 needs 2 octets, 1 left",
+                "rejected for another reason: truncated: a field at offset 0 needs 2 bytes, 1 left",
             ]
         )
         let lines = ProfileTools.runVectors(of: profile).map { result in
@@ -233,7 +233,7 @@ struct ExchangeTests {
             ("{uuid: 2ad9, listen: true, answer: {ok: 00}}", "5:32: 'answer' has no meaning for what this is"),
             ("{write: 00}", "5:5: a task needs 'uuid': a UUID such as 180d"),
             ("{uuid: 2ad9, listen: true, resume: {}}", "5:32: 'resume' has no meaning for what this is"),
-            ("{uuid: 2ad9, write: 00, resume: {}}", "5:37: 'resume' needs 'write': octets in hexadecimal"),
+            ("{uuid: 2ad9, write: 00, resume: {}}", "5:37: 'resume' needs 'write': bytes in hexadecimal"),
             (
                 "{uuid: 2ad9, write: 00, resume: {write: 00, type: i8, stream: x, metric: x}}",
                 "5:55: 'i8' is invalid; expected one of u8, u16le,"
@@ -242,14 +242,14 @@ struct ExchangeTests {
                 "{uuid: 2ad9, write: 00, resume: {write: 00, type: u8, stream: x, metric: x}}",
                 "5:59: the profile has no stream 'x'"
             ),
-            ("{uuid: 2ad9, write: 0}", "5:25: '0' is invalid; expected octets in hexadecimal"),
+            ("{uuid: 2ad9, write: 0}", "5:25: '0' is invalid; expected bytes in hexadecimal"),
             (
                 "{uuid: 2ad9, write: 00, answer: {}}",
-                "5:37: an answer needs 'ok': the first octets of a response, such as"
+                "5:37: an answer needs 'ok': the first bytes of a response, such as"
             ),
             (
                 "{uuid: 2ad9, write: 00, answer: {ok: 8}}",
-                "5:42: '8' is invalid; expected the first octets of a response"
+                "5:42: '8' is invalid; expected the first bytes of a response"
             ),
             ("{uuid: 2ad9, write: 00, answer: {ok: 80, error: 81}}", "5:53: 'error' is a mapping of answers"),
             ("{uuid: 2ad9, write: 00, answer: {ok: 80, within: 1h}}", "5:54: '1h' is invalid; expected a duration"),

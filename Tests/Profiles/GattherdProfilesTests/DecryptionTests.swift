@@ -131,7 +131,7 @@ struct DecryptionTests {
     @Test func `the whole decrypted payload counts for an exact length`() throws {
         let profile = try DeclarativeText.compile(Self.text(Self.ccm, length: "    length: exact"))
         let text = try Self.decode(Self.genuine, by: profile.makeDecoder(for: Self.sender))
-        #expect(text.hasPrefix("too long: 4 octets after the last field"))
+        #expect(text.hasPrefix("too long: 4 bytes after the last field"))
     }
 
     @Test func `random payloads are decoded or rejected in all modes`() throws {

@@ -178,8 +178,8 @@ struct FieldTests {
             ("sfloat, range: [0, 1]", "0F F0", "x is 1.5, outside 0 to 1"),
             ("u64, range: [0, 1]", "FF FF FF FF FF FF FF FF", "x is 1.8446744073709552e+19, outside 0 to 1"),
             ("bool", "02", "x is 2, which is neither 0 nor 1"),
-            ("u16le", "01", "truncated: a field at offset 0 needs 2 octets, 1 left"),
-            ("utf8, length: 4", "41", "truncated: a field at offset 0 needs 4 octets, 1 left"),
+            ("u16le", "01", "truncated: a field at offset 0 needs 2 bytes, 1 left"),
+            ("utf8, length: 4", "41", "truncated: a field at offset 0 needs 4 bytes, 1 left"),
         ]
     )
     func `an impossible value is a reject with the allowed range`(field: String, hex: String, reason: String) throws {
@@ -256,9 +256,9 @@ struct FieldTests {
             ("{metric: x, type: u8, repeat: 2}", "05 06 07", ["x 5", "x 6"]),
             (
                 "{metric: x, type: u16le, repeat: rest}", "05 06 07",
-                ["truncated: a field at offset 2 needs 2 octets, 1 left"]
+                ["truncated: a field at offset 2 needs 2 bytes, 1 left"]
             ),
-            ("{metric: x, type: u8, repeat: 2}", "05", ["truncated: a field at offset 1 needs 1 octet, 0 left"]),
+            ("{metric: x, type: u8, repeat: 2}", "05", ["truncated: a field at offset 1 needs 1 byte, 0 left"]),
             ("{metric: x, type: utf8, length: 2, repeat: rest}", "41 42 43 44", ["x \"AB\"", "x \"CD\""]),
         ] as [(String, String, [String])]
     )
@@ -272,7 +272,7 @@ struct FieldTests {
         #expect(try DeclarativeText.decode("02 05 06 07", by: profile) == ["x 5", "x 6", "y 7"])
         #expect(try DeclarativeText.decode("80 07", by: profile) == ["y 7"])
         #expect(
-            try DeclarativeText.decode("7F 07", by: profile) == ["truncated: a field at offset 2 needs 1 octet, 0 left"]
+            try DeclarativeText.decode("7F 07", by: profile) == ["truncated: a field at offset 2 needs 1 byte, 0 left"]
         )
     }
 

@@ -144,9 +144,9 @@ struct FormatTests {
 
     @Test(
         arguments: [
-            ("length: 2", "01", "wrong length: 1 octets instead of 2"), ("length: 2", "01 02", nil),
-            ("length: [1, 2]", "01 02 03", "wrong length: 3 octets instead of 1 to 2"), ("length: [1, 2]", "01", nil),
-            ("length: exact", "01 02", "too long: 1 octet after the last field, at offset 1"),
+            ("length: 2", "01", "wrong length: 1 bytes instead of 2"), ("length: 2", "01 02", nil),
+            ("length: [1, 2]", "01 02 03", "wrong length: 3 bytes instead of 1 to 2"), ("length: [1, 2]", "01", nil),
+            ("length: exact", "01 02", "too long: 1 byte after the last field, at offset 1"),
             ("length: exact", "01", nil),
         ]
     )
@@ -166,7 +166,7 @@ struct FormatTests {
         )
         #expect(
             try DeclarativeText.decode("05 41", by: profile) == [
-                "truncated: a field at offset 1 needs 5 octets, 1 left"
+                "truncated: a field at offset 1 needs 5 bytes, 1 left"
             ]
         )
         #expect(try DeclarativeText.decode("00 07", by: profile) == ["name \"\"", "rest \"\"", "last 7"])
@@ -176,7 +176,7 @@ struct FormatTests {
         arguments: [
             ("rest", "01 02 03 04", ["a 1", "b 2", "a 3", "b 4"]), ("rest", "", []),
             ("1", "01 02 03 04", ["a 1", "b 2"]),
-            ("rest", "01 02 03", ["truncated: a field at offset 3 needs 1 octet, 0 left"]),
+            ("rest", "01 02 03", ["truncated: a field at offset 3 needs 1 byte, 0 left"]),
             ("octets / 2", "01 02 03", ["a 1", "b 2"]),
         ]
     )
@@ -188,9 +188,9 @@ struct FormatTests {
     @Test(
         arguments: [
             ("03 01 FF 02 02", ["a 1", "a 2"]), ("02 01 03 02 FF", ["a 1", "a 2"]),
-            ("01 01", ["the group at offset 0 is longer than its size of 1 octets"]),
-            ("00 01", ["the group at offset 0 is longer than its size of 0 octets"]),
-            ("09 01 02", ["truncated: a field at offset 2 needs 7 octets, 1 left"]),
+            ("01 01", ["the group at offset 0 is longer than its size of 1 bytes"]),
+            ("00 01", ["the group at offset 0 is longer than its size of 0 bytes"]),
+            ("09 01 02", ["truncated: a field at offset 2 needs 7 bytes, 1 left"]),
         ]
     )
     func `a group can contain its length in octets`(hex: String, decoded: [String]) throws {
@@ -205,7 +205,7 @@ struct FormatTests {
             "{flags: least, from: a - 9223372036854775807 - 9223372036854775807}",
             "{repeat: rest, size: least, fields: [{metric: b, type: u8}]}"
         )
-        #expect(lines == ["the group at offset 1 is longer than its size of -9223372036854775808 octets"])
+        #expect(lines == ["the group at offset 1 is longer than its size of -9223372036854775808 bytes"])
     }
 
     @Test(
@@ -243,10 +243,10 @@ struct FormatTests {
 
     @Test func `an endless repetition is rejected`() throws {
         let endless = "{repeat: rest, fields: [{metric: a, type: u8, when: octets == 1}]}"
-        #expect(try decode("01 02", endless) == ["the repetition at offset 0 consumes no octets"])
+        #expect(try decode("01 02", endless) == ["the repetition at offset 0 consumes no bytes"])
         #expect(
             try decode("FF FF FF FF FF FF FF", "{flags: n, type: u56}", "{repeat: n, fields: [{metric: a, from: n.0}]}")
-                == ["the repetition at offset 7 consumes no octets"]
+                == ["the repetition at offset 7 consumes no bytes"]
         )
     }
 

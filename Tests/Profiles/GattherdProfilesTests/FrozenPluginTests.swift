@@ -159,7 +159,7 @@ import Testing
         let profile = try #require(registry.profiles.first)
         #expect(try decode([0xC4, 0x09], [0xC4, 0x09], by: profile) == [.real(25), .integer(2)])
         let error = #expect(throws: PayloadError.self) { try decode([0xC4], by: profile) }
-        #expect(error?.description == "truncated: a field at offset 0 needs 2 octets, 1 left")
+        #expect(error?.description == "truncated: a field at offset 0 needs 2 bytes, 1 left")
         #expect(try profile.encode(control: 0, value: .integer(60)) == [60, 0])
         try expectThermometerTasks(of: profile)
         #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil])

@@ -68,7 +68,7 @@ struct IdentificationTests {
     }
 
     @Test(arguments: [
-        ("{model: x, name: y}", "5:12: a model needs 'brand': a text of 1 to 255 octets without control characters"),
+        ("{model: x, name: y}", "5:12: a model needs 'brand': a text of 1 to 255 bytes without control characters"),
         ("{brand: a, model: x}", "5:12: a model needs 'name', 'manufacturer', 'service_data' or 'service'"),
         ("{brand: a, model: x, name: y, begins: 00}", "5:42: 'begins' needs 'manufacturer' or 'service_data'"),
         ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing without 'name'"),

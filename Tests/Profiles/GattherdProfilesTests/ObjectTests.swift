@@ -42,7 +42,7 @@ struct ObjectTests {
     @Test func `an object that is too long or truncated is rejected`() throws {
         #expect(try Self.decode("0102 00", Self.sized)[0].hasPrefix("truncated"))
         #expect(
-            try Self.decode("0102 00 07", Self.sized)[0] == "the object at offset 3 is longer than its size of 0 octets"
+            try Self.decode("0102 00 07", Self.sized)[0] == "the object at offset 3 is longer than its size of 0 bytes"
         )
         #expect(try Self.decode("0909 05 01", Self.sized)[0].hasPrefix("truncated"))
         #expect(try Self.decode("0102", Self.sized)[0].hasPrefix("truncated"))

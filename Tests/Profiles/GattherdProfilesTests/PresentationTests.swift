@@ -48,8 +48,8 @@ struct PresentationTests {
             ("14", "00 00 C0 3F", "1.5"), ("15", "00 00 00 00 00 00 F8 3F", "1.5"), ("16", "0F F0", "1.5"),
             ("17", "DA 03 00 FF", "98.6"), ("18", "01 00 02 00", "\"01000200\""), ("19", "41 62", "\"Ab\""),
             ("1A", "41 00", "\"A\""), ("1B", "01 02", "\"0102\""), ("1C", "", "\"\""),
-            ("06", "01", "wrong length: 1 octets instead of 2"),
-            ("06", "01 02 03", "wrong length: 3 octets instead of 2"),
+            ("06", "01", "wrong length: 1 bytes instead of 2"),
+            ("06", "01 02 03", "wrong length: 3 bytes instead of 2"),
         ]
     )
     func `every format decodes its octets`(code: String, hex: String, value: String) throws {
@@ -76,7 +76,7 @@ struct PresentationTests {
                 [
                     """
                     characteristic fff1: its unit 0x27 is not assigned; \
-                    with its octets swapped it is none, which is taken
+                    with its bytes swapped it is none, which is taken
                     """
                 ]
             ),
@@ -85,7 +85,7 @@ struct PresentationTests {
                 [
                     """
                     characteristic fff1: its unit 0x2F27 is not assigned; \
-                    with its octets swapped it is '°C', which is taken
+                    with its bytes swapped it is '°C', which is taken
                     """
                 ]
             ),

@@ -16,16 +16,16 @@ import Testing
                 let socket = BusSocket(owning: own, passesDescriptors: true)
                 let core = ConnectionCore(socket, on: loop, patience: .milliseconds(2))
                 core.handlers.onDisconnect {
-                    var octet: UInt8 = 0
-                    let count = unsafe recv(other, &octet, 1, Int32(MSG_DONTWAIT))
+                    var byte: UInt8 = 0
+                    let count = unsafe recv(other, &byte, 1, Int32(MSG_DONTWAIT))
                     seen.resume(returning: count == -1 && errno == EAGAIN)
                 }
                 core.attach()
                 end(core, other)
             }
         }
-        var octet: UInt8 = 0
-        #expect(unsafe recv(other, &octet, 1, 0) == 0)
+        var byte: UInt8 = 0
+        #expect(unsafe recv(other, &byte, 1, 0) == 0)
         close(other)
         loop.stop()
         return isOpen

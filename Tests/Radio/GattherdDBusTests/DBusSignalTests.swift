@@ -5,7 +5,7 @@ import Testing
 
 /// A handler's view of one signal.
 private struct Seen: Hashable, Sendable {
-    var octets: [UInt8]?
+    var bytes: [UInt8]?
     var isAlone: Bool?
     var label: String?
     var isFromSender = false
@@ -30,8 +30,8 @@ private struct Seen: Hashable, Sendable {
             receiver.onSignal { signal in
                 guard !signal.isSignal("org.freedesktop.DBus", "NameAcquired") else { return }
                 var seen = Seen()
-                if let change = signal.changedOctets("Value", of: Self.interface) {
-                    seen.octets = change.octets.indices.map { change.octets[$0] }
+                if let change = signal.changedBytes("Value", of: Self.interface) {
+                    seen.bytes = change.bytes.indices.map { change.bytes[$0] }
                     seen.isAlone = change.isAlone
                 }
                 seen.label = table.value(for: signal)
@@ -61,7 +61,7 @@ private struct Seen: Hashable, Sendable {
         (path, "PropertiesChanged", [.string(interface), .properties(properties), .strings([])])
     }
 
-    @Test func `the octets of a changed value are found in place`() async throws {
+    @Test func `the bytes of a changed value are found in place`() async throws {
         let seen = try await observe([
             changed(["Value": .bytes([1, 2, 3])]),
             changed(["Notifying": .boolean(true), "Value": .bytes([])]),
@@ -70,7 +70,7 @@ private struct Seen: Hashable, Sendable {
             changed(["Value": .bytes([9])], of: "org.bluez.GattDescriptor1"),
             changed(["Value": .bytes([4])], at: Self.path + "0"),
         ])
-        #expect(seen.map(\.octets) == [[1, 2, 3], [], [5], nil, nil, [4]])
+        #expect(seen.map(\.bytes) == [[1, 2, 3], [], [5], nil, nil, [4]])
         #expect(seen.map(\.isAlone) == [true, false, false, nil, nil, true])
         #expect(seen.map(\.label) == ["ours", "ours", "ours", "ours", "ours", nil])
         #expect(seen.map(\.isFromSender) == Array(repeating: true, count: 6))
@@ -85,7 +85,7 @@ private struct Seen: Hashable, Sendable {
             (Self.path, "PropertiesChanged", [.properties(["Value": .bytes([1])]), .string(Self.interface)]),
             (Self.path, "Other", [.string(Self.interface), .properties(["Value": .bytes([1])]), .strings([])]),
         ])
-        #expect(seen.map(\.octets) == Array(repeating: nil, count: 6))
+        #expect(seen.map(\.bytes) == Array(repeating: nil, count: 6))
     }
 
     @Test func `a path that is taken out of the table is not found`() {

@@ -152,9 +152,9 @@ private struct Echo {
         }
         #expect(received.rawValue != reader.rawValue)
         #expect(unsafe write(ends[1], "x", 1) == 1)
-        var octet: UInt8 = 0
-        #expect(unsafe read(received.rawValue, &octet, 1) == 1)
-        #expect(octet == UInt8(ascii: "x"))
+        var byte: UInt8 = 0
+        #expect(unsafe read(received.rawValue, &byte, 1) == 1)
+        #expect(byte == UInt8(ascii: "x"))
         close(ends[1])
         await echo.close()
     }
@@ -183,7 +183,7 @@ private struct Echo {
         let value = DBusValue.properties(["Name": .string("strap"), "RSSI": .int16(-60), "Data": .bytes([1])])
         #expect(value["Name"]?.string == "strap")
         #expect(value["RSSI"]?.int == -60)
-        #expect(value["Data"]?.octets == [1])
+        #expect(value["Data"]?.bytes == [1])
         #expect(value["Powered"] == nil)
         #expect(value["Name"]?.int == nil)
         #expect(DBusValue.strings(["a"]).strings == ["a"])

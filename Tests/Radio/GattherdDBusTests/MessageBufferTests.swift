@@ -15,8 +15,8 @@ import Testing
         other = BusSocket(owning: ends[1], passesDescriptors: true)
     }
 
-    private static func octets(_ value: DBusValue, serial: UInt32 = 1) throws -> [UInt8] {
-        try OutgoingMessage.signal("/", "a.b", "C", to: nil, [value]).octets(serial: serial)
+    private static func bytes(_ value: DBusValue, serial: UInt32 = 1) throws -> [UInt8] {
+        try OutgoingMessage.signal("/", "a.b", "C", to: nil, [value]).bytes(serial: serial)
     }
 
     /// Sends all of it, whatever the size of the socket's buffer, and gives the values that arrived.
@@ -35,23 +35,23 @@ import Testing
     }
 
     @Test func `messages that arrive in pieces are joined`() throws {
-        let octets = try Self.octets(.string("one")) + Self.octets(.string("two"))
-        for cut in octets.indices {
-            #expect(try pass([octets[..<cut], octets[cut...]]) == [.string("one"), .string("two")])
+        let bytes = try Self.bytes(.string("one")) + Self.bytes(.string("two"))
+        for cut in bytes.indices {
+            #expect(try pass([bytes[..<cut], bytes[cut...]]) == [.string("one"), .string("two")])
         }
-        #expect(try pass(octets.indices.map { octets[$0...$0] }) == [.string("one"), .string("two")])
+        #expect(try pass(bytes.indices.map { bytes[$0...$0] }) == [.string("one"), .string("two")])
     }
 
     @Test func `a message may be longer than one read`() throws {
         let long = DBusValue.bytes(Array(repeating: 7, count: 300_000))
-        let all = try (0..<3).flatMap { _ in try Self.octets(long) + Self.octets(.byte(1)) }
+        let all = try (0..<3).flatMap { _ in try Self.bytes(long) + Self.bytes(.byte(1)) }
         #expect(try pass([all[...]]) == [long, .byte(1), long, .byte(1), long, .byte(1)])
     }
 
     @Test(arguments: [[0x47, 0x45, 0x54, 0x20], [0x6C, 4, 0, 2], [0x6C, 4, 0, 1, 255, 255, 255, 255]] as [[UInt8]])
     func `an invalid message is an error`(beginning: [UInt8]) throws {
-        let octets = beginning + Array(repeating: 1, count: 16 - beginning.count)
-        #expect(throws: DBusError.self) { try pass([octets[...]]) }
+        let bytes = beginning + Array(repeating: 1, count: 16 - beginning.count)
+        #expect(throws: DBusError.self) { try pass([bytes[...]]) }
     }
 
     @Test func `descriptors are assigned to their messages`() throws {
@@ -62,7 +62,7 @@ import Testing
             sent.append(descriptors.map(\.inode))
             let values = descriptors.map(DBusValue.fileDescriptor)
             let message = try OutgoingMessage.signal("/", "a.b", "C", to: nil, values)
-            _ = other.send(try message.octets(serial: serial)[...], message.descriptors)
+            _ = other.send(try message.bytes(serial: serial)[...], message.descriptors)
         }
         var received: [[UInt]] = []
         for _ in 1...3 {
@@ -106,8 +106,8 @@ import Testing
             to: nil,
             [.fileDescriptor(try #require(DBusDescriptor(ofNewPipe: ())))]
         )
-        let octets = try message.octets(serial: 1)
-        #expect(throws: DBusError.self) { try pass([octets[...]]) }
+        let bytes = try message.bytes(serial: 1)
+        #expect(throws: DBusError.self) { try pass([bytes[...]]) }
     }
 
     @Test func `the end of the connection is reported`() throws {
@@ -122,7 +122,7 @@ import Testing
     @Test func `messages that the kernel does not accept are sent later, in order`() throws {
         var queue = SendQueue()
         let values = (0..<400).map { DBusValue.bytes(Array(repeating: UInt8(truncatingIfNeeded: $0), count: 4000)) }
-        for value in values { queue.append(try Self.octets(value), []) }
+        for value in values { queue.append(try Self.bytes(value), []) }
         queue.flush(to: other)
         #expect(!queue.isEmpty)
         var buffer = ReceiveBuffer()

@@ -22,7 +22,7 @@ import Testing
         .strings(["x"]),
     ]
 
-    private static func octets() throws -> [UInt8] {
+    private static func bytes() throws -> [UInt8] {
         let message = try OutgoingMessage.signal(
             "/a/b",
             "org.freedesktop.DBus.Properties",
@@ -30,51 +30,51 @@ import Testing
             to: ":1.7",
             arguments
         )
-        return try message.octets(serial: 7)
+        return try message.bytes(serial: 7)
     }
 
     /// Parses a whole message and describes it.
     @discardableResult
-    private static func read(_ octets: [UInt8]) throws -> (path: String, value: [UInt8]?, arguments: [DBusValue]) {
-        try unsafe octets.withUnsafeBytes { octets in
-            let message = unsafe MessageView(octets, try MessageHeader(octets), [])
+    private static func read(_ bytes: [UInt8]) throws -> (path: String, value: [UInt8]?, arguments: [DBusValue]) {
+        try unsafe bytes.withUnsafeBytes { bytes in
+            let message = unsafe MessageView(bytes, try MessageHeader(bytes), [])
             let signal = DBusSignal(message)
             let arguments = try signal.arguments()
-            guard let change = signal.changedOctets("Value", of: interface) else {
+            guard let change = signal.changedBytes("Value", of: interface) else {
                 return (signal.path, nil, arguments)
             }
-            return (signal.path, change.octets.indices.map { change.octets[$0] }, arguments)
+            return (signal.path, change.bytes.indices.map { change.bytes[$0] }, arguments)
         }
     }
 
     @Test func `messages marshalled by libdbus are read`() throws {
-        let octets = try Self.octets()
-        let (path, value, arguments) = try Self.read(octets)
+        let bytes = try Self.bytes()
+        let (path, value, arguments) = try Self.read(bytes)
         #expect(path == "/a/b")
         #expect(value == [0x16, 0x48])
         #expect(arguments == Self.arguments)
-        #expect(try unsafe octets.withUnsafeBytes { try unsafe MessageHeader.messageLength($0) } == octets.count)
+        #expect(try unsafe bytes.withUnsafeBytes { try unsafe MessageHeader.messageLength($0) } == bytes.count)
     }
 
     @Test func `a truncated message is an error`() throws {
-        let octets = try Self.octets()
-        for count in octets.indices {
-            #expect(throws: DBusError.self, "\(count) octets") { try Self.read(Array(octets.prefix(count))) }
+        let bytes = try Self.bytes()
+        for count in bytes.indices {
+            #expect(throws: DBusError.self, "\(count) bytes") { try Self.read(Array(bytes.prefix(count))) }
         }
     }
 
     @Test(arguments: 0..<20) func `arbitrary bytes from the bus do no harm`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
-        let octets = try Self.octets()
+        let bytes = try Self.bytes()
         for _ in 0..<500 {
-            var changed = octets
+            var changed = bytes
             for _ in 0..<Int.random(in: 1...8, using: &random) {
                 changed[.random(in: changed.indices, using: &random)] = .random(in: .min ... .max, using: &random)
             }
             _ = try? Self.read(changed)
-            _ = try? Self.read(octets.indices.map { _ in .random(in: .min ... .max, using: &random) })
+            _ = try? Self.read(bytes.indices.map { _ in .random(in: .min ... .max, using: &random) })
         }
-        #expect(try Self.read(octets).arguments == Self.arguments)
+        #expect(try Self.read(bytes).arguments == Self.arguments)
     }
 
     /// A signal `/`, `a.b`, `C` from a big-endian machine: a field that no specification knows, an `u` and a `q`.
@@ -88,9 +88,9 @@ import Testing
         + [1, 2, 3, 4] + [5, 6]
 
     @Test func `both byte orders are read, and unknown fields are skipped`() throws {
-        try unsafe Self.bigEndian.withUnsafeBytes { octets in
-            let message = unsafe MessageView(octets, try MessageHeader(octets), [])
-            #expect(try unsafe MessageHeader.messageLength(octets) == Self.bigEndian.count)
+        try unsafe Self.bigEndian.withUnsafeBytes { bytes in
+            let message = unsafe MessageView(bytes, try MessageHeader(bytes), [])
+            #expect(try unsafe MessageHeader.messageLength(bytes) == Self.bigEndian.count)
             #expect(message.isSignal("a.b", "C"))
             #expect(message.header.serial == 9)
             #expect(try message.arguments() == [.uint32(0x0102_0304), .uint16(0x0506)])
@@ -107,8 +107,8 @@ import Testing
 
     @Test(arguments: malformed.indices) func `an invalid value is an error`(index: Int) {
         let (signature, body) = Self.malformed[index]
-        unsafe body.withUnsafeBytes { octets in
-            var reader = unsafe MessageReader(octets, 0..<octets.count, isSwapped: false)
+        unsafe body.withUnsafeBytes { bytes in
+            var reader = unsafe MessageReader(bytes, 0..<bytes.count, isSwapped: false)
             #expect(throws: DBusError.self) { try reader.values(Array(signature.utf8)[...]) }
         }
     }

@@ -43,7 +43,7 @@ def octets(text: str) -> bytes:
     except ValueError:
         value = None
     if value is None or len(value) > 512:
-        raise ValueError("octets in hexadecimal, for example '16 48'")
+        raise ValueError("bytes in hexadecimal, for example '16 48'")
     return value
 
 

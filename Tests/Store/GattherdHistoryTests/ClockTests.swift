@@ -149,7 +149,7 @@ struct ClockTests {
     @Test func `undelivered readings, events and rejects are corrected too`() async throws {
         let machine = Machine(error: -Self.day)
         let file = try open(machine)
-        let reject = { Reject(time: machine.now, device: "box", characteristic: "2a37", octets: [1], reason: "short") }
+        let reject = { Reject(time: machine.now, device: "box", characteristic: "2a37", payload: [1], reason: "short") }
         let event = { LifecycleEvent(time: machine.now, device: "box", kind: "link", detail: "{}") }
         var batch = ReadingBatch.plain([.integer(1)], at: machine.now)
         batch.rejects = [reject()]
@@ -186,7 +186,7 @@ struct ClockTests {
             log: .silent
         )
         let event = LifecycleEvent(time: machine.now, device: "box", kind: "link", detail: "{}")
-        let reject = Reject(time: machine.now, device: "box", characteristic: "2a37", octets: [1], reason: "short")
+        let reject = Reject(time: machine.now, device: "box", characteristic: "2a37", payload: [1], reason: "short")
         try file.record([event])
         var batch = ReadingBatch.plain([.integer(1)], at: machine.now)
         batch.rejects = [reject]

@@ -40,7 +40,7 @@ struct ConsumerTests {
     }
 
     private func reject(_ reason: String) -> Reject {
-        Reject(time: Fixture.epoch, device: "box", characteristic: "2a37", octets: [1, 2], reason: reason)
+        Reject(time: Fixture.epoch, device: "box", characteristic: "2a37", payload: [1, 2], reason: reason)
     }
 
     @Test func `each consumer has a cursor of its own, which survives a restart`() async throws {

@@ -234,7 +234,7 @@ struct RetentionTests {
             var batch = ReadingBatch()
             batch.rejects = (0..<10_000).map { number in
                 let time = Fixture.epoch.advanced(by: .microseconds(start * 10_000 + number))
-                return Reject(time: time, device: "d", characteristic: "2a37", octets: [1], reason: "short")
+                return Reject(time: time, device: "d", characteristic: "2a37", payload: [1], reason: "short")
             }
             try file.append(batch)
         }
@@ -270,7 +270,7 @@ struct RetentionTests {
             batch.rejects = (start..<(start + 500)).map { second in
                 let time = Fixture.epoch.advanced(by: .seconds(second))
                 let octets = [UInt8](repeating: 1, count: second % 400)
-                return Reject(time: time, device: "lamp", characteristic: "2a37", octets: octets, reason: "short")
+                return Reject(time: time, device: "lamp", characteristic: "2a37", payload: octets, reason: "short")
             }
             try file.append(batch)
             try upkeep(file)
@@ -325,7 +325,7 @@ struct RetentionTests {
         var batch = ReadingBatch()
         batch.rejects = (0..<600).map { _ in
             let octets = [UInt8](repeating: 1, count: 100_000)
-            return Reject(time: Fixture.epoch, device: "lamp", characteristic: "2a37", octets: octets, reason: "long")
+            return Reject(time: Fixture.epoch, device: "lamp", characteristic: "2a37", payload: octets, reason: "long")
         }
         try file.append(batch)
         let reader = try HistoryReader(path: folder.database)
@@ -334,7 +334,7 @@ struct RetentionTests {
         #expect(events.last?.time == Fixture.epoch.advanced(by: .seconds(5999)))
         let rejects = try reader.rejects(device: "lamp", newest: 10_000)
         #expect(rejects.count < 129 && rejects.count > 100)
-        #expect(rejects.allSatisfy { $0.octets.count == 4096 })
+        #expect(rejects.allSatisfy { $0.payload.count == 4096 })
     }
 
     @Test func `spans with purged samples are read whole from their summaries`() throws {

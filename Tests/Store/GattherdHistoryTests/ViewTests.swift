@@ -218,10 +218,10 @@ struct ViewTests {
                 time: Fixture.epoch,
                 device: "strap",
                 characteristic: "2a37",
-                octets: [0x01, 0xFE],
+                payload: [0x01, 0xFE],
                 reason: "too short"
             ),
-            Reject(time: Fixture.epoch, device: "strap", characteristic: "2a37", octets: [], reason: "empty"),
+            Reject(time: Fixture.epoch, device: "strap", characteristic: "2a37", payload: [], reason: "empty"),
         ]
         try await history.append(batch)
         let (ts, time) = ("\(Fixture.epoch.microseconds)", Fixture.epoch.rfc3339)

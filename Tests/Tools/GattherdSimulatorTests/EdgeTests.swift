@@ -22,7 +22,7 @@ import Testing
             try await bench.call(path, InterfaceName.characteristic, "StartNotify")
             var values: [[UInt8]] = []
             for await signal in signals {
-                guard let value = signal.arguments[1]["Value"]?.octets else { continue }
+                guard let value = signal.arguments[1]["Value"]?.bytes else { continue }
                 values.append(value)
                 if values.count == 50 { break }
             }
@@ -78,7 +78,7 @@ import Testing
                 timeout: .seconds(20)
             )
             for await signal in signals {
-                #expect(signal.arguments[1]["Value"]?.octets == [42])
+                #expect(signal.arguments[1]["Value"]?.bytes == [42])
                 break
             }
             await other.close()

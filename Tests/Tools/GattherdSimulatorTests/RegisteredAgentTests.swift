@@ -51,7 +51,7 @@ import Testing
                 "ReadValue",
                 .properties([Property]())
             )
-            #expect(value.first?.octets == [0x2A])
+            #expect(value.first?.bytes == [0x2A])
             #expect(await calls.next() == "org.bluez.Agent1.RequestPasskey")
             let device = try await bench.call(
                 BusBench.device,

@@ -4,30 +4,30 @@ import GattherdYAML
 package struct ConfigSource: Hashable, Sendable {
     /// The path as the user wrote it.
     package let name: String
-    package let octets: [UInt8]
+    package let bytes: [UInt8]
 
-    package init(name: String, octets: [UInt8]) {
+    package init(name: String, bytes: [UInt8]) {
         self.name = name
-        self.octets = octets
+        self.bytes = bytes
     }
 
     /// Creates a source from a text.
     package init(name: String, text: String) {
-        self.init(name: name, octets: Array(text.utf8))
+        self.init(name: name, bytes: Array(text.utf8))
     }
 }
 
 /// A source that places refer to; a class, so that a place needs no copy of the text.
 final class ConfigFile: Sendable {
     let name: String
-    let octets: [UInt8]
-    /// The start of each line in ``octets``.
+    let bytes: [UInt8]
+    /// The start of each line in ``bytes``.
     private let lineStarts: [Int]
 
     init(_ source: ConfigSource) {
         name = source.name
-        octets = source.octets.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(source.octets.dropFirst(3)) : source.octets
-        lineStarts = [0] + octets.indices.filter { [octets] in octets[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+        bytes = source.bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(source.bytes.dropFirst(3)) : source.bytes
+        lineStarts = [0] + bytes.indices.filter { [bytes] in bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
     }
 
     /// The most sections of a file that are read one by one; a configuration has about ten.
@@ -36,17 +36,17 @@ final class ConfigFile: Sendable {
     /// The text of each top-level key with its value, behind as many empty lines as stand before it in the file.
     var sections: [[UInt8]] {
         let starts = lineStarts.indices.filter { startsSection(lineStarts[$0]) }.prefix(Self.mostSections + 1)
-        let ends = starts.dropFirst().map { lineStarts[$0] } + [octets.count]
+        let ends = starts.dropFirst().map { lineStarts[$0] } + [bytes.count]
         return zip(starts, ends).prefix(Self.mostSections).map { line, end in
-            Array(repeating: UInt8(ascii: "\n"), count: line) + octets[lineStarts[line]..<end]
+            Array(repeating: UInt8(ascii: "\n"), count: line) + bytes[lineStarts[line]..<end]
         }
     }
 
     /// True if a key and its colon begin at `index`, which is the start of a line.
     private func startsSection(_ index: Int) -> Bool {
-        let line = octets[index...].prefix { $0 != UInt8(ascii: "\n") }
-        let key = line.prefix { octet in
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet) || octet == UInt8(ascii: "_")
+        let line = bytes[index...].prefix { $0 != UInt8(ascii: "\n") }
+        let key = line.prefix { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
         }
         return !key.isEmpty && line.dropFirst(key.count).first == UInt8(ascii: ":")
     }
@@ -54,7 +54,7 @@ final class ConfigFile: Sendable {
     /// The characters of a line, counted from 1, without its end; empty when there is no such line.
     func line(_ number: Int) -> [Unicode.Scalar] {
         guard lineStarts.indices.contains(number - 1) else { return [] }
-        let rest = octets[lineStarts[number - 1]...]
+        let rest = bytes[lineStarts[number - 1]...]
         let line = rest.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         return Array(String(decoding: line, as: UTF8.self).unicodeScalars)
     }

@@ -83,20 +83,20 @@ package enum HostAndPort {
         if text.hasPrefix("[") {
             guard let end = text.firstIndex(of: "]") else { return nil }
             let host = text[text.index(after: text.startIndex)..<end]
-            let isAddress = host.contains(":") && host.utf8.allSatisfy { isAddressOctet($0) }
+            let isAddress = host.contains(":") && host.utf8.allSatisfy { isAddressByte($0) }
             return isAddress ? (host, text[text.index(after: end)...]) : nil
         }
         let host = text.prefix { $0 != ":" }
-        return host.utf8.allSatisfy { isHostOctet($0) } ? (host, text[host.endIndex...]) : nil
+        return host.utf8.allSatisfy { isHostByte($0) } ? (host, text[host.endIndex...]) : nil
     }
 
-    private static func isHostOctet(_ octet: UInt8) -> Bool {
-        Slug.isAllowed(octet) || octet == UInt8(ascii: ".")
-            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet)
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        Slug.isAllowed(byte) || byte == UInt8(ascii: ".")
+            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
     }
 
     /// True for digits, colons, dots and the characters of a zone.
-    private static func isAddressOctet(_ octet: UInt8) -> Bool {
-        isHostOctet(octet) || octet == UInt8(ascii: ":") || octet == UInt8(ascii: "%")
+    private static func isAddressByte(_ byte: UInt8) -> Bool {
+        isHostByte(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "%")
     }
 }

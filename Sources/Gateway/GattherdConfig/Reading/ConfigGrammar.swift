@@ -71,7 +71,7 @@ extension Slug {
     /// Returns the first label of a host name as a slug.
     static func from(hostName: String) -> String {
         let label = hostName.lowercased().utf8.prefix { $0 != UInt8(ascii: ".") }.prefix(longest)
-        let octets = label.map { isAllowed($0) ? $0 : UInt8(ascii: "-") }
-        return octets.isEmpty ? "gateway" : String(decoding: octets, as: UTF8.self)
+        let bytes = label.map { isAllowed($0) ? $0 : UInt8(ascii: "-") }
+        return bytes.isEmpty ? "gateway" : String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -54,7 +54,7 @@ extension Configuration {
     /// The file's mapping, or, after a syntax error, the mapping of each section that is valid by itself.
     private static func roots(of file: ConfigFile, _ findings: ConfigFindings) -> [FileNode] {
         do throws(YAMLError) {
-            return try YAML.parse(file.octets).map { [FileNode(node: $0, file: file)] } ?? []
+            return try YAML.parse(file.bytes).map { [FileNode(node: $0, file: file)] } ?? []
         } catch {
             let (line, column) = (error.position.line, error.position.column)
             findings.report(.syntax(error.problem), at: ConfigPlace(file, line: line, column: column, width: 1))

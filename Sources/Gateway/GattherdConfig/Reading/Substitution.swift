@@ -68,8 +68,8 @@ struct Substitution {
         guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else {
             return false
         }
-        return text.utf8.allSatisfy { octet in
-            switch octet {
+        return text.utf8.allSatisfy { byte in
+            switch byte {
             case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
                 true

@@ -108,7 +108,11 @@ package struct OutputSection: Sendable {
     static let backlogKey = "max_backlog"
 
     /// Reads a section; `nil` if it has errors.
-    init?<Definition: OutputSectionDefinition>(_ definition: Definition.Type, _ section: SectionReader, _ environment: OutputEnvironment) {
+    init?<Definition: OutputSectionDefinition>(
+        _ definition: Definition.Type,
+        _ section: SectionReader,
+        _ environment: OutputEnvironment
+    ) {
         longestBacklog = section.value(Self.backlogKey, .backlog)?.value
         guard let content = Definition.read(section, environment) else { return nil }
         (name, self.section) = (environment.name, Definition.section)

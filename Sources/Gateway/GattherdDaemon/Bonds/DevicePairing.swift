@@ -64,10 +64,10 @@ public enum PinFile {
             throw PinFileError(path, "cannot be read: \(unsafe String(cString: strerror(problem)))\(advice(problem))")
         }
         defer { close(file) }
-        var octets = [UInt8](repeating: 0, count: 64)
-        let count = unsafe Glibc.read(file, &octets, octets.count)
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe Glibc.read(file, &bytes, bytes.count)
         guard count >= 0 else { throw PinFileError(path, "cannot be read; it must be a file") }
-        let line = octets.prefix(count).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        let line = bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         guard let passkey = Passkey(String(decoding: line, as: UTF8.self)) else {
             throw PinFileError(path, "has no passkey; write its six digits into the first line, and nothing else")
         }

@@ -108,7 +108,7 @@ struct BatchDecoder {
             time: entry.time,
             device: binding.stream.device,
             characteristic: binding.profile.streams[binding.characteristic].source,
-            octets: octets,
+            payload: octets,
             reason: error.description
         )
     }

@@ -21,7 +21,7 @@ extension ConfigurationFile {
         let descriptor = unsafe open(source.name, flags, 0o600)
         guard descriptor >= 0 else { throw Self.failure(source.name, errno) }
         defer { close(descriptor) }
-        guard Self.write(source.octets, to: descriptor), fsync(descriptor) == 0 else {
+        guard Self.write(source.bytes, to: descriptor), fsync(descriptor) == 0 else {
             let code = errno
             unsafe unlink(source.name)
             throw Self.failure(source.name, code)
@@ -41,8 +41,8 @@ extension ConfigurationFile {
         unsafe chmod(path, mode)
     }
 
-    private static func write(_ octets: [UInt8], to descriptor: Int32) -> Bool {
-        var rest = octets[...]
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }

@@ -59,14 +59,14 @@ package struct ConfigurationFile: Sendable {
         var unreadable = [folderError].compactMap(\.self)
         for path in [path] + fragments {
             if let data = FileManager.default.contents(atPath: path) {
-                sources.append(ConfigSource(name: path, octets: Array(data)))
+                sources.append(ConfigSource(name: path, bytes: Array(data)))
             } else {
                 unreadable.append(ConfigError(.unreadable(reason: unreadableReason(path)), file: path))
             }
         }
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
-        let known = (isMainThere ? sources : [ConfigSource(name: path, octets: [])]) + [addition].compactMap(\.self)
+        let known = (isMainThere ? sources : [ConfigSource(name: path, bytes: [])]) + [addition].compactMap(\.self)
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)
@@ -76,9 +76,9 @@ package struct ConfigurationFile: Sendable {
     ///
     /// - Parameter sources: The main file, then the others, with the names that they will have.
     /// - Returns: The path; mistakes in the files do not matter.
-    package static func historyPath(of sources: [(name: String, octets: [UInt8])]) -> String {
+    package static func historyPath(of sources: [(name: String, bytes: [UInt8])]) -> String {
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
-        let texts = sources.map { ConfigSource(name: $0.name, octets: $0.octets) }
+        let texts = sources.map { ConfigSource(name: $0.name, bytes: $0.bytes) }
         return Configuration.parseLeniently(texts, in: environment, outputs: outputs).configuration.history.path.value
     }
 

@@ -32,8 +32,8 @@ package enum ServiceLog {
 
     /// Sends a record; false without journald.
     private static func send(_ record: JournaldRecord) -> Bool {
-        let octets = record.fields.flatMap(\.self)
-        return unsafe octets.withUnsafeBytes { buffer in
+        let bytes = record.fields.flatMap(\.self)
+        return unsafe bytes.withUnsafeBytes { buffer in
             var start = 0
             var vectors = unsafe [iovec]()
             for field in record.fields {

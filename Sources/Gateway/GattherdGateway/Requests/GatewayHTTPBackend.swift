@@ -94,9 +94,9 @@ enum HostName {
     static var current: String { all.last ?? "localhost" }
 
     static var all: [String] {
-        var octets = [CChar](repeating: 0, count: 256)
-        guard unsafe gethostname(&octets, octets.count - 1) == 0 else { return [] }
-        let name = String(decoding: octets.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        var bytes = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return [] }
+        let name = String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let label = String(name.prefix { $0 != "." })
         return [name, label, label + ".local"]
     }

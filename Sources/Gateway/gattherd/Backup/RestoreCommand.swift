@@ -72,7 +72,7 @@ struct RestoreCommand {
         let fragments = names.filter { $0.hasPrefix(prefix + "gattherd.d/") && $0.hasSuffix(".yaml") }
         let sources = ([manifest.main] + fragments).map { name in
             let path = name == manifest.main ? file.path : file.path.folderPath + "/" + name.dropFirst(prefix.count)
-            return (name: path, octets: Array(FileManager.default.contents(atPath: folder.file(name)) ?? Data()))
+            return (name: path, bytes: Array(FileManager.default.contents(atPath: folder.file(name)) ?? Data()))
         }
         return ConfigurationFile.historyPath(of: sources)
     }

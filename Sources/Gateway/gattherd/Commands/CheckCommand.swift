@@ -147,12 +147,12 @@ struct CheckFinding {
 
     /// Returns a JSON array of findings.
     static func json(_ findings: [CheckFinding]) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginArray()
             for finding in findings { finding.writeJSON(to: &writer) }
             writer.endArray()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func writeJSON(to writer: inout JSONWriter) {

@@ -181,7 +181,7 @@ struct DatabaseReport {
     }
 
     var json: String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("path")
             writer.string(path)
@@ -192,7 +192,7 @@ struct DatabaseReport {
             if let contents { write(contents, to: &writer) }
             writer.endObject()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ contents: HistoryContents, to writer: inout JSONWriter) {

@@ -245,7 +245,7 @@ struct FleetCommands {
     }
 
     private static func json(_ names: [String], _ numbers: Set<String>, _ rows: [[String?]]) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginArray()
             for row in rows {
                 writer.beginObject()
@@ -258,7 +258,7 @@ struct FleetCommands {
             }
             writer.endArray()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

@@ -49,7 +49,7 @@ struct RejectsCommand {
                 printer.print(
                     [
                         .text(reject.time.rfc3339), .text(reject.device), .text(reject.characteristic),
-                        .text(Hexadecimal.text(reject.octets.span)), .text(reject.reason),
+                        .text(Hexadecimal.text(reject.payload.span)), .text(reject.reason),
                     ],
                     at: reject.time
                 )

@@ -52,11 +52,11 @@ struct DoctorCommand {
     }
 
     private func json(_ findings: [DoctorFinding]) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginArray()
             for finding in findings { finding.writeJSON(to: &writer) }
             writer.endArray()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

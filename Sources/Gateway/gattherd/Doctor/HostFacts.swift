@@ -83,9 +83,9 @@ enum BluezVersion {
         defer { close(ends[0]) }
         guard let child else { return nil }
         _ = await child.wait()
-        var octets = [UInt8](repeating: 0, count: 64)
-        let count = unsafe read(ends[0], &octets, octets.count)
-        let text = String(decoding: octets.prefix(max(0, count)), as: UTF8.self)
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe read(ends[0], &bytes, bytes.count)
+        let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
         return text.split { $0.isWhitespace }.last.map { String($0) }
     }
 

@@ -60,8 +60,8 @@ final class CaptureRecorder {
     private func read(_ characteristic: Characteristic, of peripheral: GattherdBluetooth.Peripheral) async {
         guard !isFull else { return }
         do {
-            let octets = try await peripheral.readValue(for: characteristic.id)
-            write(octets, at: SystemClock.now, from: characteristic.id, .read)
+            let bytes = try await peripheral.readValue(for: characteristic.id)
+            write(bytes, at: SystemClock.now, from: characteristic.id, .read)
         } catch {
             Terminal.printError("gattherd: \(characteristic.uuid) cannot be read: \(Terminal.harmless("\(error)"))")
         }
@@ -79,7 +79,7 @@ final class CaptureRecorder {
     }
 
     private func write(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         at time: Timestamp,
         from characteristic: CharacteristicID,
         _ source: ReadingSource
@@ -90,7 +90,7 @@ final class CaptureRecorder {
             service: characteristic.service ?? characteristic.uuid,
             characteristic: characteristic.uuid,
             source: source,
-            octets: octets
+            octets: bytes
         )
         write(CaptureLine.value(value))
     }

@@ -134,12 +134,12 @@ final class DaemonBackend: ClientBackend {
 
     private func read(_ handle: String) async throws(BluetoothError) -> [UInt8] {
         let reply = try await ask(.read(device: table.address, attribute: handle))
-        guard case .value(let value) = reply, let octets = value.octets else { throw Self.unexpected(reply) }
-        return octets
+        guard case .value(let value) = reply, let bytes = value.octets else { throw Self.unexpected(reply) }
+        return bytes
     }
 
     func write(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         to characteristic: RemoteCharacteristic,
         withResponse: Bool
     ) async throws(BluetoothError) {
@@ -147,7 +147,7 @@ final class DaemonBackend: ClientBackend {
             .write(
                 device: table.address,
                 attribute: characteristic.handle,
-                hex: Hexadecimal.text(octets.span),
+                hex: Hexadecimal.text(bytes.span),
                 withResponse: withResponse
             )
         )
@@ -155,10 +155,10 @@ final class DaemonBackend: ClientBackend {
     }
 
     func writeWithoutResponse(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         to characteristic: RemoteCharacteristic
     ) async throws(BluetoothError) {
-        try await write(octets, to: characteristic, withResponse: false)
+        try await write(bytes, to: characteristic, withResponse: false)
     }
 
     private func ask(_ call: ControlCall) async throws(BluetoothError) -> ControlReply {
@@ -215,8 +215,8 @@ final class DaemonBackend: ClientBackend {
         answers: for await reply in replies {
             switch reply {
             case .value(let value):
-                guard let octets = value.octets else { break }
-                sink.receive(octets.span, for: token, at: Timestamp(microseconds: value.time))
+                guard let bytes = value.octets else { break }
+                sink.receive(bytes.span, for: token, at: Timestamp(microseconds: value.time))
                 sink.flush()
             case .watching:
                 isWatching = true
@@ -256,7 +256,7 @@ final class DaemonBackend: ClientBackend {
     }
 
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {}
-    func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError) { throw Self.notHere }
+    func write(_ bytes: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError) { throw Self.notHere }
     func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? { nil }
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int { throw Self.notHere }
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) { throw Self.notHere }

@@ -85,9 +85,9 @@ struct InspectCommand {
         }
         guard characteristic.properties.contains(.read) else { return entry }
         do {
-            let octets = try await peripheral.readValue(for: characteristic.id)
-            entry.value = .success(octets)
-            entry.meaning = reader.words(octets, of: characteristic)
+            let bytes = try await peripheral.readValue(for: characteristic.id)
+            entry.value = .success(bytes)
+            entry.meaning = reader.words(bytes, of: characteristic)
         } catch {
             entry.value = .failure(error as? BluetoothError ?? BluetoothError(.other, "\(error)"))
         }
@@ -111,13 +111,13 @@ struct InspectCommand {
         let properties = entry.characteristic.properties.words.joined(separator: ", ")
         var lines = ["  \(ProfileFacts.named(entry.characteristic.uuid))  [\(properties)]"]
         switch entry.value {
-        case .success(let octets): lines.append("      \(ByteText.words(octets))")
+        case .success(let bytes): lines.append("      \(ByteText.words(bytes))")
         case .failure(let error): lines.append("      cannot be read: \(error.detail)")
         case nil: break
         }
         if let meaning = entry.meaning { lines.append("      = \(Terminal.harmless(meaning))") }
-        for (uuid, octets) in entry.descriptors {
-            lines.append("      \(ProfileFacts.named(uuid))\(octets.map { ": " + ByteText.words($0) } ?? "")")
+        for (uuid, bytes) in entry.descriptors {
+            lines.append("      \(ProfileFacts.named(uuid))\(bytes.map { ": " + ByteText.words($0) } ?? "")")
         }
         return lines
     }
@@ -125,7 +125,7 @@ struct InspectCommand {
     // MARK: - JSON
 
     private func json(_ findings: Findings) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginObject()
             writer.member("address", client.address.description)
             writer.member("name", findings.name)
@@ -139,7 +139,7 @@ struct InspectCommand {
             writer.endArray()
             writer.endObject()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ service: Service, _ entries: [Entry], to writer: inout JSONWriter) {
@@ -160,17 +160,17 @@ struct InspectCommand {
         for word in entry.characteristic.properties.words { writer.string(word) }
         writer.endArray()
         switch entry.value {
-        case .success(let octets): writer.member("hex", Hexadecimal.text(octets.span))
+        case .success(let bytes): writer.member("hex", Hexadecimal.text(bytes.span))
         case .failure(let error): writer.member("error", error.detail)
         case nil: break
         }
         writer.member("meaning", entry.meaning)
         writer.key("descriptors")
         writer.beginArray()
-        for (uuid, octets) in entry.descriptors {
+        for (uuid, bytes) in entry.descriptors {
             writer.beginObject()
             begin(uuid, to: &writer)
-            writer.member("hex", octets.map { Hexadecimal.text($0.span) })
+            writer.member("hex", bytes.map { Hexadecimal.text($0.span) })
             writer.endObject()
         }
         writer.endArray()

@@ -26,8 +26,8 @@ struct PeripheralInspection {
         var found: [SkeletonCharacteristic] = []
         for characteristic in all {
             var entry = await describe(characteristic)
-            for octets in heard.values[characteristic.id] ?? [] where !entry.values.contains(octets) {
-                entry.values.append(octets)
+            for bytes in heard.values[characteristic.id] ?? [] where !entry.values.contains(bytes) {
+                entry.values.append(bytes)
             }
             entry.remarks += heard.remarks[characteristic.id].map { [$0] } ?? []
             found.append(entry)
@@ -44,9 +44,9 @@ struct PeripheralInspection {
         entry.isWritable = !properties.isDisjoint(with: [.write, .writeWithoutResponse])
         entry.isCommand = entry.isWritable && !properties.contains(.write)
         for descriptor in characteristic.descriptors {
-            guard let octets = try? await peripheral.readValue(for: descriptor) else { continue }
-            if descriptor.uuid == 0x2901 { entry.description = String(decoding: octets, as: UTF8.self) }
-            if descriptor.uuid == 0x2904 { entry.formats.append(octets) }
+            guard let bytes = try? await peripheral.readValue(for: descriptor) else { continue }
+            if descriptor.uuid == 0x2901 { entry.description = String(decoding: bytes, as: UTF8.self) }
+            if descriptor.uuid == 0x2904 { entry.formats.append(bytes) }
         }
         guard entry.isReadable else { return entry }
         do {

@@ -178,12 +178,12 @@ struct ScanCommand {
     }
 
     private func json(_ found: [FoundPeripheral]) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginArray()
             for peripheral in found { write(peripheral, to: &writer) }
             writer.endArray()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ peripheral: FoundPeripheral, to writer: inout JSONWriter) {
@@ -214,9 +214,9 @@ struct ScanCommand {
         guard !data.isEmpty else { return }
         writer.key(name)
         writer.beginObject()
-        for (key, octets) in data.sorted(by: { $0.0 < $1.0 }) {
+        for (key, bytes) in data.sorted(by: { $0.0 < $1.0 }) {
             writer.key(key)
-            writer.string(Hexadecimal.text(octets.span))
+            writer.string(Hexadecimal.text(bytes.span))
         }
         writer.endObject()
     }

@@ -91,20 +91,20 @@ struct ValueCommands {
         let text = try await client.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
             let characteristic = try await peripheral.characteristic(id)
-            let octets = try await peripheral.readValue(for: characteristic.id)
-            return line(octets, of: characteristic, .read, &reader)
+            let bytes = try await peripheral.readValue(for: characteristic.id)
+            return line(bytes, of: characteristic, .read, &reader)
         }
         Terminal.say(text)
     }
 
     func write() async throws(CommandFailure) {
         let hex = arguments.positional(2) ?? ""
-        guard let octets = Hexadecimal.octets(hex) else {
+        guard let bytes = Hexadecimal.octets(hex) else {
             throw arguments.misuse("'\(hex)' is not hexadecimal; write '01 ff', for example")
         }
         let type: WriteType = arguments.has("without-response") ? .withoutResponse : .withResponse
-        try await client.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
-        Terminal.printError("\(octets.count) byte\(octets.count == 1 ? "" : "s") written")
+        try await client.run { peripheral in try await peripheral.write(bytes, to: id, type: type) }
+        Terminal.printError("\(bytes.count) byte\(bytes.count == 1 ? "" : "s") written")
     }
 
     func watch() async throws(CommandFailure) {
@@ -140,21 +140,21 @@ struct ValueCommands {
     ) async throws {
         var left = count
         let isNotified = characteristic.properties.contains(.notify)
-        for try await octets in values {
-            Terminal.say(line(octets, of: characteristic, isNotified ? .notify : .indicate, &reader))
+        for try await bytes in values {
+            Terminal.say(line(bytes, of: characteristic, isNotified ? .notify : .indicate, &reader))
             left -= 1
             if left == 0 { return }
         }
     }
 
     private func line(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         of characteristic: Characteristic,
         _ source: ReadingSource,
         _ reader: inout ValueReader
     ) -> String {
-        guard !arguments.has("json") else { return reader.json(octets, of: characteristic, source) }
-        let words = reader.words(octets, of: characteristic).map { "  = \(Terminal.harmless($0))" } ?? ""
-        return ByteText.words(octets) + words
+        guard !arguments.has("json") else { return reader.json(bytes, of: characteristic, source) }
+        let words = reader.words(bytes, of: characteristic).map { "  = \(Terminal.harmless($0))" } ?? ""
+        return ByteText.words(bytes) + words
     }
 }

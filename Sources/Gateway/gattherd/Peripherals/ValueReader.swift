@@ -16,8 +16,8 @@ struct ValueReader {
     }
 
     /// Returns the decoded metrics as text; `nil` if no profile decodes the characteristic.
-    mutating func words(_ octets: [UInt8], of characteristic: Characteristic) -> String? {
-        switch decode(octets, characteristic).outcome {
+    mutating func words(_ bytes: [UInt8], of characteristic: Characteristic) -> String? {
+        switch decode(bytes, characteristic).outcome {
         case .decoded(_, _, let samples):
             samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
         case .rejected(_, let profile, let reason): "rejected by profile \(profile): \(reason)"
@@ -26,13 +26,13 @@ struct ValueReader {
     }
 
     /// Returns a line of `replay --json`.
-    mutating func json(_ octets: [UInt8], of characteristic: Characteristic, _ source: ReadingSource) -> String {
-        let (value, outcome) = decode(octets, characteristic, source)
+    mutating func json(_ bytes: [UInt8], of characteristic: Characteristic, _ source: ReadingSource) -> String {
+        let (value, outcome) = decode(bytes, characteristic, source)
         return ReplayText.json(value, outcome)
     }
 
     private mutating func decode(
-        _ octets: [UInt8],
+        _ bytes: [UInt8],
         _ characteristic: Characteristic,
         _ source: ReadingSource = .read
     ) -> (value: CaptureValue, outcome: ReplayDecoder.Outcome) {
@@ -41,7 +41,7 @@ struct ValueReader {
             service: characteristic.service,
             characteristic: characteristic.uuid,
             source: source,
-            octets: octets
+            octets: bytes
         )
         return (value, decoder.decode(value))
     }
@@ -53,10 +53,10 @@ enum ByteText {
     private static let shortestText = 3
 
     /// Returns hexadecimal, followed by the text if the bytes are text.
-    static func words(_ octets: [UInt8]) -> String {
-        guard !octets.isEmpty else { return "empty" }
-        let hex = Hexadecimal.text(octets.span)
-        let text = String(validating: octets, as: UTF8.self).map { $0.trimmingNulls }
+    static func words(_ bytes: [UInt8]) -> String {
+        guard !bytes.isEmpty else { return "empty" }
+        let hex = Hexadecimal.text(bytes.span)
+        let text = String(validating: bytes, as: UTF8.self).map { $0.trimmingNulls }
         guard let text, text.count >= shortestText, Terminal.harmless(text) == text else { return hex }
         return "\(hex) \"\(text)\""
     }

@@ -59,13 +59,13 @@ struct ExplanationText {
         return ranges.isEmpty ? "-" : ranges.map(place).joined(separator: ",")
     }
 
-    private static func place(_ octets: Range<Int>) -> String {
-        guard let last = octets.last else { return "-" }
-        return octets.count == 1 ? "\(last)" : "\(octets.lowerBound)-\(last)"
+    private static func place(_ bytes: Range<Int>) -> String {
+        guard let last = bytes.last else { return "-" }
+        return bytes.count == 1 ? "\(last)" : "\(bytes.lowerBound)-\(last)"
     }
 
-    private static func hexadecimal(_ octets: ArraySlice<UInt8>) -> String {
-        octets.map { octet in Hexadecimal.text([octet].span).uppercased() }.joined(separator: " ")
+    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
+        bytes.map { byte in Hexadecimal.text([byte].span).uppercased() }.joined(separator: " ")
     }
 
     private static func bytes(_ count: Int) -> String { "\(count) byte\(count == 1 ? "" : "s")" }

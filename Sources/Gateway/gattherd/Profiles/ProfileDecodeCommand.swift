@@ -113,12 +113,12 @@ enum SampleText {
 
     /// Returns one object, in the order of `metrics`.
     static func json(_ samples: [NamedSample], _ metrics: [MetricDescriptor]) -> String {
-        let octets = JSONWriter.bytes { writer in
+        let bytes = JSONWriter.bytes { writer in
             writer.beginObject()
             write(samples, metrics, to: &writer)
             writer.endObject()
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Writes the members of a JSON object for the samples.

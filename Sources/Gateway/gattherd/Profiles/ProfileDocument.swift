@@ -36,11 +36,11 @@ struct ProfileDocument {
     }
 
     private static func vectors(_ profile: any Profile) -> ProfileFacts.Section {
-        let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, octets($0), meaning(of: $0)] }
+        let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, bytes($0), meaning(of: $0)] }
         return ProfileFacts.Section(title: "Test vectors", header: ["stream", "bytes", "meaning"], rows: rows)
     }
 
-    private static func octets(_ vector: VectorResult) -> String {
+    private static func bytes(_ vector: VectorResult) -> String {
         guard let sender = vector.sender else { return vector.hex }
         return "\(vector.hex), from \(sender.address)" + (sender.key == nil ? "" : " with a bind key")
     }

@@ -119,8 +119,8 @@ struct ProfileFacts {
         let place = named(task.characteristic, in: task.service)
         switch task.action {
         case .listen: return "listen to \(place)"
-        case .write(let octets, _, let answer):
-            var words = "write \(Hexadecimal.text(octets.span)) to \(place)"
+        case .write(let bytes, _, let answer):
+            var words = "write \(Hexadecimal.text(bytes.span)) to \(place)"
             if let resume = task.resume {
                 words += ", or, after the first reading of \(resume.stream), "
                 words += "\(Hexadecimal.text(resume.prefix.span)) and what comes after it"

@@ -20,8 +20,8 @@ struct Simulation: Sendable {
 
     /// Prints a line; a closed standard error is ignored.
     static func say(_ text: String) {
-        let octets = Array((text + "\n").utf8)
-        _ = unsafe write(STDOUT_FILENO, octets, octets.count)
+        let bytes = Array((text + "\n").utf8)
+        _ = unsafe write(STDOUT_FILENO, bytes, bytes.count)
     }
 
     /// Starts everything and returns the part that ends first; a cancelled task starts nothing more.

@@ -78,8 +78,8 @@ struct SimulationFolder {
     private func isThere(_ name: String) -> Bool { unsafe access(file(name), F_OK) == 0 }
 
     private func isMarked(_ name: String) -> Bool {
-        let octets = FileManager.default.contents(atPath: file(name)) ?? Data()
-        return octets.starts(with: SimulationFiles.mark.utf8)
+        let bytes = FileManager.default.contents(atPath: file(name)) ?? Data()
+        return bytes.starts(with: SimulationFiles.mark.utf8)
     }
 
     func file(_ name: String) -> String { path + "/" + name }

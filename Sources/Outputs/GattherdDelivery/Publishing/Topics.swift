@@ -43,7 +43,7 @@ struct Topics: Sendable {
     /// The filter for the retained description of every device, past or present.
     var descriptions: String { "\(base)/+/description" }
 
-    /// The maximum length of a received topic in octets; the gateway's own are far shorter.
+    /// The maximum length of a received topic in bytes; the gateway's own are far shorter.
     private static let longest = 1024
     /// The maximum number of levels of a response topic; some brokers end the session for more.
     private static let mostLevels = 20

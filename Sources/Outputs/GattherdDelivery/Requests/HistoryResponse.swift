@@ -31,7 +31,7 @@ public struct HistoryResponse: Sendable {
         repeat {
             let objects = Self.piece(of: rest)
             rest = rest.dropFirst(objects.count)
-            pieces.append(Self.octets(objects, of: rows, chunk: pieces.count, isLast: rest.isEmpty))
+            pieces.append(Self.bytes(objects, of: rows, chunk: pieces.count, isLast: rest.isEmpty))
         } while !rest.isEmpty
         return pieces
     }
@@ -45,7 +45,7 @@ public struct HistoryResponse: Sendable {
         }
     }
 
-    private static func octets(
+    private static func bytes(
         _ objects: ArraySlice<[UInt8]>,
         of rows: HistoryRows,
         chunk: Int,

@@ -3,7 +3,7 @@ import GattherdModel
 
 /// The response to a request: one message, or several in a row.
 struct MQTTResponse {
-    /// The maximum length of returned correlation data, in octets.
+    /// The maximum length of returned correlation data, in bytes.
     static let longestCorrelation = 1024
     /// The attempts on a busy broker before a message is refused.
     private static let mostAttempts = 3
@@ -65,7 +65,7 @@ struct MQTTResponse {
 
     /// True if the response goes to a topic that the requester chose.
     var isOnChosenTopic: Bool { ownTopic != nil }
-    /// The size in octets.
+    /// The size in bytes.
     var size: Int { payloads.reduce(topic.utf8.count + (correlation?.count ?? 0)) { $0 + $1.count } }
     var isFinished: Bool { payloads.isEmpty }
     /// The next message.
@@ -119,7 +119,7 @@ struct MQTTResponse {
 struct ResponseQueue {
     /// The maximum number of responses: every request in progress, and as many refusals.
     static let maximumCount = 2 * RequestLoad.maximumCount
-    /// The maximum size of all responses with topics and correlation data, in octets.
+    /// The maximum size of all responses with topics and correlation data, in bytes.
     static let maximumSize = 8 << 20
 
     /// Responses that were published before and come first.

@@ -23,7 +23,7 @@ struct RequestPayload {
     /// The requested value, or the error in the payload.
     private(set) var content: Result<Content, RequestError>
 
-    /// Reads a payload of any octets and any length.
+    /// Reads a payload of any content and any length.
     init(_ message: BrokerMessage) {
         do throws(RequestError) {
             content = .success(try Self.content(message))
@@ -76,7 +76,7 @@ struct RequestPayload {
 
     private static func content(_ message: BrokerMessage) throws(RequestError) -> Content {
         guard message.length <= BrokerMessage.maximum else {
-            throw RequestError(description: "a payload of \(message.length) octets; at most \(BrokerMessage.maximum)")
+            throw RequestError(description: "a payload of \(message.length) bytes; at most \(BrokerMessage.maximum)")
         }
         guard let text = String(validating: message.payload, as: UTF8.self) else {
             throw RequestError(description: "the payload is not UTF-8")

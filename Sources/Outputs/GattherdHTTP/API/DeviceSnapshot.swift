@@ -142,7 +142,7 @@ extension JSONWriter {
         key("characteristic")
         string(reject.characteristic)
         key("bytes")
-        string(Hexadecimal.text(reject.octets.span))
+        string(Hexadecimal.text(reject.payload.span))
         key("reason")
         string(reject.reason)
         endObject()

@@ -5,7 +5,7 @@ public import GattherdSync
 /// The owner watches ``descriptor`` for ``interest`` and calls ``receive(at:)``, ``flush(at:)`` and, at ``deadline``,
 /// ``tick(at:)``. Everything that the kernel has is read, a bounded part of it at a time. One thread uses it.
 public final class MQTTConnection {
-    /// The number of octets in one read.
+    /// The number of bytes in one read.
     private static let chunk = 16_384
     /// The number of chunks that are read before other sources get their turn.
     private static let chunksPerTurn = 64
@@ -19,7 +19,7 @@ public final class MQTTConnection {
     private var inbound = [UInt8](repeating: 0, count: chunk)
     private var plain: [UInt8] = []
     private var events: [MQTTEvent] = []
-    /// True if nothing can be sent any more; unread octets may remain.
+    /// True if nothing can be sent any more; unread bytes may remain.
     private var hasEnded = false
 
     /// Starts a session on a connected socket.
@@ -121,7 +121,7 @@ public final class MQTTConnection {
         keepalive.interval = min(options.keepalive, .seconds(Int64(seconds)))
     }
 
-    /// Acknowledges received segments to the broker's kernel at once, and reads the octets released by that.
+    /// Acknowledges received segments to the broker's kernel at once, and reads the bytes released by that.
     public func receiveFurther(at now: Duration) throws(MQTTConnectionError) {
         socket.acknowledgeSegments()
         try receive(at: now)
@@ -203,7 +203,7 @@ public final class MQTTConnection {
     /// The number of PINGREQ packets written, and of those that the broker has answered.
     public var confirmations: (asked: Int, answered: Int) { (session.pings, session.pongs) }
 
-    /// Sends DISCONNECT if all octets before it can be sent at once.
+    /// Sends DISCONNECT if all bytes before it can be sent at once.
     ///
     /// - Parameters:
     /// - now: The current time.
@@ -214,7 +214,7 @@ public final class MQTTConnection {
         farewell(at: now)
     }
 
-    /// Sends the remaining octets, such as DISCONNECT after a violation, and nothing further.
+    /// Sends the remaining bytes, such as DISCONNECT after a violation, and nothing further.
     ///
     /// Unread input is discarded. Otherwise the kernel would reset the connection and drop DISCONNECT.
     private func farewell(at now: Duration) {

@@ -13,13 +13,13 @@ public enum MQTTEvent: Hashable, Sendable {
     case disconnected(MQTTReason, text: String?)
 }
 
-/// The client's side of one MQTT session, without any I/O: octets in, events and octets out.
+/// The client's side of one MQTT session, without any I/O: bytes in, events and bytes out.
 ///
 /// The session starts with CONNECT in ``outbound``. Complete messages of QoS 1 are acknowledged.
 public struct MQTTSession: Sendable {
     /// The maximum packet length of MQTT (section 2.1.4).
     private static let longestPacket = 5 + 0xFFF_FFFF
-    /// The octets of unread acknowledgements from which nothing more is read from the broker.
+    /// The bytes of unread acknowledgements from which nothing more is read from the broker.
     private static let owedLimit = 262_144
 
     private enum Phase {
@@ -42,9 +42,9 @@ public struct MQTTSession: Sendable {
     private var unacknowledgedEnds: [Int] = []
     /// The buffer for a packet's properties.
     private var properties: [UInt8] = []
-    /// The octets that are not sent yet.
+    /// The bytes that are not sent yet.
     public internal(set) var outbound = OutboundOctets()
-    /// The octets of acknowledgements since ``outbound`` was last empty.
+    /// The bytes of acknowledgements since ``outbound`` was last empty.
     private var owed = 0
     /// The numbers of PINGREQ packets written and of PINGRESP packets received.
     private(set) var pings = 0
@@ -65,7 +65,7 @@ public struct MQTTSession: Sendable {
 
     // MARK: - In
 
-    /// Processes the next octets of the broker.
+    /// Processes the next bytes of the broker.
     ///
     /// - Parameters:
     /// - octets: Any part of the broker's stream, in order.

@@ -48,20 +48,20 @@ struct PacketIdentifiers {
     }
 }
 
-/// The octets that wait to be sent.
+/// The bytes that wait to be sent.
 public struct OutboundOctets: Sendable {
     /// The maximum capacity that is kept when all is sent.
     private static let keptCapacity = 1 << 18
 
     var octets: [UInt8] = []
-    /// The number of sent octets in the buffer.
+    /// The number of sent bytes in the buffer.
     private var head = 0
-    /// The number of octets ever appended.
+    /// The number of bytes ever appended.
     public private(set) var appended = 0
     public private(set) var sent = 0
 
     public var isEmpty: Bool { head == octets.count }
-    /// The octets to be sent.
+    /// The bytes to be sent.
     var unsent: ArraySlice<UInt8> { octets[head...] }
 
     mutating func append(_ more: some Collection<UInt8>) {
@@ -69,7 +69,7 @@ public struct OutboundOctets: Sendable {
         count(more.count)
     }
 
-    /// Counts octets that were appended to `octets` directly.
+    /// Counts bytes that were appended to `octets` directly.
     mutating func count(_ count: Int) {
         appended += count
     }

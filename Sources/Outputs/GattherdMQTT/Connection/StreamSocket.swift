@@ -84,7 +84,7 @@ public final class StreamSocket: Sendable {
         return errno == EAGAIN || errno == EINTR ? 0 : nil
     }
 
-    /// Receives the available octets; `nil` if there are none now.
+    /// Receives the available bytes; `nil` if there are none now.
     ///
     /// - Throws: ``MQTTConnectionError/ended`` at the end of the stream, or the system's error.
     func receive(into buffer: inout [UInt8]) throws(MQTTConnectionError) -> Int? {
@@ -97,12 +97,12 @@ public final class StreamSocket: Sendable {
 
     /// Acknowledges received segments to the peer's kernel at once, see `tcp(7)`.
     ///
-    /// Without it, Nagle's algorithm may hold back the broker's next octets.
+    /// Without it, Nagle's algorithm may hold back the broker's next bytes.
     func acknowledgeSegments() {
         set(Int32(IPPROTO_TCP), TCP_QUICKACK)
     }
 
-    /// Shuts down sending, or both directions; received octets can still be read.
+    /// Shuts down sending, or both directions; received bytes can still be read.
     func end(both: Bool) {
         shutdown(descriptor, Int32(both ? SHUT_RDWR : SHUT_WR))
     }

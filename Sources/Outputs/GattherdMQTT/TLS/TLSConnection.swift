@@ -1,12 +1,12 @@
 import COpenSSL
 
-/// The TLS state of one connection, between plain octets and the wire, without a socket.
+/// The TLS state of one connection, between plain bytes and the wire, without a socket.
 ///
-/// All received octets are decrypted before more are read, so nothing is left inside without a socket event.
+/// All received bytes are decrypted before more are read, so nothing is left inside without a socket event.
 @safe final class TLSConnection {
-    /// The maximum number of plain octets encrypted at once.
+    /// The maximum number of plain bytes encrypted at once.
     private static let recordsLimit = 65_536
-    /// The unread encrypted octets from which nothing more is read from the broker.
+    /// The unread encrypted bytes from which nothing more is read from the broker.
     private static let sealedLimit = 262_144
 
     private let raw: OpaquePointer
@@ -14,13 +14,13 @@ import COpenSSL
     /// The memory BIOs that OpenSSL reads from and writes to; owned by `raw`.
     private let incoming: OpaquePointer
     private let outgoing: OpaquePointer
-    /// The encrypted octets that the kernel has not accepted.
-    private var sealed = OutboundOctets()
-    /// The number of plain octets encrypted in `sealed`.
+    /// The encrypted bytes that the kernel has not accepted.
+    private var sealed = OutboundBytes()
+    /// The number of plain bytes encrypted in `sealed`.
     private var sealedCount = 0
     private var scratch: [UInt8] = []
 
-    /// Starts a handshake; its first octets wait at once.
+    /// Starts a handshake; its first bytes wait at once.
     init(_ context: TLSContext) throws(MQTTConnectionError) {
         guard let raw = unsafe SSL_new(context.raw) else { throw .security }
         guard let incoming = unsafe BIO_new(BIO_s_mem()), let outgoing = unsafe BIO_new(BIO_s_mem()) else {
@@ -44,28 +44,28 @@ import COpenSSL
     }
 
     var isEstablished: Bool { unsafe SSL_is_init_finished(raw) == 1 }
-    /// True while the kernel has to accept octets.
+    /// True while the kernel has to accept bytes.
     var wantsToSend: Bool { !sealed.isEmpty }
 
-    /// True while the broker leaves too many octets unread, such as answers to key updates.
+    /// True while the broker leaves too many bytes unread, such as answers to key updates.
     var isCongested: Bool { sealed.unsent.count > Self.sealedLimit }
 
-    /// The number of encrypted octets that the kernel has accepted.
+    /// The number of encrypted bytes that the kernel has accepted.
     var sentCount: Int { sealed.sent }
 
-    /// Decrypts octets from the wire.
+    /// Decrypts bytes from the wire.
     ///
     /// - Parameters:
-    /// - octets: All octets read from the socket.
-    /// - buffer: Room for plain octets.
-    /// - take: Called with the buffer and the number of octets in it.
+    /// - bytes: All bytes read from the socket.
+    /// - buffer: Room for plain bytes.
+    /// - take: Called with the buffer and the number of bytes in it.
     /// - Throws: ``MQTTConnectionError/ended`` after the peer's close alert, or the error.
     func receive(
-        _ octets: ArraySlice<UInt8>,
+        _ bytes: ArraySlice<UInt8>,
         by buffer: inout [UInt8],
         _ take: ([UInt8], Int) throws(MQTTConnectionError) -> Void
     ) throws(MQTTConnectionError) {
-        _ = unsafe octets.withUnsafeBytes { raw in
+        _ = unsafe bytes.withUnsafeBytes { raw in
             unsafe BIO_write(incoming, raw.baseAddress, Int32(clamping: raw.count))
         }
         defer { collect() }
@@ -81,14 +81,14 @@ import COpenSSL
     /// Encrypts and sends as much as the kernel accepts.
     ///
     /// - Parameters:
-    /// - octets: Plain octets; octets not reported as sent must be passed again.
+    /// - bytes: Plain bytes; bytes not reported as sent must be passed again.
     /// - socket: The socket to send to.
-    /// - Returns: The number of sent octets; `nil` if the connection has ended.
+    /// - Returns: The number of sent bytes; `nil` if the connection has ended.
     /// - Throws: ``MQTTConnectionError/security`` if encryption fails.
-    func send(_ octets: ArraySlice<UInt8>, to socket: StreamSocket) throws(MQTTConnectionError) -> Int? {
+    func send(_ bytes: ArraySlice<UInt8>, to socket: StreamSocket) throws(MQTTConnectionError) -> Int? {
         guard flush(to: socket) else { return nil }
-        if sealed.isEmpty, sealedCount == 0, isEstablished, !octets.isEmpty {
-            try seal(octets.prefix(Self.recordsLimit))
+        if sealed.isEmpty, sealedCount == 0, isEstablished, !bytes.isEmpty {
+            try seal(bytes.prefix(Self.recordsLimit))
             guard flush(to: socket) else { return nil }
         }
         guard sealed.isEmpty else { return 0 }
@@ -96,7 +96,7 @@ import COpenSSL
         return sealedCount
     }
 
-    /// Sends encrypted octets; returns false if the connection has ended.
+    /// Sends encrypted bytes; returns false if the connection has ended.
     private func flush(to socket: StreamSocket) -> Bool {
         guard !sealed.isEmpty else { return true }
         guard let count = socket.send(sealed.unsent) else { return false }
@@ -104,7 +104,7 @@ import COpenSSL
         return true
     }
 
-    /// Encrypts the close alert, which follows the octets encrypted before.
+    /// Encrypts the close alert, which follows the bytes encrypted before.
     func end() {
         guard isEstablished else { return }
         ERR_clear_error()
@@ -112,9 +112,9 @@ import COpenSSL
         collect()
     }
 
-    private func seal(_ octets: ArraySlice<UInt8>) throws(MQTTConnectionError) {
+    private func seal(_ bytes: ArraySlice<UInt8>) throws(MQTTConnectionError) {
         ERR_clear_error()
-        let count = unsafe octets.withUnsafeBytes { bytes in
+        let count = unsafe bytes.withUnsafeBytes { bytes in
             unsafe SSL_write(raw, bytes.baseAddress, Int32(clamping: bytes.count))
         }
         collect()
@@ -129,7 +129,7 @@ import COpenSSL
         if code <= 0 { try check(code) }
     }
 
-    /// Returns if OpenSSL only waits for more octets; throws otherwise.
+    /// Returns if OpenSSL only waits for more bytes; throws otherwise.
     private func check(_ code: Int32) throws(MQTTConnectionError) {
         switch unsafe SSL_get_error(raw, code) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return
@@ -138,7 +138,7 @@ import COpenSSL
         }
     }
 
-    /// Collects the octets that OpenSSL wrote for the wire.
+    /// Collects the bytes that OpenSSL wrote for the wire.
     private func collect() {
         while case let count = unsafe BIO_ctrl_pending(outgoing), count > 0 {
             if scratch.count < 16_384 { scratch = [UInt8](repeating: 0, count: 16_384) }

@@ -72,7 +72,7 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
         name = settings.serverName ?? host
         let version = settings.minimumVersion == .v13 ? TLS1_3_VERSION : TLS1_2_VERSION
         unsafe copenssl_set_minimum_version(raw, version)
-        // Without this, a write might have to wait for the broker's octets.
+        // Without this, a write might have to wait for the broker's bytes.
         unsafe copenssl_refuse_renegotiation(raw)
         try loadAuthorities()
         try loadCertificate()

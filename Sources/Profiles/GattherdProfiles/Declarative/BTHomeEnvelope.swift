@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// The envelope of BTHome v2 objects: a device information octet, an optional address and, if encrypted, a
+/// The envelope of BTHome v2 objects: a device information byte, an optional address and, if encrypted, a
 /// counter and a tag.
 ///
 /// bthome.io, "BTHome data format" and "Encryption".

@@ -3,7 +3,7 @@ import GattherdModel
 
 /// A compiled advertisement frame.
 struct CompiledAdvertisement: Sendable {
-    /// The format of the frame's octets.
+    /// The format of the frame's bytes.
     struct Format: Sendable {
         let program: DecodeProgram
         /// The counter that distinguishes a new reading from a repeated one.

@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// The octets before and after a control's value.
+/// The bytes before and after a control's value.
 struct ControlFrame: Hashable, Sendable {
     let prefix: [UInt8]
     let suffix: [UInt8]
@@ -15,7 +15,7 @@ enum ControlEncoding: Sendable {
     case choice([Int64], FieldType)
     case scaled(FieldType, Scale)
 
-    /// Returns the octets of a valid value; `nil` if the type cannot hold it.
+    /// Returns the bytes of a valid value; `nil` if the type cannot hold it.
     func octets(for value: ControlValue, _ kind: ControlKind) -> [UInt8]? {
         switch (self, value) {
         case (.fixed(let octets), _): octets
@@ -43,7 +43,7 @@ extension Scale {
 }
 
 extension FieldType {
-    /// Returns the octets of a raw number; `nil` if it does not fit.
+    /// Returns the bytes of a raw number; `nil` if it does not fit.
     fileprivate func octets(of raw: Double) -> [UInt8]? {
         switch self {
         case .integer: Int64(exactly: raw).flatMap { octets(ofInteger: $0) }

@@ -270,7 +270,7 @@ struct DecodeProgram: Sendable {
         let (left, isOut) = memory.registers[size].subtractingReportingOverflow(Int64(cursor.offset - offset))
         guard left >= 0, !isOut else {
             throw .invalid(
-                reason: "the group at offset \(offset) is longer than its size of \(memory.registers[size]) octets"
+                reason: "the group at offset \(offset) is longer than its size of \(memory.registers[size]) bytes"
             )
         }
         let reached = cursor.offset
@@ -308,7 +308,7 @@ struct DecodeProgram: Sendable {
             clear(group: index, &memory)
             try once(index, &cursor, &memory, &samples, from: start)
             guard cursor.offset > offset else {
-                throw .invalid(reason: "the repetition at offset \(offset) consumes no octets")
+                throw .invalid(reason: "the repetition at offset \(offset) consumes no bytes")
             }
             count -= 1
             rounds += 1
@@ -357,6 +357,6 @@ struct DecodeProgram: Sendable {
 
     private static func wrongLength(_ count: Int, _ range: ClosedRange<Int>) -> PayloadError {
         let wanted = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
-        return .invalid(reason: "wrong length: \(count) octets instead of \(wanted)")
+        return .invalid(reason: "wrong length: \(count) bytes instead of \(wanted)")
     }
 }

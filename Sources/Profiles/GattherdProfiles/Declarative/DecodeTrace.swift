@@ -13,7 +13,7 @@ final class DecodeTrace {
         case done
         /// The start of a round of a group.
         case round(Int)
-        /// The octets of a group beyond its fields.
+        /// The bytes of a group beyond its fields.
         case padding
     }
 
@@ -21,7 +21,7 @@ final class DecodeTrace {
         let step: Int
         var octets: Range<Int>
         var outcome: DecodeOutcome
-        /// The value of an expression, or the octets as an integer.
+        /// The value of an expression, or the bytes as an integer.
         var number: Int64?
         var samples: [Sample] = []
     }
@@ -53,7 +53,7 @@ final class DecodeTrace {
         enter(group: step, offset..<offset)
     }
 
-    /// Records a round that begins with some octets of its own.
+    /// Records a round that begins with some bytes of its own.
     func enter(group step: Int, _ octets: Range<Int>) {
         rounds[step, default: 0] += 1
         entries.append(Entry(step: step, octets: octets, outcome: .round(rounds[step] ?? 1)))

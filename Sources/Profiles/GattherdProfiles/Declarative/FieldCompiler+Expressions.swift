@@ -2,7 +2,7 @@ import GattherdModel
 import GattherdYAML
 
 extension FieldCompiler {
-    static let octetCount = "a number of octets from 1 to 512, or an earlier field"
+    static let octetCount = "a number of bytes from 1 to 512, or an earlier field"
     private static let repetition = "rest, a number from 1 to 512, or an earlier field"
 
     mutating func condition(_ field: MappingReader) -> Int? {

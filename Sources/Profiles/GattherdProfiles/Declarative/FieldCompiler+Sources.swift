@@ -4,7 +4,7 @@ import GattherdYAML
 /// The source of a metric's value.
 struct FieldSource {
     let action: DecodeProgram.Step.Action
-    /// The type of its octets; `nil` if it consumes none.
+    /// The type of its bytes; `nil` if it consumes none.
     var type: FieldType?
     /// True for a Boolean.
     var isTruth = false
@@ -48,7 +48,7 @@ extension FieldCompiler {
     mutating func source(_ field: MappingReader) -> FieldSource? {
         let keys = Self.sources.filter { field.has($0) }
         if keys.count > 1, keys.first == "type" {
-            field.report("'\(keys[1])' cannot be combined with 'type': it consumes no octets", at: keys[1])
+            field.report("'\(keys[1])' cannot be combined with 'type': it consumes no bytes", at: keys[1])
             return nil
         }
         switch keys.first ?? "type" {

@@ -83,7 +83,7 @@ struct FieldCompiler {
         _ field: MappingReader
     ) -> (action: DecodeProgram.Step.Action, bits: Int64, range: ClosedRange<Int64>)? {
         if field.has("from") {
-            field.forbid(["type"], "cannot be combined with 'from', which takes no octets")
+            field.forbid(["type"], "cannot be combined with 'from', which takes no bytes")
             guard let source = source(field), case .compute = source.action else { return nil }
             return (source.action, 56, .min ... .max)
         }
@@ -175,7 +175,7 @@ struct FieldCompiler {
         for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
     }
 
-    /// Returns the register with the length of the group in octets.
+    /// Returns the register with the length of the group in bytes.
     private func size(_ field: MappingReader) -> Int? {
         guard let name = field.value("size", .identifier) else { return nil }
         guard names.has(name), let size = names[name] else {
@@ -281,7 +281,7 @@ struct FieldCompiler {
         return field.value("wraps", .integer(1...bits)) ?? bits
     }
 
-    // MARK: - Octets
+    // MARK: - Bytes
 
     private mutating func takeOctets(of type: FieldType, _ step: DecodeProgram.Step, _ field: MappingReader) {
         let isOpen = type.width == nil && step.length == nil && type != .terminatedText
@@ -294,10 +294,10 @@ struct FieldCompiler {
         consume(field, takesRest: takesRest && step.condition == nil)
     }
 
-    /// Checks that a field that consumes octets does not follow one that consumes the rest.
+    /// Checks that a field that consumes bytes does not follow one that consumes the rest.
     mutating func consume(_ field: MappingReader, takesRest: Bool) {
         if let restTaken {
-            field.report("no octets are left for this field: the one in line \(restTaken.line) consumes the rest")
+            field.report("no bytes are left for this field: the one in line \(restTaken.line) consumes the rest")
         }
         if takesRest { restTaken = field.node.position }
     }

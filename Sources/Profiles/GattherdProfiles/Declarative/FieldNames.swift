@@ -9,7 +9,7 @@ struct FieldNames {
 
     /// The register of `octets`, the payload's length.
     static let octetsRegister = 0
-    /// The register of `left`, the number of remaining octets.
+    /// The register of `left`, the number of remaining bytes.
     static let leftRegister = 1
     /// The first register of shared values.
     static let firstShared = 2

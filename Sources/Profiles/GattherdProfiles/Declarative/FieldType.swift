@@ -1,20 +1,20 @@
-/// The type of a field's octets.
+/// The type of a field's bytes.
 enum FieldType: Hashable, Sendable {
-    /// An integer of 1 to 8 octets.
+    /// An integer of 1 to 8 bytes.
     case integer(octets: Int, isSigned: Bool, isBigEndian: Bool)
-    /// An IEEE 754 number of 4 or 8 octets.
+    /// An IEEE 754 number of 4 or 8 bytes.
     case real(octets: Int, isBigEndian: Bool)
-    /// An IEEE 11073 number of two octets.
+    /// An IEEE 11073 number of two bytes.
     case sfloat
-    /// An IEEE 11073 number of four octets.
+    /// An IEEE 11073 number of four bytes.
     case float
-    /// One octet, 0 or 1.
+    /// One byte, 0 or 1.
     case boolean
-    /// A Date Time of seven octets, in the device's own time without a zone.
+    /// A Date Time of seven bytes, in the device's own time without a zone.
     case dateTime
-    /// The date of a Date Time, four octets.
+    /// The date of a Date Time, four bytes.
     case date
-    /// A UUID of 2, 4 or 16 octets.
+    /// A UUID of 2, 4 or 16 bytes.
     case uuid(octets: Int, isBigEndian: Bool = false)
     /// A UTF-8 text.
     case text
@@ -24,7 +24,7 @@ enum FieldType: Hashable, Sendable {
     case wideText
     /// A number in ASCII digits.
     case decimal
-    /// Octets, as a hexadecimal text.
+    /// Bytes, as a hexadecimal text.
     case octets
 
     /// The type names of the profile format.
@@ -53,7 +53,7 @@ enum FieldType: Hashable, Sendable {
         ]
     }()
 
-    /// The width in octets; `nil` if the field gives it.
+    /// The width in bytes; `nil` if the field gives it.
     var width: Int? {
         switch self {
         case .integer(let octets, _, _), .real(let octets, _): octets

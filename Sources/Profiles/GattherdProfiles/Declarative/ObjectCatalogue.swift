@@ -83,7 +83,7 @@ extension DecodeProgram {
     private func skipRest(of size: Int, from first: Int, _ cursor: inout PayloadCursor) throws(PayloadError) {
         let left = size - (cursor.offset - first)
         guard left >= 0 else {
-            throw .invalid(reason: "the object at offset \(first) is longer than its size of \(size) octets")
+            throw .invalid(reason: "the object at offset \(first) is longer than its size of \(size) bytes")
         }
         try cursor.skip(left)
     }

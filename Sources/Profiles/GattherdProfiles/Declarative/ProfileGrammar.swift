@@ -50,7 +50,7 @@ extension ProfileGrammar<String> {
     }
 
     /// A human-readable text: a title, a unit, a label.
-    static let words = ProfileGrammar("a text of 1 to 255 octets without control characters") { text in
+    static let words = ProfileGrammar("a text of 1 to 255 bytes without control characters") { text in
         let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
         return isPlain && (1...255).contains(text.utf8.count) ? text : nil
     }
@@ -96,13 +96,13 @@ extension ProfileGrammar<Rational> {
 }
 
 extension ProfileGrammar<[UInt8]> {
-    static let octets = ProfileGrammar("octets in hexadecimal, such as \"16 48 00 04\"") { text in
+    static let octets = ProfileGrammar("bytes in hexadecimal, such as \"16 48 00 04\"") { text in
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
     }
 }
 
 extension ProfileGrammar<BytePattern> {
-    static let pattern = ProfileGrammar("the first octets of a response, such as \"80 05 01\" or \"80 05 ??\"") {
+    static let pattern = ProfileGrammar("the first bytes of a response, such as \"80 05 01\" or \"80 05 ??\"") {
         BytePattern($0)
     }
 }

@@ -22,7 +22,7 @@ struct SourceReader {
         return company ?? service.map { .serviceData($0) }
     }
 
-    /// Reads a part whose octets come before others, which therefore has a fixed length.
+    /// Reads a part whose bytes come before others, which therefore has a fixed length.
     func part() -> AdvertisementPart? {
         defer { reader.finish() }
         let source = source()

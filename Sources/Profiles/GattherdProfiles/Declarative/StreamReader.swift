@@ -36,13 +36,13 @@ struct StreamReader {
         return compiler
     }
 
-    /// Reads the length: a number of octets, a range, or `exact`.
+    /// Reads the length: a number of bytes, a range, or `exact`.
     func length() -> DecodeProgram.Length {
         guard let node = reader.node("length") else { return .any }
         guard node.text != "exact" else { return .exact }
         let grammar = ProfileGrammar<Int64>.integer(0...512)
         guard let elements = node.elements else {
-            let words = ProfileGrammar("exact, a number of octets, or [minimum, maximum]") { grammar.parse($0) }
+            let words = ProfileGrammar("exact, a number of bytes, or [minimum, maximum]") { grammar.parse($0) }
             return words.read(node, reader.findings).map { .octets(Int($0)...Int($0)) } ?? .any
         }
         let ends = elements.compactMap { grammar.read($0, reader.findings) }

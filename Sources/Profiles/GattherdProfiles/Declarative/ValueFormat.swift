@@ -59,7 +59,7 @@ struct ValueFormat {
         if type != nil, source?.isText != true {
             field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
         }
-        if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no octets") }
+        if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no bytes") }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []

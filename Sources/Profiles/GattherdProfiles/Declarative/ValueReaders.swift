@@ -72,7 +72,7 @@ enum LabelReader {
 enum UnknownReader {
     /// Reads the bits of raw values that mean unknown, with their reasons.
     ///
-    /// `type` is `nil` for a source without octets. `signedBits` is the width of a signed bit range.
+    /// `type` is `nil` for a source without bytes. `signedBits` is the width of a signed bit range.
     static func patterns(_ field: MappingReader, type: FieldType?, signedBits: Int?) -> [Conversion.Unknown] {
         guard let node = field.node("unknown") else { return [] }
         if let members = node.members {

@@ -38,7 +38,7 @@ enum TableReader {
     ) throws(TableFault) -> String? {
         guard let raw = unsafe raw else { return nil }
         let length = unsafe strnlen(raw, limit + 1)
-        guard length <= limit else { throw TableFault("\(what) has more than \(limit) octets") }
+        guard length <= limit else { throw TableFault("\(what) has more than \(limit) bytes") }
         let octets = unsafe UnsafeRawBufferPointer(start: raw, count: length)
         guard let text = unsafe String(validating: octets, as: UTF8.self) else {
             throw TableFault("\(what) is not UTF-8")

@@ -4,7 +4,7 @@ import GattherdGATT
 ///
 /// Core Specification, Vol 3, Part G, "Characteristic Presentation Format".
 struct PresentationFormat: Hashable, Sendable {
-    /// The layout of the octets.
+    /// The layout of the bytes.
     enum Layout: Hashable, Sendable {
         case field(FieldType)
         /// The lowest bits of a field that is read as an unsigned number.
@@ -38,7 +38,7 @@ struct PresentationFormat: Hashable, Sendable {
         self.remarks = remarks
     }
 
-    /// The width of the value in octets; `nil` for the rest of the payload.
+    /// The width of the value in bytes; `nil` for the rest of the payload.
     var width: Int? {
         switch layout {
         case .field(let type), .bits(_, let type, _): type.width
@@ -83,7 +83,7 @@ struct PresentationFormat: Hashable, Sendable {
 
     /// Returns the unit's symbol.
     ///
-    /// Some devices swap the octets of the unit.
+    /// Some devices swap the bytes of the unit.
     private static func unit(_ number: UInt16, _ remarks: inout [String]) -> String? {
         if let symbol = AssignedUnits.symbol(of: number) { return symbol.isEmpty ? nil : symbol }
         let name = "0x" + String(number, radix: 16, uppercase: true)
@@ -92,7 +92,7 @@ struct PresentationFormat: Hashable, Sendable {
             return nil
         }
         let meant = symbol.isEmpty ? "none" : "'\(symbol)'"
-        remarks.append("its unit \(name) is not assigned; with its octets swapped it is \(meant), which is taken")
+        remarks.append("its unit \(name) is not assigned; with its bytes swapped it is \(meant), which is taken")
         return symbol.isEmpty ? nil : symbol
     }
 

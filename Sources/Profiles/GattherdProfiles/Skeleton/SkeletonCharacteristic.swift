@@ -37,13 +37,13 @@ package struct SkeletonCharacteristic: Hashable, Sendable {
     }
 }
 
-/// A guessed field of an unknown value: by its Presentation Format, else by its octets.
+/// A guessed field of an unknown value: by its Presentation Format, else by its bytes.
 struct SkeletonField: Hashable {
     /// The type name in the declarative format.
     let type: String
     var scale: String?
     var unit: String?
-    /// Another plausible reading of the octets.
+    /// Another plausible reading of the bytes.
     var doubt: String?
 
     /// Returns one field per presentation format; a guess if no format is usable.

@@ -74,7 +74,7 @@ final class AttributeReader {
         let path = try objects.path(of: characteristic)
         notifications.beginRead(path)
         return try await readValue(path, BlueZ.characteristic) { [notifications] outcome in
-            notifications.endRead(path, try? outcome.get().first?.octets)
+            notifications.endRead(path, try? outcome.get().first?.bytes)
         }
     }
 
@@ -89,7 +89,7 @@ final class AttributeReader {
     ) async throws(BluetoothError) -> [UInt8] {
         do throws(DBusError) {
             let reply = try await client.call(path, interface, "ReadValue", [.properties([:])], onReply: onReply)
-            return reply.first?.octets ?? []
+            return reply.first?.bytes ?? []
         } catch {
             throw BluetoothError(error, missing: .unknownAttribute)
         }

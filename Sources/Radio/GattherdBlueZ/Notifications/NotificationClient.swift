@@ -137,12 +137,12 @@ final class NotificationClient {
     ///
     /// Every notification passes here: nothing is decoded, copied or allocated.
     func receive(_ signal: borrowing DBusSignal, follows: Bool) -> Bool {
-        guard let change = signal.changedOctets("Value", of: BlueZ.characteristic) else {
+        guard let change = signal.changedBytes("Value", of: BlueZ.characteristic) else {
             sequencer.receiveOtherSignal(follows: follows)
             return false
         }
         if let channel = subscriptions.channel(for: signal) {
-            sequencer.receive(change.octets, for: channel, follows: follows)
+            sequencer.receive(change.bytes, for: channel, follows: follows)
         } else {
             sequencer.endRun(isAnswered: !follows)
         }

@@ -23,7 +23,7 @@ struct CharacteristicObject: Hashable {
     let servicePath: String
     /// The properties; empty if the stack does not report them.
     let properties: CharacteristicProperties
-    /// The ATT MTU of the link in octets.
+    /// The ATT MTU of the link in bytes.
     private(set) var mtu: Int?
 
     init(path: String, _ changes: PropertyChanges) {

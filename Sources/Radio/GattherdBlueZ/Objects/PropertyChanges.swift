@@ -52,7 +52,7 @@ extension AdvertisementData {
     mutating func apply(_ changes: PropertyChanges) {
         changes.update(&txPower, "TxPower", \.int)
         changes.update(&appearance, "Appearance") { $0.int.flatMap { UInt16(exactly: $0) } }
-        changes.update(&flags, "AdvertisingFlags") { $0.octets?.first }
+        changes.update(&flags, "AdvertisingFlags") { $0.bytes?.first }
         update(&manufacturerData, changes, "ManufacturerData") { $0.int.flatMap { UInt16(exactly: $0) } }
         update(&serviceData, changes, "ServiceData") { $0.string.flatMap { BluetoothUUID($0) } }
     }
@@ -66,7 +66,7 @@ extension AdvertisementData {
         var value: [Key: [UInt8]]? = data
         changes.update(&value, name) { all in
             all.entries?.prefix(Self.mostEntries).reduce(into: [:]) { data, entry in
-                guard let key = key(entry.key), let octets = entry.value.octets else { return }
+                guard let key = key(entry.key), let octets = entry.value.bytes else { return }
                 data[key] = octets
             }
         }

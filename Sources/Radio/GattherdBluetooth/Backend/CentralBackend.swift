@@ -113,7 +113,7 @@ public protocol ClientBackend: CentralBackend {
         to characteristic: RemoteCharacteristic
     ) async throws(BluetoothError)
 
-    /// The ATT MTU of the link in octets; `nil` if the platform does not report it.
+    /// The ATT MTU of the link in bytes; `nil` if the platform does not report it.
     func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int?
     /// The current signal strength of the peripheral in dBm.
     ///

@@ -5,7 +5,7 @@ public enum NotificationEvent<Value: Sendable>: Sendable {
     /// The peripheral confirmed the subscription: values follow. Values before this event may be missing.
     case subscribed
     case value(Value)
-    /// The peripheral sent octets that are no `Value`.
+    /// The peripheral sent bytes that are no `Value`.
     case invalid(BluetoothError)
     /// The subscription ended, so that values are missing until the next ``subscribed``.
     ///

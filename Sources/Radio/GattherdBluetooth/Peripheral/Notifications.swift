@@ -28,7 +28,7 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
         /// The next value; `nil` if the peripheral was disconnected on request, or the task is cancelled.
         ///
         /// - Throws: `notConnected` if the link is lost; `unknownAttribute` if the services have changed or the
-        ///   peripheral ended the subscription; `invalidValue` for octets that are no `Value`. After `invalidValue` the
+        ///   peripheral ended the subscription; `invalidValue` for bytes that are no `Value`. After `invalidValue` the
         ///   next call continues with the next value.
         public mutating func next() async throws -> Value? {
             do throws(BluetoothError) {

@@ -1,11 +1,11 @@
 // The same operations on discovered characteristics, with CoreBluetooth's names.
 extension Peripheral {
-    /// Reads the octets of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
+    /// Reads the bytes of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws -> [UInt8] {
         try await read(from: id, timeout: timeout)
     }
 
-    /// Reads the octets of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
+    /// Reads the bytes of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func readValue(
         for characteristic: Characteristic,
         timeout: Duration? = nil
@@ -13,7 +13,7 @@ extension Peripheral {
         try await read(from: characteristic.id, timeout: timeout)
     }
 
-    /// Reads the octets of a descriptor.
+    /// Reads the bytes of a descriptor.
     public func readValue(for descriptor: Descriptor, timeout: Duration? = nil) async throws -> [UInt8] {
         try await read(from: descriptor, timeout: timeout)
     }
@@ -27,7 +27,7 @@ extension Peripheral {
         try await read(type, from: characteristic.id, timeout: timeout)
     }
 
-    /// Writes octets; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
+    /// Writes bytes; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func writeValue(
         _ octets: [UInt8],
         for characteristic: Characteristic,
@@ -37,7 +37,7 @@ extension Peripheral {
         try await write(octets, to: characteristic.id, type: type, timeout: timeout)
     }
 
-    /// Writes octets; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
+    /// Writes bytes; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func writeValue(
         _ octets: [UInt8],
         for id: CharacteristicID,
@@ -47,7 +47,7 @@ extension Peripheral {
         try await write(octets, to: id, type: type, timeout: timeout)
     }
 
-    /// Writes the octets of a descriptor.
+    /// Writes the bytes of a descriptor.
     public func writeValue(_ octets: [UInt8], for descriptor: Descriptor, timeout: Duration? = nil) async throws {
         try await write(octets, to: descriptor, timeout: timeout)
     }

@@ -10,7 +10,7 @@ extension Peripheral {
     ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The value.
     /// - Throws: `notConnected`, `unknownAttribute`, `notSupported`, `authentication`, `timedOut`, `cancelled`, `att`;
-    ///   `invalidValue` when the octets are no `Value`.
+    ///   `invalidValue` when the bytes are no `Value`.
     public func read<Value: Readable>(
         _ type: Value.Type = Value.self,
         from characteristic: CharacteristicID,

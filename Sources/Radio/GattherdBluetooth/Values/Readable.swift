@@ -1,11 +1,11 @@
 public import FoundationEssentials
 public import GattherdGATT
 
-/// A value that can be decoded from a characteristic's octets.
+/// A value that can be decoded from a characteristic's bytes.
 public protocol Readable: Sendable {
     /// Reads the whole value.
     ///
-    /// - Throws: `PayloadError` if the octets are no such value.
+    /// - Throws: `PayloadError` if the bytes are no such value.
     init(octets: [UInt8]) throws(PayloadError)
 }
 
@@ -17,14 +17,14 @@ public protocol Writable: Sendable {
     func octets() throws(PayloadError) -> [UInt8]
 }
 
-/// The default implementation for collections of octets.
+/// The default implementation for collections of bytes.
 extension Readable where Self: RangeReplaceableCollection, Element == UInt8 {
     public init(octets: [UInt8]) {
         self.init(octets)
     }
 }
 
-/// The default implementation for collections of octets.
+/// The default implementation for collections of bytes.
 extension Writable where Self: Sequence, Element == UInt8 {
     public func octets() -> [UInt8] { Array(self) }
 }

@@ -86,13 +86,13 @@ enum Transfer {
 }
 
 extension BusSocket {
-    /// Reads available bytes into `octets` and appends the descriptors that came with them.
-    func receive(into octets: UnsafeMutableRawBufferPointer, _ descriptors: inout [DBusDescriptor]) -> Transfer {
+    /// Reads available bytes into `bytes` and appends the descriptors that came with them.
+    func receive(into bytes: UnsafeMutableRawBufferPointer, _ descriptors: inout [DBusDescriptor]) -> Transfer {
         var count: Int32 = 0
         let transfer = unsafe withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(clinux_descriptor_limit)) {
             let numbers = unsafe $0
             let transfer = unsafe Transfer(
-                clinux_receive(descriptor, octets.baseAddress, octets.count, numbers.baseAddress, &count)
+                clinux_receive(descriptor, bytes.baseAddress, bytes.count, numbers.baseAddress, &count)
             )
             for index in 0..<Int(count) { unsafe descriptors.append(DBusDescriptor(owning: raised(numbers[index]))) }
             return transfer
@@ -112,12 +112,12 @@ extension BusSocket {
         return higher
     }
 
-    /// Writes as much of `octets` as the kernel accepts; the descriptors are sent with the first byte.
-    func send(_ octets: ArraySlice<UInt8>, _ descriptors: [DBusDescriptor]) -> Transfer {
+    /// Writes as much of `bytes` as the kernel accepts; the descriptors are sent with the first byte.
+    func send(_ bytes: ArraySlice<UInt8>, _ descriptors: [DBusDescriptor]) -> Transfer {
         let numbers = descriptors.map(\.rawValue)
-        return unsafe octets.withUnsafeBytes { octets in
+        return unsafe bytes.withUnsafeBytes { bytes in
             unsafe Transfer(
-                clinux_send(descriptor, octets.baseAddress, octets.count, numbers, Int32(numbers.count))
+                clinux_send(descriptor, bytes.baseAddress, bytes.count, numbers, Int32(numbers.count))
             )
         }
     }

@@ -56,7 +56,7 @@ final class ConnectionCore {
         }
         // Zero is no serial number.
         lastSerial = max(1, lastSerial &+ 1)
-        outbox.append(try message.octets(serial: lastSerial), message.descriptors)
+        outbox.append(try message.bytes(serial: lastSerial), message.descriptors)
         outbox.flush(to: socket)
         updateInterest()
         return lastSerial

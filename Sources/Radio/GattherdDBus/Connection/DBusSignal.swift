@@ -37,32 +37,32 @@
 
     /// A number that is equal for equal paths within this process.
     @usableFromInline var pathHash: Int {
-        unsafe DBusPathTable<Void>.hash(view.body.octets(at: view.header.path))
+        unsafe DBusPathTable<Void>.hash(view.body.bytes(at: view.header.path))
     }
 
     /// The change of one property in a `PropertiesChanged` signal.
-    public struct ChangedOctets: ~Escapable {
-        /// The new octets, in place.
-        public let octets: Span<UInt8>
+    public struct ChangedBytes: ~Escapable {
+        /// The new bytes, in place.
+        public let bytes: Span<UInt8>
         /// No other property has a new value.
         public let isAlone: Bool
 
-        @_lifetime(copy octets)
-        init(_ octets: Span<UInt8>, isAlone: Bool) {
-            self.octets = octets
+        @_lifetime(copy bytes)
+        init(_ bytes: Span<UInt8>, isAlone: Bool) {
+            self.bytes = bytes
             self.isAlone = isAlone
         }
     }
 
-    /// The new octets of `property` of `interface`, when this is a `PropertiesChanged` that has them.
+    /// The new bytes of `property` of `interface`, when this is a `PropertiesChanged` that has them.
     @_lifetime(borrow self)
-    public func changedOctets(_ property: String, of interface: String) -> ChangedOctets? {
+    public func changedBytes(_ property: String, of interface: String) -> ChangedBytes? {
         guard isSignal("org.freedesktop.DBus.Properties", "PropertiesChanged"),
             view.has("sa{sv}as", at: view.header.signature),
             let (place, isAlone) = try? place(of: property, of: interface)
         else { return nil }
-        let octets = unsafe view.body.octets(at: place).assumingMemoryBound(to: UInt8.self)
-        let changed = unsafe ChangedOctets(Span(_unsafeElements: octets), isAlone: isAlone)
+        let bytes = unsafe view.body.bytes(at: place).assumingMemoryBound(to: UInt8.self)
+        let changed = unsafe ChangedBytes(Span(_unsafeElements: bytes), isAlone: isAlone)
         return unsafe _overrideLifetime(changed, borrowing: self)
     }
 
@@ -85,7 +85,7 @@
                 continue
             }
             guard view.has("ay", at: type) else { return nil }
-            let place = try body.octetArray()
+            let place = try body.byteArray()
             return (place, isFirst && body.position >= end)
         }
         return nil
@@ -153,9 +153,9 @@ public struct DBusPathTable<Value> {
         return path.withUTF8 { unsafe hash(UnsafeRawBufferPointer($0)) }
     }
 
-    static func hash(_ octets: UnsafeRawBufferPointer) -> Int {
+    static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
-        unsafe hasher.combine(bytes: octets)
+        unsafe hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
 }

@@ -29,10 +29,10 @@
     /// - Throws: ``DBusError`` when there is something else than messages; nothing can be read any more then.
     mutating func next() throws(DBusError) -> MessageView? {
         guard let length = try nextLength(), length <= filled.count else { return nil }
-        let octets = unsafe UnsafeRawBufferPointer(rebasing: storage[filled.lowerBound..<filled.lowerBound + length])
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: storage[filled.lowerBound..<filled.lowerBound + length])
         filled = filled.lowerBound + length..<filled.upperBound
-        let header = unsafe try MessageHeader(octets)
-        return unsafe MessageView(octets, header, try dequeueDescriptors(Int(header.descriptorCount)))
+        let header = unsafe try MessageHeader(bytes)
+        return unsafe MessageView(bytes, header, try dequeueDescriptors(Int(header.descriptorCount)))
     }
 
     private func nextLength() throws(DBusError) -> Int? {
@@ -66,7 +66,7 @@
 /// The messages that do not fit into the socket yet.
 struct SendQueue {
     private struct Item {
-        var octets: ArraySlice<UInt8>
+        var bytes: ArraySlice<UInt8>
         var descriptors: [DBusDescriptor]
     }
 
@@ -74,19 +74,19 @@ struct SendQueue {
 
     var isEmpty: Bool { items.isEmpty }
 
-    mutating func append(_ octets: [UInt8], _ descriptors: [DBusDescriptor]) {
-        items.append(Item(octets: octets[...], descriptors: descriptors))
+    mutating func append(_ bytes: [UInt8], _ descriptors: [DBusDescriptor]) {
+        items.append(Item(bytes: bytes[...], descriptors: descriptors))
     }
 
     /// Writes as much as the socket has room for; on a connection that has ended all messages are dropped.
     mutating func flush(to socket: BusSocket) {
         var done = 0
         sending: while done < items.count {
-            switch socket.send(items[done].octets, items[done].descriptors) {
+            switch socket.send(items[done].bytes, items[done].descriptors) {
             case .some(let count):
-                items[done].octets.removeFirst(count)
+                items[done].bytes.removeFirst(count)
                 items[done].descriptors = []
-                if items[done].octets.isEmpty { done += 1 }
+                if items[done].bytes.isEmpty { done += 1 }
             case .blocked: break sending
             case .ended: done = items.count
             }

@@ -108,10 +108,10 @@ extension DBusValue {
         }
     }
 
-    /// The octets of an `ay`.
-    public var octets: [UInt8]? {
-        guard case .bytes(let octets) = unwrapped else { return nil }
-        return octets
+    /// The bytes of an `ay`.
+    public var bytes: [UInt8]? {
+        guard case .bytes(let bytes) = unwrapped else { return nil }
+        return bytes
     }
 
     /// The elements of an array that is neither `ay` nor a dictionary.

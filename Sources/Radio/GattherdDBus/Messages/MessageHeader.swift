@@ -28,19 +28,19 @@ struct MessageHeader {
     private(set) var sender = MessageReader.Place.nowhere
     private(set) var signature = MessageReader.Place.nowhere
 
-    /// - Parameter octets: A message, whole.
+    /// - Parameter bytes: A message, whole.
     /// - Throws: ``DBusError`` when it is none.
-    init(_ octets: UnsafeRawBufferPointer) throws(DBusError) {
-        isSwapped = try unsafe Self.isSwapped(octets)
-        var reader = unsafe MessageReader(octets, 1..<octets.count, isSwapped: isSwapped)
+    init(_ bytes: UnsafeRawBufferPointer) throws(DBusError) {
+        isSwapped = try unsafe Self.isSwapped(bytes)
+        var reader = unsafe MessageReader(bytes, 1..<bytes.count, isSwapped: isSwapped)
         kind = Kind(rawValue: try reader.number())
         let flags: UInt8 = try reader.number()
         expectsReply = flags & 1 == 0
-        reader = unsafe MessageReader(octets, 8..<octets.count, isSwapped: isSwapped)
+        reader = unsafe MessageReader(bytes, 8..<bytes.count, isSwapped: isSwapped)
         serial = try reader.number()
         let fields = try reader.array(alignedTo: 8)
         let end = Int(fields.start) + Int(fields.count)
-        body = min((end + 7) & ~7, octets.count)..<octets.count
+        body = min((end + 7) & ~7, bytes.count)..<bytes.count
         while reader.position < end { try readField(&reader) }
     }
 
@@ -62,25 +62,25 @@ struct MessageHeader {
         }
     }
 
-    /// The length of the message that begins with `octets`, of which there are at least ``fixedSize``.
+    /// The length of the message that begins with `bytes`, of which there are at least ``fixedSize``.
     ///
     /// - Throws: ``DBusError`` when it is none.
-    static func messageLength(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Int {
-        let isSwapped = try unsafe isSwapped(octets)
-        var reader = unsafe MessageReader(octets, 4..<octets.count, isSwapped: isSwapped)
+    static func messageLength(_ bytes: UnsafeRawBufferPointer) throws(DBusError) -> Int {
+        let isSwapped = try unsafe isSwapped(bytes)
+        var reader = unsafe MessageReader(bytes, 4..<bytes.count, isSwapped: isSwapped)
         let bodyLength: UInt32 = try reader.number()
-        reader = unsafe MessageReader(octets, 12..<octets.count, isSwapped: isSwapped)
+        reader = unsafe MessageReader(bytes, 12..<bytes.count, isSwapped: isSwapped)
         let fieldsLength: UInt32 = try reader.number()
         let length = fixedSize + (Int(fieldsLength) + 7) & ~7 + Int(bodyLength)
-        guard length <= sizeLimit else { throw .invalid("a message of \(length) octets") }
+        guard length <= sizeLimit else { throw .invalid("a message of \(length) bytes") }
         return length
     }
 
     /// Checks D-Bus's version; returns true if the byte order is not this machine's.
-    private static func isSwapped(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Bool {
-        guard octets.count >= fixedSize, unsafe octets[3] == 1 else { throw .invalid("no D-Bus message") }
+    private static func isSwapped(_ bytes: UnsafeRawBufferPointer) throws(DBusError) -> Bool {
+        guard bytes.count >= fixedSize, unsafe bytes[3] == 1 else { throw .invalid("no D-Bus message") }
         let littleEndian = 1.littleEndian == 1
-        switch unsafe octets[0] {
+        switch unsafe bytes[0] {
         case UInt8(ascii: "l"): return !littleEndian
         case UInt8(ascii: "B"): return littleEndian
         default: throw .invalid("no D-Bus message")

@@ -1,6 +1,6 @@
 /// A reader of untrusted marshalled values.
 ///
-/// D-Bus specification, "Marshaling (Wire Format)". The creator keeps the octets alive while the reader or a copy is
+/// D-Bus specification, "Marshaling (Wire Format)". The creator keeps the bytes alive while the reader or a copy is
 /// in use.
 @safe struct MessageReader {
     /// A range of the message's bytes.
@@ -11,23 +11,23 @@
         let count: Int32
     }
 
-    private let octets: UnsafeRawBufferPointer
+    private let bytes: UnsafeRawBufferPointer
     private let isSwapped: Bool
     private let descriptors: [DBusDescriptor]
     private(set) var position: Int
     private let end: Int
 
     /// - Parameters:
-    ///   - octets: A message, from its first octet on.
+    ///   - bytes: A message, from its first byte on.
     ///   - range: The part of the message to read.
     ///   - isSwapped: True if the byte order is not this machine's.
     ///   - descriptors: The file descriptors of the message.
-    init(_ octets: UnsafeRawBufferPointer, _ range: Range<Int>, isSwapped: Bool, _ descriptors: [DBusDescriptor] = []) {
-        unsafe self.octets = octets
+    init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isSwapped: Bool, _ descriptors: [DBusDescriptor] = []) {
+        unsafe self.bytes = bytes
         self.isSwapped = isSwapped
         self.descriptors = descriptors
         position = range.lowerBound
-        end = min(range.upperBound, octets.count)
+        end = min(range.upperBound, bytes.count)
     }
 
     /// Moves on to the next multiple of `alignment`, a power of two.
@@ -39,7 +39,7 @@
     mutating func number<Number: FixedWidthInteger & BitwiseCopyable>() throws(DBusError) -> Number {
         try align(to: MemoryLayout<Number>.size)
         let place = try advance(by: MemoryLayout<Number>.size)
-        let number = unsafe octets.loadUnaligned(fromByteOffset: Int(place.start), as: Number.self)
+        let number = unsafe bytes.loadUnaligned(fromByteOffset: Int(place.start), as: Number.self)
         return isSwapped ? number.byteSwapped : number
     }
 
@@ -62,8 +62,8 @@
         return Place(start: Int32(position), count: Int32(count))
     }
 
-    /// The octets of an `ay`.
-    mutating func octetArray() throws(DBusError) -> Place {
+    /// The bytes of an `ay`.
+    mutating func byteArray() throws(DBusError) -> Place {
         let place = try array(alignedTo: 1)
         return try advance(by: Int(place.count))
     }
@@ -133,7 +133,7 @@
     }
 
     private mutating func elements(_ type: ArraySlice<UInt8>, depth: Int) throws(DBusError) -> DBusValue {
-        guard type.first != UInt8(ascii: "y") else { return .bytes(self[try octetArray()]) }
+        guard type.first != UInt8(ascii: "y") else { return .bytes(self[try byteArray()]) }
         let place = try array(alignedTo: Self.alignment(of: type.first))
         let end = Int(place.start) + Int(place.count)
         let result: DBusValue
@@ -178,17 +178,17 @@
 
     /// The type code at the place of a signature, if it is but one letter.
     func letter(_ place: Place) -> UInt8? {
-        unsafe place.count == 1 ? octets(at: place).first : nil
+        unsafe place.count == 1 ? bytes(at: place).first : nil
     }
 
-    /// The octets at a place that was given before.
-    func octets(at place: Place) -> UnsafeRawBufferPointer {
-        unsafe UnsafeRawBufferPointer(rebasing: octets[Int(place.start)..<Int(place.start) + Int(place.count)])
+    /// The bytes at a place that was given before.
+    func bytes(at place: Place) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: bytes[Int(place.start)..<Int(place.start) + Int(place.count)])
     }
 
-    subscript(place: Place) -> [UInt8] { unsafe Array(octets(at: place)) }
+    subscript(place: Place) -> [UInt8] { unsafe Array(bytes(at: place)) }
 
-    func string(_ place: Place) -> String { unsafe String(decoding: octets(at: place), as: UTF8.self) }
+    func string(_ place: Place) -> String { unsafe String(decoding: bytes(at: place), as: UTF8.self) }
 
     // MARK: - Types
 

@@ -1,17 +1,17 @@
 import Glibc
 
-/// A received message, in place: the creator keeps the octets alive as long as the view is used.
+/// A received message, in place: the creator keeps the bytes alive as long as the view is used.
 @safe struct MessageView {
     let header: MessageHeader
-    private let octets: UnsafeRawBufferPointer
+    private let bytes: UnsafeRawBufferPointer
     private let descriptors: [DBusDescriptor]
 
     /// - Parameters:
-    ///   - octets: The message, whole.
+    ///   - bytes: The message, whole.
     ///   - header: Its header.
     ///   - descriptors: The file descriptors of the message.
-    init(_ octets: UnsafeRawBufferPointer, _ header: MessageHeader, _ descriptors: [DBusDescriptor]) {
-        unsafe self.octets = octets
+    init(_ bytes: UnsafeRawBufferPointer, _ header: MessageHeader, _ descriptors: [DBusDescriptor]) {
+        unsafe self.bytes = bytes
         self.header = header
         self.descriptors = descriptors
     }
@@ -24,7 +24,7 @@ import Glibc
 
     /// A reader at the beginning of the body.
     var body: MessageReader {
-        unsafe MessageReader(octets, header.body, isSwapped: header.isSwapped, descriptors)
+        unsafe MessageReader(bytes, header.body, isSwapped: header.isSwapped, descriptors)
     }
 
     func arguments() throws(DBusError) -> [DBusValue] {
@@ -39,7 +39,7 @@ import Glibc
 
     /// Compares without making a string.
     func has(_ expected: String, at place: MessageReader.Place) -> Bool {
-        let found = unsafe body.octets(at: place)
+        let found = unsafe body.bytes(at: place)
         var expected = expected
         return expected.withUTF8 { expected in
             guard expected.count == found.count else { return false }

@@ -4,7 +4,7 @@ import CDBus
 @safe struct MessageWriter {
     /// The deepest nesting of containers that the wire allows.
     static let depthLimit = 64
-    /// More octets than the bus forwards; libdbus ends the process near twice as many.
+    /// More bytes than the bus forwards; libdbus ends the process near twice as many.
     static let sizeLimit = 32 << 20
 
     private let values: [DBusValue]
@@ -12,7 +12,7 @@ import CDBus
     let descriptors: [DBusDescriptor]
 
     /// - Throws: ``DBusError`` when one of `values` is not valid in D-Bus: a NUL in a text, an element that is
-    ///   not of its array's type, too much nesting, too many octets.
+    ///   not of its array's type, too much nesting, too many bytes.
     init(checking values: [DBusValue]) throws(DBusError) {
         var check = ValueCheck()
         for value in values { try check.check(value, depth: 0) }
@@ -48,8 +48,8 @@ import CDBus
 
     private static func appendContainer(_ value: DBusValue, to iterator: inout DBusMessageIter) {
         switch value {
-        case .bytes(let octets):
-            unsafe open(TypeCode.array, "y", in: &iterator) { unsafe append(octets, to: &$0) }
+        case .bytes(let bytes):
+            unsafe open(TypeCode.array, "y", in: &iterator) { unsafe append(bytes, to: &$0) }
         case .array(let element, let values):
             unsafe open(TypeCode.array, element, in: &iterator) { inner in
                 for value in values { unsafe append(value, to: &inner) }
@@ -103,8 +103,8 @@ import CDBus
         }
     }
 
-    private static func append(_ octets: [UInt8], to iterator: inout DBusMessageIter) {
-        unsafe octets.withUnsafeBufferPointer { buffer in
+    private static func append(_ bytes: [UInt8], to iterator: inout DBusMessageIter) {
+        unsafe bytes.withUnsafeBufferPointer { buffer in
             var start = buffer.baseAddress
             unsafe need(
                 dbus_message_iter_append_fixed_array(&iterator, TypeCode.byte, &start, Int32(buffer.count))

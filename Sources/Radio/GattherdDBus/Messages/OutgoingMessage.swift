@@ -17,7 +17,7 @@ import CDBus
     }
 
     /// The message as it goes onto the wire; once only.
-    func octets(serial: UInt32) throws(DBusError) -> [UInt8] {
+    func bytes(serial: UInt32) throws(DBusError) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         var count: Int32 = 0
         unsafe dbus_message_set_serial(raw, serial)

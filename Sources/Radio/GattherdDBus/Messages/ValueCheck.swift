@@ -20,7 +20,7 @@ struct ValueCheck {
             guard owner.rawValue >= 0 else { throw .invalid("the file descriptor was given away before") }
             descriptors.append(owner)
             try count(4)
-        case .bytes(let octets): try count(octets.count)
+        case .bytes(let bytes): try count(bytes.count)
         case .array, .dictionary, .structure, .variant: try checkContainer(value, depth: depth + 1)
         default: try count(8)
         }
@@ -60,8 +60,8 @@ struct ValueCheck {
         try count(text.utf8.count)
     }
 
-    private mutating func count(_ octets: Int) throws(DBusError) {
-        size += octets
+    private mutating func count(_ bytes: Int) throws(DBusError) {
+        size += bytes
         guard size <= MessageWriter.sizeLimit else { throw .invalid("more than 32 MiB in one message") }
     }
 }

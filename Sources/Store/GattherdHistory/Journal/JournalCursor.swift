@@ -7,7 +7,6 @@ struct JournalCursor {
 
     let consumer: JournalConsumerOptions
     /// The last number that the consumer has acknowledged together with all before it.
-    /// The last number that the consumer has acknowledged together with all before it.
     private(set) var seq: Int64
     /// The number in the file.
     private(set) var saved: Int64

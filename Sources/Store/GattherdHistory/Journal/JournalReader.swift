@@ -104,7 +104,7 @@ extension JournalEntry {
                 time: reject.time.advanced(by: distance),
                 device: reject.device,
                 characteristic: reject.characteristic,
-                octets: reject.octets,
+                payload: reject.payload,
                 reason: reject.reason
             )
             return .reject(moved, seq: seq)

@@ -150,7 +150,7 @@ extension JournalEntry {
         switch self {
         case .reading(let reading): reading.size
         case .event(let event, _): 80 + event.detail.utf8.count
-        case .reject(let reject, _): 120 + reject.octets.count + reject.reason.utf8.count
+        case .reject(let reject, _): 120 + reject.payload.count + reject.reason.utf8.count
         case .correction: 80
         }
     }

@@ -93,7 +93,7 @@ struct RecentRows {
         select.bind(device, Int64(max(0, limit)))
         return try Self.newest(select) { row in
             let reject = Reject(row)
-            return (reject, 2 * reject.octets.count + reject.reason.utf8.count + 160)
+            return (reject, 2 * reject.payload.count + reject.reason.utf8.count + 160)
         }
     }
 

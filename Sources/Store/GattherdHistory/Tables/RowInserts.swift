@@ -35,13 +35,13 @@ final class RowInserts {
 
     /// Inserts a rejected payload with its reason, both truncated to a row's limits.
     func insert(_ reject: Reject, seq: Int64) throws(StoreFault) {
-        let isLong = reject.octets.count > Self.longestPayload
+        let isLong = reject.payload.count > Self.longestPayload
         try insertReject.run(
             binding: seq,
             reject.time.microseconds,
             reject.device,
             reject.characteristic.cut(toBytes: LifecycleEvent.longestText),
-            isLong ? Array(reject.octets.prefix(Self.longestPayload)) : reject.octets,
+            isLong ? Array(reject.payload.prefix(Self.longestPayload)) : reject.payload,
             reject.reason.cut(toBytes: LifecycleEvent.longestText)
         )
     }

@@ -41,7 +41,7 @@ package enum ControlInterface {
             let downtime = Duration.milliseconds(arguments[1].int ?? 0)
             return .restartDaemon(isGraceful: arguments[0].bool ?? false, downtime: downtime)
         case ("Notify", "ssay"):
-            return .notify(texts[0], characteristic: try uuid(texts[1]), arguments[2].octets ?? [])
+            return .notify(texts[0], characteristic: try uuid(texts[1]), arguments[2].bytes ?? [])
         case ("SetRate", "sd"): return .setRate(texts[0], rate(arguments[1]))
         case ("ChangeServices", "sas"): return .changeServices(texts[0], without: try uuids(arguments[1]))
         case ("HideServices", "sas"): return .hideServices(texts[0], try uuids(arguments[1]))

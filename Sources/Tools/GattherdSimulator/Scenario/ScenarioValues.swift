@@ -32,7 +32,7 @@ package enum ScenarioValue {
         number == 0 || (0.001...1000).contains(number)
     }
 
-    package static let octetsWords = "octets in hexadecimal, for example '16 48'"
+    package static let octetsWords = "bytes in hexadecimal, for example '16 48'"
 
     package static func octets(_ text: String) -> [UInt8]? {
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }

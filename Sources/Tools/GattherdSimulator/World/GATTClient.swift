@@ -53,7 +53,7 @@ final class GATTClient {
     /// A command is answered at once, a request when the peripheral has answered.
     func writeValue(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
         let effects = world.effects
-        guard let value = call.arguments.first?.octets else { return effects.fail(call, .invalidArguments) }
+        guard let value = call.arguments.first?.bytes else { return effects.fail(call, .invalidArguments) }
         guard let device = world.devices[key], device.isConnected else { return effects.fail(call, .notConnected) }
         guard device.gatt?.characteristics[index]?.writeSocket == nil else { return effects.fail(call, .writeAcquired) }
         guard value.count <= Self.maximumValueLength else { return effects.fail(call, .invalidLength) }

@@ -75,7 +75,7 @@ extension BlueZObject {
 // A characteristic.
 extension BlueZObject {
     public func read() async throws(DBusError) -> [UInt8] {
-        try await call("ReadValue", .properties([:])).first?.octets ?? []
+        try await call("ReadValue", .properties([:])).first?.bytes ?? []
     }
 
     public func write(_ octets: [UInt8]) async throws(DBusError) {

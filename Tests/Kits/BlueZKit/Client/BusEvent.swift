@@ -42,7 +42,7 @@ extension [BusEvent] {
 
     /// The signalled values of a characteristic, in order.
     public func octets(of path: String) -> [[UInt8]] {
-        values("Value", of: path).compactMap(\.octets)
+        values("Value", of: path).compactMap(\.bytes)
     }
 
     /// The index of the first signal of a property with this value.
