@@ -12,7 +12,8 @@ public import GattherdSync
 /// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/reconnectPause``, so
 /// that subscribers of the same broker return first. With MQTT 5 the broker reports readings without a subscriber. If
 /// no subscriber of the session before has returned, readings wait up to
-/// ``DeliveryMachine/Options/subscriberPatience``. A later subscriber without a session of its own at the broker misses the readings published meanwhile.
+/// ``DeliveryMachine/Options/subscriberPatience``. A later subscriber without a session of its own at the broker
+/// misses the readings published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
