@@ -80,7 +80,7 @@ import Testing
 
     @Test(
         arguments: LinkReason.allCases.map(\.rawValue) + [
-            "restartDiscovery", "newDecoder", "powerCycle", "notKnownYet",
+            "restartDiscovery", "newSession", "powerCycle", "notKnownYet",
         ]
     )
     func `every identifier has words for people`(name: String) {

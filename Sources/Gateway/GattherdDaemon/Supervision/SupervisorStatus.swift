@@ -132,7 +132,7 @@ public struct RecoveryCounters: Sendable {
     public subscript(step: RecoveryLadder.Step) -> Counter {
         switch step {
         case .restartDiscovery: discoveryRestarts
-        case .newDecoder: sessionRenewals
+        case .newSession: sessionRenewals
         case .powerCycle: powerCycles
         }
     }

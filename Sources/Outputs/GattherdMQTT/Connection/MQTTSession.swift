@@ -43,7 +43,7 @@ public struct MQTTSession: Sendable {
     /// The buffer for a packet's properties.
     private var properties: [UInt8] = []
     /// The bytes that are not sent yet.
-    public internal(set) var outbound = OutboundOctets()
+    public internal(set) var outbound = OutboundBytes()
     /// The bytes of acknowledgements since ``outbound`` was last empty.
     private var owed = 0
     /// The numbers of PINGREQ packets written and of PINGRESP packets received.
@@ -135,19 +135,19 @@ public struct MQTTSession: Sendable {
         guard isConnected else { throw .notConnected }
         try message.check()
         let identifier = qos == 0 ? 0 : try reserve(.publish)
-        let start = outbound.octets.count
-        message.append(to: &outbound.octets, by: &properties, identifier: identifier, version)
-        let length = outbound.octets.count - start
+        let start = outbound.bytes.count
+        message.append(to: &outbound.bytes, by: &properties, identifier: identifier, version)
+        let length = outbound.bytes.count - start
         let limit = min(limits.maximumPacket, Self.longestPacket)
         guard length <= limit else {
-            outbound.octets.removeSubrange(start...)
+            outbound.bytes.removeSubrange(start...)
             if identifier != 0 { _ = try? identifiers.release(identifier, of: .publish) }
             throw .tooLarge(length, limit: limit)
         }
         if hasWaiting || identifier != 0 && identifiers.publishCount > limits.receiveMaximum {
-            waiting.append((Array(outbound.octets[start...]), identifier))
+            waiting.append((Array(outbound.bytes[start...]), identifier))
             if identifier != 0 { waitingIdentifiers.insert(identifier) }
-            outbound.octets.removeSubrange(start...)
+            outbound.bytes.removeSubrange(start...)
         } else {
             outbound.count(length)
             if identifier == 0 { unacknowledgedEnds.append(outbound.appended) }

@@ -49,27 +49,27 @@ struct PacketIdentifiers {
 }
 
 /// The bytes that wait to be sent.
-public struct OutboundOctets: Sendable {
+public struct OutboundBytes: Sendable {
     /// The maximum capacity that is kept when all is sent.
     private static let keptCapacity = 1 << 18
 
-    var octets: [UInt8] = []
+    var bytes: [UInt8] = []
     /// The number of sent bytes in the buffer.
     private var head = 0
     /// The number of bytes ever appended.
     public private(set) var appended = 0
     public private(set) var sent = 0
 
-    public var isEmpty: Bool { head == octets.count }
+    public var isEmpty: Bool { head == bytes.count }
     /// The bytes to be sent.
-    var unsent: ArraySlice<UInt8> { octets[head...] }
+    var unsent: ArraySlice<UInt8> { bytes[head...] }
 
     mutating func append(_ more: some Collection<UInt8>) {
-        octets.append(contentsOf: more)
+        bytes.append(contentsOf: more)
         count(more.count)
     }
 
-    /// Counts bytes that were appended to `octets` directly.
+    /// Counts bytes that were appended to `bytes` directly.
     mutating func count(_ count: Int) {
         appended += count
     }
@@ -77,17 +77,17 @@ public struct OutboundOctets: Sendable {
     mutating func remove(_ count: Int) {
         head += count
         sent += count
-        if head == octets.count {
-            octets.removeAll(keepingCapacity: octets.capacity <= Self.keptCapacity)
+        if head == bytes.count {
+            bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
             head = 0
         } else if head >= Self.keptCapacity {
-            octets.removeFirst(head)
+            bytes.removeFirst(head)
             head = 0
         }
     }
 
     mutating func removeAll() {
-        octets.removeAll()
+        bytes.removeAll()
         head = 0
     }
 }

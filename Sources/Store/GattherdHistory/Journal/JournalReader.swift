@@ -147,7 +147,7 @@ private final class ListRows {
                     time: Timestamp(microseconds: row.integer(1)),
                     device: row.text(2),
                     characteristic: row.text(3),
-                    octets: row.bytes(4),
+                    payload: row.bytes(4),
                     reason: row.text(5)
                 ),
                 seq: row.integer(0)

@@ -121,7 +121,7 @@ extension Reject {
             time: Timestamp(microseconds: row.integer(column)),
             device: row.text(column + 1),
             characteristic: row.text(column + 2),
-            octets: row.bytes(column + 3),
+            payload: row.bytes(column + 3),
             reason: row.text(column + 4)
         )
     }
