@@ -145,13 +145,13 @@ extension HTTPClientError.Kind {
 /// Used on the thread of the transfer only.
 private final class ResponseBody {
     private static let kept = 4096
-    private static let mostBytes = 1 << 20
+    private static let maximumBytes = 1 << 20
 
     private(set) var start: [UInt8] = []
     private var count = 0
 
     /// True if the transfer was ended because the body does not end.
-    var isOverlong: Bool { count > Self.mostBytes }
+    var isOverlong: Bool { count > Self.maximumBytes }
 
     /// libcurl's callback; another result than `size * number` ends the transfer.
     static let append: curl_write_callback = { bytes, size, number, context in

@@ -13,7 +13,7 @@ public final class HTTPClient: Sendable {
     }
 
     /// The maximum number of threads; a cancelled request may hang in a name lookup.
-    private static let mostSessions = 4
+    private static let maximumSessions = 4
 
     private let threadName: String
     private let files: HTTPTLSFiles
@@ -57,7 +57,7 @@ public final class HTTPClient: Sendable {
 
     private func dequeue() throws(HTTPClientError) -> CurlSession {
         let (isAllowed, idle) = sessions.withLock { sessions in
-            guard sessions.busy < Self.mostSessions else { return (false, CurlSession?.none) }
+            guard sessions.busy < Self.maximumSessions else { return (false, CurlSession?.none) }
             sessions.busy += 1
             defer { sessions.idle = nil }
             return (true, sessions.idle)

@@ -132,7 +132,7 @@ private final class BusFolder: Sendable {
 
     init() throws(PrivateBus.Failure) {
         var template = Array("/tmp/gattherd-bus-XXXXXX".utf8CString)
-        guard let made = unsafe mkdtemp(&template) else { throw .system("cannot make a folder in /tmp") }
+        guard let made = unsafe mkdtemp(&template) else { throw .system("cannot create a folder in /tmp") }
         path = unsafe String(cString: made)
     }
 

@@ -40,7 +40,7 @@ public struct ControlThrottle: Sendable {
     /// The minimum time between writes; with zero, writes follow each other directly.
     public let interval: Duration
     /// The maximum time for which a value waits for the link.
-    public let patience: Duration
+    public let timeout: Duration
 
     /// The device's value, if known.
     public private(set) var confirmed: ControlValue?
@@ -52,9 +52,9 @@ public struct ControlThrottle: Sendable {
     /// The end of the pause after the last write.
     private var restsUntil: Duration = .zero
 
-    public init(interval: Duration, patience: Duration = .seconds(10)) {
+    public init(interval: Duration, timeout: Duration = .seconds(10)) {
         self.interval = interval
-        self.patience = patience
+        self.timeout = timeout
     }
 
     /// True if no request waits for an answer.
@@ -83,7 +83,7 @@ public struct ControlThrottle: Sendable {
     private mutating func set(_ value: ControlValue, _ ticket: Ticket, at now: Duration) -> [Effect] {
         let superseded = pending.map { Effect.answer($0.ticket, .failure(.superseded)) }
         if pending == nil { dueAt = now + interval }
-        pending = Pending(value: value, ticket: ticket, expiry: now + patience)
+        pending = Pending(value: value, ticket: ticket, expiry: now + timeout)
         return [superseded].compactMap { $0 } + writeIfDue(at: now)
     }
 

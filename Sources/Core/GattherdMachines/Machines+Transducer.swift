@@ -11,7 +11,7 @@ extension ControlThrottle: Transducer {
 }
 
 extension DeliveryMachine: Transducer {
-    public var output: Session { state }
+    public var output: SessionState { state }
     public var isFinished: Bool { state == .stopped }
     public static var tick: Event? { .tick }
 }

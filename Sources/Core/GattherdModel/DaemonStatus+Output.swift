@@ -21,7 +21,7 @@ extension DaemonStatus.Output {
     public var isBehind: Bool { lag.map { $0 > Self.longestLag } ?? false }
 
     /// The reason why the output is down or behind, in a few words; `nil` for a good output.
-    public var trouble: String? {
+    public var problem: String? {
         if !isUp { return error ?? state }
         guard isBehind, let lag else { return nil }
         return "\(Int64(min(lag, 1e15))) s behind, with a backlog of \(backlog)" + (error.map { ": \($0)" } ?? "")

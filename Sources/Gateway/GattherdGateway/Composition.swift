@@ -16,7 +16,7 @@ import GattherdSync
 /// The daemon, put together from a configuration.
 package struct Composition: Sendable {
     /// The most history requests by HTTP at once; each may hold a few megabytes.
-    private static let mostHistoryRequests = 4
+    private static let maximumHistoryRequests = 4
 
     private let running: RunningConfiguration
     private let history: ReadingHistory
@@ -99,7 +99,7 @@ package struct Composition: Sendable {
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
-        let historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
+        let historyService = HistoryService(path: path, maximum: Self.maximumHistoryRequests)
         http = GatewayHTTPBackend(running, gateway, delivery, outputs, reporter, commands, historyService)
         router.open(gateway, outputs, started: started)
         let recorder = gateway.recorder
@@ -226,7 +226,7 @@ package struct Composition: Sendable {
         do throws(StoreFault) {
             return try await history.enrolledDevices()
         } catch {
-            log(.warning, "the devices that rules have made cannot be read yet", [.init("history.error", error.detail)])
+            log(.warning, "enrolled devices could not be read yet", [.init("history.error", error.detail)])
             return nil
         }
     }

@@ -49,7 +49,7 @@ extension Configuration {
     ) throws(GatewayError) -> [any Output] {
         var outputs: [any Output] = []
         for finding in outputFindings where finding.severity == .warning {
-            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+            log(.warning, "a file that the configuration names has a problem", [LogField("advice", finding.problem)])
         }
         for output in configuredOutputs {
             var context = OutputContext(

@@ -97,7 +97,7 @@ enum Gattherd {
 
             Exit codes, as in sysexits.h:
               0   done                             69  no daemon, bus, broker or file
-              64  the command line is wrong        73  a file cannot be made
+              64  the command line is wrong        73  a file cannot be created
               65  the data is wrong                74  reading or writing failed
               66  the input cannot be opened       78  the configuration is wrong
 

@@ -93,7 +93,7 @@ extension DeliveryLogger {
         guard mayLog(.journal) else { return }
         log(
             .warning,
-            "delivery cannot use the journal",
+            "the journal cannot be read or saved; retrying",
             [.init("log.operation", operation.rawValue), .init("log.error", fault.detail)]
         )
     }

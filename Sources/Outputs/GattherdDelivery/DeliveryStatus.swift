@@ -5,7 +5,7 @@ import GattherdSync
 
 /// The state of delivery, for people.
 public struct DeliveryStatus: Hashable, Sendable {
-    public var session = DeliveryMachine.Session.idle
+    public var session = DeliveryMachine.SessionState.idle
     /// The last broker error in words; `nil` during a session.
     public var lastError: String?
     /// The last `seq` that the broker has acknowledged together with all before it.
@@ -43,7 +43,7 @@ extension OutputStatus {
 }
 
 extension OutputStatus.State {
-    fileprivate init(_ session: DeliveryMachine.Session) {
+    fileprivate init(_ session: DeliveryMachine.SessionState) {
         self =
             switch session {
             case .idle: .idle
@@ -78,7 +78,7 @@ extension DeliveryStatus {
 /// The newest state of a delivery, readable on any thread.
 final class DeliveryBoard: Sendable {
     /// The state of the session, to be watched.
-    let session = LatestValue(DeliveryMachine.Session.idle)
+    let session = LatestValue(DeliveryMachine.SessionState.idle)
     private let current = Locked(DeliveryStatus())
 
     var status: DeliveryStatus { current.withLock { $0 } }

@@ -12,7 +12,7 @@ public import GattherdSync
 /// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/reconnectPause``, so
 /// that subscribers of the same broker return first. With MQTT 5 the broker reports readings without a subscriber. If
 /// no subscriber of the session before has returned, readings wait up to
-/// ``DeliveryMachine/Options/subscriberPatience``. A later subscriber without a session of its own at the broker
+/// ``DeliveryMachine/Options/subscriberTimeout``. A later subscriber without a session of its own at the broker
 /// misses the readings published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
@@ -86,7 +86,7 @@ public actor MQTTDelivery {
     public func roundTrip() {}
 
     /// The state of the session, to be watched.
-    public nonisolated var session: LatestValue<DeliveryMachine.Session> { board.session }
+    public nonisolated var session: LatestValue<DeliveryMachine.SessionState> { board.session }
 
     /// The current state of delivery; callable from any thread.
     public nonisolated var deliveryStatus: DeliveryStatus { board.status }

@@ -142,7 +142,7 @@ public final class InfluxSink: BatchSink {
 private struct BodyLimit: Sendable {
     private static let most = 1 << 20
     /// The accepted bodies after which a larger one is tried.
-    private static let patience = 100
+    private static let timeout = 100
 
     private(set) var bytes = most
     private var accepted = 0
@@ -150,7 +150,7 @@ private struct BodyLimit: Sendable {
     mutating func accept(_ count: Int) {
         guard bytes < Self.most, count > bytes / 2 else { return }
         accepted += 1
-        guard accepted >= Self.patience else { return }
+        guard accepted >= Self.timeout else { return }
         bytes = min(bytes * 2, Self.most)
         accepted = 0
     }

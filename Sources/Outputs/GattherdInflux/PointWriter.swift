@@ -14,7 +14,7 @@ public struct PointWriter: Sendable {
         var afterSource: [UInt8] = []
     }
 
-    private static let mostHeads = 4096
+    private static let maximumHeads = 4096
 
     private let gateway: String
     private let measurement: MeasurementName
@@ -77,7 +77,7 @@ public struct PointWriter: Sendable {
         Self.write("gateway", gateway, to: &head.beforeSource)
         Self.write("profile", stream.profile, to: &head.beforeSource)
         if measurement.needsStreamTag { Self.write("stream", stream.stream, to: &head.afterSource) }
-        if heads.count >= Self.mostHeads { heads.removeAll() }
+        if heads.count >= Self.maximumHeads { heads.removeAll() }
         heads[ObjectIdentifier(stream)] = head
         return head
     }

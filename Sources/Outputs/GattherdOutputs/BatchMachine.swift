@@ -223,11 +223,11 @@ public struct BatchMachine: Transducer {
         guard let queue, queue.gap == nil, receiverCursor.isKnown else { return nil }
         let (unsent, bytes) = (queue.count - call.count, call.count > 0 ? 2 * options.bytes : options.bytes)
         guard unsent < options.entries, queue.bytes < bytes else { return nil }
-        return requests.fetchTime(after: queue.through, wantedAt: fetchWish(queue, unsent))
+        return requests.fetchTime(after: queue.through, wantedAt: preferredFetchTime(queue, unsent))
     }
 
     /// The time at which more entries are of use: at once if a batch becomes full, else when the interval ends.
-    private func fetchWish(_ queue: FetchedEntries, _ unsent: Int) -> Duration {
+    private func preferredFetchTime(_ queue: FetchedEntries, _ unsent: Int) -> Duration {
         let known = (requests.head ?? 0) - queue.through + Int64(unsent)
         if case .draining = phase { return .zero }
         if known >= Int64(options.entries) || known > Int64(options.bytes / max(1, queue.entrySize)) { return .zero }

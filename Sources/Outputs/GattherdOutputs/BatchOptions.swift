@@ -19,7 +19,7 @@ public struct BatchOptions: Hashable, Sendable {
     /// The number of entries in a row after which a receiver that refuses them all counts as misconfigured.
     ///
     /// Then one entry is skipped for each pause. So a wrong table or bucket does not cost a backlog.
-    public var mostRefusals = 100
+    public var maximumRefusals = 100
     /// The shortest time between two saves of the cursor, unless ``saveCount`` entries are delivered.
     public var saveInterval = Duration.milliseconds(250)
     public var saveCount: Int64 = 1000

@@ -2,7 +2,7 @@
 /// receiver manages it; doubled with each fast success.
 struct BatchSizer: Sendable {
     private let most: Int
-    private let mostRefusals: Int
+    private let maximumRefusals: Int
     private var limit: Int
     /// The number of entries at the head of the queue of which at least one is refused.
     private var suspects = 0
@@ -12,7 +12,7 @@ struct BatchSizer: Sendable {
 
     init(_ options: BatchOptions) {
         most = max(1, options.entries)
-        mostRefusals = options.mostRefusals
+        maximumRefusals = options.maximumRefusals
         limit = most
     }
 
@@ -48,7 +48,7 @@ struct BatchSizer: Sendable {
 
     /// The fault of a receiver that refuses every entry; `nil` while it does not.
     var refusalOfAll: OutputFault? {
-        guard refusals >= mostRefusals, let fault = lastRefusal else { return nil }
+        guard refusals >= maximumRefusals, let fault = lastRefusal else { return nil }
         let detail = "the receiver refuses every entry: \(fault.detail)"
         return OutputFault(.misconfigured, detail, retryAfter: fault.retryAfter)
     }

@@ -37,7 +37,7 @@ final class OutputReporter: Sendable {
 
     private func connected() {
         record(["output": .text(name), "state": .text("connected"), "at": .text(target)])
-        log(.notice, "an output works", [LogField("output.target", target)])
+        log(.notice, "output connected", [LogField("output.target", target)])
     }
 
     private func failed(_ fault: OutputFault, retryAfter pause: Duration) {
@@ -58,7 +58,7 @@ final class OutputReporter: Sendable {
         ])
         log(
             .warning,
-            "an output wants entries that history does not have any more",
+            "an output needs entries that history no longer has",
             [LogField("after", gap.after), LogField("through", gap.through), LogField("reason", gap.reason)]
         )
     }
@@ -92,7 +92,7 @@ final class OutputReporter: Sendable {
     func journalFailed(_ operation: BatchMachine.JournalOperation, _ fault: StoreFault) {
         guard limits.withLock({ Self.isDue(&$0.journalFailedAt) }) else { return }
         let fields = [LogField("journal.operation", operation.rawValue), LogField("journal.error", fault.detail)]
-        log(.warning, "an output cannot use the journal", fields)
+        log(.warning, "the journal cannot be read or saved; retrying", fields)
     }
 
     /// True if the last report of a kind was long ago; then the next one is due after a pause.

@@ -26,7 +26,7 @@ package final class PostgresClient: Sendable {
     }
 
     /// The maximum number of threads; a cancelled call may hang in a name lookup.
-    private static let mostCalls = 4
+    private static let maximumCalls = 4
 
     private let url: PostgresURL
     private let user: String?
@@ -112,7 +112,7 @@ package final class PostgresClient: Sendable {
     /// Returns the kept connection, if there is one.
     private func take() throws(PostgresError) -> PostgresConnection? {
         let (isAllowed, idle) = state.withLock { state in
-            guard state.busy < Self.mostCalls else { return (false, PostgresConnection?.none) }
+            guard state.busy < Self.maximumCalls else { return (false, PostgresConnection?.none) }
             state.busy += 1
             defer { state.idle = nil }
             return (true, state.idle)

@@ -6,7 +6,7 @@ import Glibc
 /// `@unchecked Sendable` is safe: ``PostgresClient`` gives a connection to one thread at a time.
 @safe final class PostgresConnection: @unchecked Sendable {
     /// The maximum number of bytes of an answer; libpq keeps a message as long as the server says it is.
-    private static let mostReceived: UInt64 = 32 * 1024 * 1024
+    private static let maximumReceived: UInt64 = 32 * 1024 * 1024
 
     private let raw: OpaquePointer
 
@@ -140,8 +140,8 @@ import Glibc
         while unsent == 1 || (unsafe PQisBusy(raw) == 1) {
             guard mayContinue() else { throw late() }
             guard try poll(forWriting: unsent == 1) else { continue }
-            guard received <= start + Self.mostReceived else {
-                throw PostgresError(.connection, "the answer has more than \(Self.mostReceived) bytes")
+            guard received <= start + Self.maximumReceived else {
+                throw PostgresError(.connection, "the answer has more than \(Self.maximumReceived) bytes")
             }
             guard unsafe PQconsumeInput(raw) == 1 else { throw PostgresError(.connection, words) }
             if unsent == 1 { unsent = unsafe PQflush(raw) }

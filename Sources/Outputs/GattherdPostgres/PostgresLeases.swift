@@ -15,9 +15,9 @@ package final class PostgresLeases: Sendable {
         (self.client, self.url, self.gateway) = (client, url, gateway)
     }
 
-    /// Writes bids, applies wishes and returns the leases of these devices, in one statement.
+    /// Writes bids, performs operations and returns the leases of these devices, in one statement.
     ///
-    /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the wishes were performed.
+    /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the operationes were performed.
     package func exchange(
         _ requests: [LeaseRequest],
         within limit: Duration
@@ -40,14 +40,14 @@ package final class PostgresLeases: Sendable {
             .texts(requests.map { $0.isBidDue ? $0.bid.standing.rawValue : nil }),
             .integers(requests.map { $0.bid.rssi.map { Int64($0) } }),
             .texts(requests.map(\.bid.problem)),
-            .texts(requests.map(\.wish.name)),
-            .integers(requests.map(\.wish.epoch)),
+            .texts(requests.map(\.operation.name)),
+            .integers(requests.map(\.operation.epoch)),
             .texts(requests.map(\.reason)),
         ]
     }
 }
 
-extension LeaseRequest.Wish {
+extension LeaseRequest.Operation {
     fileprivate var name: String? {
         switch self {
         case .observe: nil

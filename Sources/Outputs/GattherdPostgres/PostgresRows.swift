@@ -2,8 +2,8 @@ import CPostgres
 
 /// The rows of an answer, within limits: a broken server could send rows without end.
 struct PostgresRows {
-    private static let mostRows = 100_000
-    private static let mostBytes = 16 * 1024 * 1024
+    private static let maximumRows = 100_000
+    private static let maximumBytes = 16 * 1024 * 1024
 
     private(set) var rows: [[String?]] = []
     private var bytes = 0
@@ -13,8 +13,8 @@ struct PostgresRows {
         for row in 0..<(unsafe PQntuples(result)) {
             let columns = 0..<(unsafe PQnfields(result))
             for column in columns { bytes += Int(unsafe PQgetlength(result, row, column)) }
-            guard rows.count < Self.mostRows, bytes <= Self.mostBytes else {
-                throw PostgresError(.connection, "the answer has more than \(Self.mostRows) rows or 16 MiB")
+            guard rows.count < Self.maximumRows, bytes <= Self.maximumBytes else {
+                throw PostgresError(.connection, "the answer has more than \(Self.maximumRows) rows or 16 MiB")
             }
             rows.append(columns.map { unsafe Self.text(result, row, $0) })
         }

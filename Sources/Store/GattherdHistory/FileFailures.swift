@@ -22,14 +22,14 @@ struct FileFailures {
     }
 
     private let maySkip: Bool
-    private let patience: Duration
+    private let timeout: Duration
     private let pause: Duration
     private var current: Failure?
     private var damages = DamageCount()
 
     init(_ options: HistoryOptions) {
         maySkip = !options.consumers.isEmpty && options.whenFull == .deliver
-        patience = options.patience
+        timeout = options.timeout
         pause = options.pause
     }
 
@@ -76,7 +76,7 @@ struct FileFailures {
     /// True if readings that cannot be written may be delivered from memory.
     func mayDeliverUnstored(at now: Instant) -> Bool {
         guard let current, maySkip else { return false }
-        return now - current.since >= patience
+        return now - current.since >= timeout
     }
 
     /// Counts readings delivered from memory; returns true if they are the first of this fault.

@@ -20,7 +20,7 @@ public struct HistoryOptions: Sendable {
     public var whenFull = WhenFull.deliver
     public var clock: GatewayClock
     /// The time that readings wait before they are delivered unstored; most faults end sooner.
-    var patience = Duration.seconds(5)
+    var timeout = Duration.seconds(5)
     /// The time between two attempts to write.
     var pause = Duration.seconds(1)
 

@@ -31,7 +31,7 @@ struct HistoryReporter {
     func recovered(_ unstored: FileFailures.Unstored) {
         log(
             .notice,
-            "history is being written again",
+            "history can be written again",
             [LogField("unstored", unstored.readings), LogField("unstored.rejects", unstored.rejects)]
         )
         notices.yield(.recovered(unstored: unstored.readings, rejects: unstored.rejects))
@@ -41,7 +41,7 @@ struct HistoryReporter {
     func movedAside(to place: String, _ fault: StoreFault) {
         log(
             .error,
-            "the history is damaged: it was moved aside, and a new one is begun",
+            "the history is damaged: it was moved aside, and a new one was created",
             [LogField("history.error", fault.detail), LogField("path", place)]
         )
         notices.yield(.movedAside(to: place, error: fault.detail))
@@ -51,7 +51,7 @@ struct HistoryReporter {
     func lost(_ path: String, mark: Int64) {
         log(
             .error,
-            "the history is missing or empty, although readings were stored in it: a new one is begun",
+            "the history is missing or empty, although readings were stored in it: a new one was created",
             [
                 LogField("path", path), LogField("numbered.below", mark),
                 LogField("advice", "to bring back a backup, stop the daemon and run 'gattherd db restore FILE'"),
@@ -61,7 +61,7 @@ struct HistoryReporter {
     }
 
     func untidy(_ fault: StoreFault) {
-        log(.warning, "history could not tidy up", [LogField("error", fault.detail)])
+        log(.warning, "history maintenance failed", [LogField("error", fault.detail)])
     }
 
     // MARK: - Readings
@@ -84,7 +84,7 @@ struct HistoryReporter {
     func dropped(_ count: Int) {
         log(
             .error,
-            "readings were given up before anybody had got them: there is no room for more",
+            "undelivered readings were dropped: the backlog limit is reached",
             [LogField("readings", count)]
         )
         notices.yield(.backlogDropped(readings: count))
@@ -98,16 +98,16 @@ struct HistoryReporter {
     // MARK: - Clock
 
     func openedUnsynchronised() {
-        log(.notice, "the clock is not synchronised yet: times are put right as soon as it is")
+        log(.notice, "the clock is not synchronised yet: times will be corrected when it is")
     }
 
     /// Reports the start and the end of doubt about the clock, and its limits.
     func clock(_ doubt: ClockDoubt?, before: ClockDoubt?) {
         guard (before == nil) != (doubt == nil) || before?.isLimited != doubt?.isLimited else { return }
         if let doubt {
-            log(.warning, "the clock is doubted", [LogField("clock", doubt.text)])
+            log(.warning, "the clock may be wrong", [LogField("clock", doubt.text)])
         } else {
-            log(.notice, "the clock is trusted again: rows are deleted by it")
+            log(.notice, "the clock is trusted again; retention uses it")
         }
         notices.yield(.clock(doubt))
     }
@@ -116,7 +116,7 @@ struct HistoryReporter {
         let (first, last, distance) = (correction.after, correction.through, correction.shift)
         log(
             .notice,
-            "the clock was set: readings from before it have their right times now",
+            "the clock was set; times of earlier readings were corrected",
             [LogField("shift", "\(distance)"), LogField("after", first), LogField("through", last)]
         )
         notices.yield(.restamped(after: first, through: last, by: distance))

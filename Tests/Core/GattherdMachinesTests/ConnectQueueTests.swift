@@ -16,8 +16,8 @@ import Testing
         queue.next(now: now, adapters: [one, other]) { _ in adapter ?? one }?.device
     }
 
-    @Test func `an attempt blocks the next until it ends or exceeds the patience`() {
-        var queue = ConnectQueue(patience: .seconds(1))
+    @Test func `an attempt blocks the next until it ends or exceeds the timeout`() {
+        var queue = ConnectQueue(timeout: .seconds(1))
         for name in ["a", "b", "c"] { queue.add(name, failures: 0, now: .zero) }
         #expect(next(&queue, now: .zero) == "a")
         #expect(next(&queue, now: .milliseconds(999)) == nil)
@@ -29,8 +29,8 @@ import Testing
         #expect(queue.deadline(after: .seconds(1)) == nil, "no device waits")
     }
 
-    @Test func `the number of attempts past the patience is bounded`() {
-        var queue = ConnectQueue(patience: .zero, limit: 100)
+    @Test func `the number of attempts past the timeout is bounded`() {
+        var queue = ConnectQueue(timeout: .zero, limit: 100)
         for number in 1...40 { queue.add("d\(number)", failures: 0, now: .zero) }
         while next(&queue, now: .seconds(1)) != nil {}
         #expect(queue.attempts(on: one) == 20)
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func `absent devices that fill an adapter delay only devices that failed`() {
-        var queue = ConnectQueue(patience: .zero, limit: 2)
+        var queue = ConnectQueue(timeout: .zero, limit: 2)
         for name in ["x", "y", "z"] { queue.add(name, failures: 3, now: .zero) }
         #expect(next(&queue, now: .seconds(1)) == "x")
         #expect(next(&queue, now: .seconds(2)) == "y")

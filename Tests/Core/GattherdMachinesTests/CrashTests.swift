@@ -39,7 +39,7 @@ import Testing
 
     @Test func `pauses from before the crash do not delay any device`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
-        world.peripherals["d1"]?.trouble = .abortsConnect
+        world.peripherals["d1"]?.fault = .abortsConnect
         world.start()
         world.run(for: .seconds(600))
         #expect((world.changes["d1"]?.last?.attempt ?? 0) > 5)
@@ -50,7 +50,7 @@ import Testing
         world.peripherals["d1"]?.objects[adapter] = now
         world.tellSighting("d1", adapter)
         world.run(for: .seconds(2))
-        world.peripherals["d1"]?.trouble = nil
+        world.peripherals["d1"]?.fault = nil
         let time = world.run(for: .seconds(60), until: \.isIdle)
         #expect(try #require(time) < .seconds(5))
     }

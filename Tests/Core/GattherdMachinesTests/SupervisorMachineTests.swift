@@ -27,8 +27,8 @@ import Testing
 
     @Test func `failing devices do not delay the others`() throws {
         var world = try SupervisorWorld(devices: 40, seed: 1)
-        for name in world.names.prefix(8) { world.peripherals[name]?.trouble = .neverConnects }
-        for name in world.names.dropFirst(8).prefix(8) { world.peripherals[name]?.trouble = .abortsConnect }
+        for name in world.names.prefix(8) { world.peripherals[name]?.fault = .neverConnects }
+        for name in world.names.dropFirst(8).prefix(8) { world.peripherals[name]?.fault = .abortsConnect }
         let healthy = world.names.suffix(24)
         world.start()
         let time = world.run(for: .seconds(60)) { world in healthy.allSatisfy { world.state($0) == .ready } }
@@ -140,7 +140,7 @@ import Testing
 
     @Test func `the loss of an unrelated adapter does not shorten a pause`() throws {
         var world = try SupervisorWorld(devices: 1, adapters: 2, seed: 1)
-        world.peripherals["d1"]?.trouble = .abortsConnect
+        world.peripherals["d1"]?.fault = .abortsConnect
         world.start()
         let failure = world.run(for: .seconds(10)) { $0.state("d1") == .backingOff }
         #expect(failure != nil)

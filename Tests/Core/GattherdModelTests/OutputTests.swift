@@ -54,16 +54,16 @@ import Testing
         #expect(DaemonStatus.Output("mqtt", state: state, target: "mqtt://b:1883").isUp == isUp)
     }
 
-    @Test func `the trouble names the error of an output that is down, or the delay of one that is behind`() {
+    @Test func `the problem names the error of an output that is down, or the delay of one that is behind`() {
         var output = DaemonStatus.Output("mqtt", state: .connecting, target: "mqtt://b:1883")
-        #expect(output.trouble == "connecting")
+        #expect(output.problem == "connecting")
         output.error = "connection refused"
-        #expect(output.trouble == "connection refused")
+        #expect(output.problem == "connection refused")
         output.state = "connected"
-        #expect(output.trouble == nil)
+        #expect(output.problem == nil)
         (output.lag, output.backlog) = (120.5, 9)
-        #expect(output.trouble == "120 s behind, with a backlog of 9: connection refused")
+        #expect(output.problem == "120 s behind, with a backlog of 9: connection refused")
         output.lag = nil
-        #expect(output.trouble == nil)
+        #expect(output.problem == nil)
     }
 }

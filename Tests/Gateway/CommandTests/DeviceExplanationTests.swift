@@ -114,7 +114,7 @@ import Testing
         let expected = """
             strap (C0:FF:EE:00:00:01): backing off, for 12s: no answer in time, 5 times in a row
 
-            How it came to this (UTC)
+            Recent events (UTC)
               2026-11-21
                 02:56:40  ready
                 02:58:59  last heard, with -91 dBm

@@ -178,7 +178,7 @@ final class FakeCentral: CentralBackend {
 
     /// A call of the central.
     enum Call: Hashable, Sendable {
-        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession, watch
+        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, reconnectToBus, watch
         case setPowered(Bool)
         case write([UInt8])
         case readDescriptor(BluetoothUUID)
@@ -351,7 +351,7 @@ final class FakeCentral: CentralBackend {
         note(.setPowered(isPowered))
     }
 
-    func renewSession() async { note(.renewSession) }
+    func reconnectToBus() async { note(.reconnectToBus) }
 
     /// Hangs while ``attends`` is false.
     func catchUp(within limit: Duration) async {

@@ -13,7 +13,7 @@ import Testing
         until: ContinuousClock.Instant? = nil,
         isElsewhere: Bool = false
     ) -> LeaseBoard.Entry {
-        let status = LeaseStatus(stance: .owner, owner: owner, epoch: epoch, reason: "", bids: [])
+        let status = LeaseStatus(role: .owner, owner: owner, epoch: epoch, reason: "", bids: [])
         return LeaseBoard.Entry(status, until: until, isOwnedElsewhere: isElsewhere)
     }
 

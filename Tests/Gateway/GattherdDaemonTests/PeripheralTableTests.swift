@@ -103,6 +103,6 @@ struct EnrolmentOffersTests {
             entry.fields.contains { $0.value.contains("the bus is gone") }
         }
         #expect(lost.filter { $0.level >= .info }.map(\.message) == ["bluetooth changed"])
-        #expect(lost.contains { $0.level == .debug && $0.message == "link" })
+        #expect(lost.contains { $0.level == .debug && $0.message == "link state changed" })
     }
 }

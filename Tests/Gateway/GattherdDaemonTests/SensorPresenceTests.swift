@@ -25,7 +25,7 @@ struct SensorPresenceTests {
             profileNames: ["octet"],
             listening: .init(silence: silence)
         )
-        let sensor = Sensor(device, [profile], newDecoder: { 1 }, describe: { _ in })
+        let sensor = Sensor(device, [profile], makeDecoderID: { 1 }, describe: { _ in })
         return try #require(sensor)
     }
 

@@ -148,7 +148,7 @@ import Testing
             }
             try await world.recover {
                 for name in world.names { try await world.order(.drop(name)) }
-                await world.store.wait { $0.hasRemedy(.newSession, .wedge) }
+                await world.store.wait { $0.hasRemedy(.newBusConnection, .wedge) }
             }
             #expect(world.supervisor.counters.discoveryRestarts.value > 0)
         }
@@ -167,7 +167,7 @@ import Testing
                 await world.wait { world.supervisor.status.links.allSatisfy { !$0.isOnline } }
                 for name in world.names { try await other.forget(try world.id(name)) }
                 let last = mayPowerCycle ? RecoveryLadder.Step.powerCycle : .restartDiscovery
-                await world.store.wait { $0.hasRemedy(.newSession, .silence) && $0.hasRemedy(last, .silence) }
+                await world.store.wait { $0.hasRemedy(.newBusConnection, .silence) && $0.hasRemedy(last, .silence) }
                 try await world.recover { for name in world.names { try await world.order(.appear(name)) } }
             }
             #expect(world.supervisor.counters.sessionRenewals.value > 0)

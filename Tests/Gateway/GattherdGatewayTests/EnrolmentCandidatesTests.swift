@@ -73,7 +73,7 @@ import Testing
             let time = round * 601
             _ = offer(&candidates, numbers, at: time)
             _ = candidates.check(numbers.map { observation($0) }, now: second(time + 600))
-            #expect(candidates.pauseCount <= EnrolmentCandidates.mostPauses)
+            #expect(candidates.pauseCount <= EnrolmentCandidates.maximumPauses)
         }
     }
 

@@ -12,7 +12,7 @@ struct BrokerFaultTests {
     private struct Book: Sendable {
         var seqs: [Int64] = []
         var sessions = 0
-        var mostInFlight = 0
+        var maximumInFlight = 0
         /// The topics as written, and the properties after them.
         var topics: [String] = []
         var aliases: [[UInt8]] = []
@@ -60,7 +60,7 @@ struct BrokerFaultTests {
                 book.withLock { book in
                     book.topics.append(packet.topic)
                     book.aliases.append(packet.properties.suffix(3))
-                    book.mostInFlight = max(book.mostInFlight, waiting.count)
+                    book.maximumInFlight = max(book.maximumInFlight, waiting.count)
                 }
                 let isFirst = book.withLock { $0.topics.count } == 1
                 if isFirst || waiting.count == 3 { waiting.forEach { client.answer($0) } }
@@ -76,7 +76,7 @@ struct BrokerFaultTests {
             await log.waitForCursor(10)
         }
         let seen = book.withLock { $0 }
-        #expect(seen.mostInFlight == 3)
+        #expect(seen.maximumInFlight == 3)
         #expect(
             seen.topics.prefix(4) == [
                 "gattherd/lab/strap/heart_rate", "gattherd/lab/lamp/heart_rate", "", "gattherd/lab/lamp/heart_rate",

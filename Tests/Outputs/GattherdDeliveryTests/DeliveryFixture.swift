@@ -134,7 +134,7 @@ extension MQTTDelivery {
         await running
     }
 
-    nonisolated func wait(for state: DeliveryMachine.Session) async {
+    nonisolated func wait(for state: DeliveryMachine.SessionState) async {
         for await session in session.watch() where session == state { return }
     }
 

@@ -23,7 +23,7 @@ struct DiscoveryTests {
 
     /// Runs a delivery with both devices, which leaves their retained messages behind.
     private func leaveBehind(_ fixture: DeliveryFixture) async throws {
-        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
+        let delivery = fixture.delivery { $0.options.subscriberTimeout = .zero }
         delivery.enrol(Self.addresses)
         for device in Self.addresses.keys {
             delivery.update(DeliveryFixture.status(device, .ready))

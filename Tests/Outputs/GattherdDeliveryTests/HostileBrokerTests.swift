@@ -42,7 +42,7 @@ struct HostileBrokerTests {
     ) -> MQTTDelivery {
         broker.delivery(fixture, version) {
             if wire == .tls { $0.tls = settings }
-            $0.options.answerPatience = .seconds(1)
+            $0.options.answerTimeout = .seconds(1)
         }
     }
 
@@ -213,7 +213,7 @@ struct HostileBrokerTests {
         let fixture = DeliveryFixture(try Broker())
         let text = String(repeating: "x", count: 200_000)
         for _ in 0..<40 { fixture.log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
-        let delivery = broker.delivery(fixture) { $0.options.answerPatience = .seconds(1) }
+        let delivery = broker.delivery(fixture) { $0.options.answerTimeout = .seconds(1) }
         await delivery.running {
             #expect(await delivery.waitForFault()?.detail.contains("has read nothing") == true)
         }

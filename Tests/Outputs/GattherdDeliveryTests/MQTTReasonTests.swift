@@ -28,7 +28,7 @@ import Testing
     @Test(arguments: [0x80, 0x83] as [UInt8])
     func `a reading is skipped when the broker refuses it without a reason for a minute`(code: UInt8) {
         let reason = MQTTReason(rawValue: code)
-        var topics = BusyTopics(patience: .seconds(60))
+        var topics = BusyTopics(timeout: .seconds(60))
         #expect(topics.verdict(reason, on: "a", at: .zero) == .reading(.busy(reason.words)))
         #expect(topics.verdict(reason, on: "b", at: .seconds(30)) == .reading(.busy(reason.words)))
         #expect(topics.verdict(reason, on: "b", at: .seconds(89)) == .reading(.busy(reason.words)))
@@ -37,7 +37,7 @@ import Testing
 
     @Test func `a topic is refused when it stays busy while the broker accepts another one`() {
         let busy = MQTTReason(rawValue: 0x97)
-        var topics = BusyTopics(patience: .seconds(60))
+        var topics = BusyTopics(timeout: .seconds(60))
         #expect(topics.verdict(busy, on: "a", at: .zero) == .reading(.busy(busy.words)))
         #expect(topics.verdict(busy, on: "a", at: .seconds(600)) == .reading(.busy(busy.words)))
         #expect(topics.verdict(.success, on: "b", at: .seconds(601)) == .reading(.accepted))

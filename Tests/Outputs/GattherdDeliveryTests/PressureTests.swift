@@ -14,7 +14,7 @@ struct PressureTests {
         var seqs: [Int64] = []
         var results: [String] = []
         var acknowledged: [[UInt8]] = []
-        var mostInFlight = 0
+        var maximumInFlight = 0
 
         mutating func record(_ packet: FakeBroker.Packet) {
             if let seq = packet.seq { seqs.append(seq) }
@@ -67,7 +67,7 @@ struct PressureTests {
                 if packet.isAcknowledged { waiting.append(packet) } else { client.answer(packet) }
                 book.withLock { book in
                     book.record(packet)
-                    book.mostInFlight = max(book.mostInFlight, waiting.count)
+                    book.maximumInFlight = max(book.maximumInFlight, waiting.count)
                 }
             } while true
         }
@@ -81,7 +81,7 @@ struct PressureTests {
             await fixture.log.waitForCursor(23)
         }
         #expect(book.withLock { $0.seqs } == Array(1...23))
-        #expect(book.withLock { $0.mostInFlight } == maximum)
+        #expect(book.withLock { $0.maximumInFlight } == maximum)
         #expect(fixture.losses.isEmpty)
     }
 

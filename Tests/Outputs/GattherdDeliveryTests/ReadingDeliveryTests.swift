@@ -58,7 +58,7 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery { settings in
             settings.publishing.all.isRetained = isRetained
-            settings.options.subscriberPatience = .zero
+            settings.options.subscriberTimeout = .zero
         }
         await delivery.running {
             fixture.log.commit(3)

@@ -319,7 +319,7 @@ struct RequestTests {
         ("link", #"{"device":"nobody","link":false}"#, #"{"status":"error","error":"there is no device 'nobody'"}"#),
         (
             "link", #"{"device":"strap"}"#,
-            #"{"status":"error","error":"name the device and the wish: {\"device\": \"…\", \"link\": true}"}"#
+            #"{"status":"error","error":"write the device and the wanted link: {\"device\": \"…\", \"link\": true}"}"#
         ),
         ("health", "", #"{"status":"ok","data":{}}"#),
         ("history", "strap", #"{"status":"error","error":"write an object: {\"device\": …}"}"#),

@@ -204,7 +204,7 @@ struct SessionTests {
 
     @Test func `retained messages of a removed device are cleared, including readings`() async throws {
         let fixture = try await DeliveryFixture.started()
-        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
+        let delivery = fixture.delivery { $0.options.subscriberTimeout = .zero }
         delivery.update(DeliveryFixture.status("strap", .ready))
         delivery.update(DeliveryFixture.status("lamp", .ready))
         try await delivery.running {
@@ -223,7 +223,7 @@ struct SessionTests {
 
     @Test func `readings of a replaced device of the same name are cleared in this session or the next`() async throws {
         let fixture = try await DeliveryFixture.started()
-        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
+        let delivery = fixture.delivery { $0.options.subscriberTimeout = .zero }
         delivery.update(DeliveryFixture.status("strap", .ready))
         try await delivery.running {
             fixture.log.commit(2)

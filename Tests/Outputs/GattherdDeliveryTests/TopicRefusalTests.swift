@@ -204,7 +204,7 @@ struct TopicRefusalTests {
         }
         let fixture = DeliveryFixture(try Broker())
         for _ in 0..<10 { for device in ["lamp", "strap"] { fixture.log.commit(1, device: device) } }
-        let delivery = broker.delivery(fixture) { $0.options.busyPatience = .milliseconds(200) }
+        let delivery = broker.delivery(fixture) { $0.options.busyTimeout = .milliseconds(200) }
         await delivery.running {
             await fixture.log.waitForCursor(20)
             fixture.log.commit(1, device: "lamp")

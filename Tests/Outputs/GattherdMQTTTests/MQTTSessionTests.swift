@@ -169,7 +169,7 @@ struct MQTTSessionTests {
     }
 
     @Test func `a silent broker gets a ping; a missing PINGRESP and a stalled broker are detected`() {
-        var keepalive = Keepalive(interval: .seconds(10), patience: .seconds(10), at: .zero)
+        var keepalive = Keepalive(interval: .seconds(10), timeout: .seconds(10), at: .zero)
         #expect(keepalive.deadline(isClear: true) == .seconds(10))
         keepalive.received(at: .seconds(5))
         #expect(keepalive.verdict(isClear: true, at: .seconds(9)) == .alive)
@@ -187,7 +187,7 @@ struct MQTTSessionTests {
     }
 
     @Test func `a broker with a keepalive of one second has ten seconds to answer a ping`() {
-        var keepalive = Keepalive(interval: .seconds(1), patience: .seconds(10), at: .zero)
+        var keepalive = Keepalive(interval: .seconds(1), timeout: .seconds(10), at: .zero)
         #expect(keepalive.verdict(isClear: true, at: .seconds(1)) == .ping)
         keepalive.sent(at: .seconds(1))
         keepalive.pinged(at: .seconds(1))

@@ -171,7 +171,7 @@ struct CursorKeepingMachineTests {
     }
 
     @Test func `a receiver that refuses everything loses one entry for each pause`() {
-        var world = world(committed: 50) { $0.mostRefusals = 3 }
+        var world = world(committed: 50) { $0.maximumRefusals = 3 }
         world.refused = Set(1...50)
         start(&world)
         world.runUntilIdle(limit: .seconds(60))

@@ -115,7 +115,7 @@ final class ScriptedSink: BatchSink {
         var script: [Answer]
         var calls: [[JournalEntry]] = []
         var running = 0
-        var mostRunning = 0
+        var maximumRunning = 0
         var isClosed = false
     }
 
@@ -131,7 +131,7 @@ final class ScriptedSink: BatchSink {
     /// The numbers of the entries of each call.
     var calls: [[Int64]] { state.withLock { $0.calls.map { $0.map(\.seq) } } }
     /// The most calls at once.
-    var mostRunning: Int { state.withLock { $0.mostRunning } }
+    var maximumRunning: Int { state.withLock { $0.maximumRunning } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     func write(_ entries: [JournalEntry]) async throws(OutputFault) {
@@ -151,7 +151,7 @@ final class ScriptedSink: BatchSink {
         let answer = state.withLock { state in
             state.calls.append(entries)
             state.running += 1
-            state.mostRunning = max(state.mostRunning, state.running)
+            state.maximumRunning = max(state.maximumRunning, state.running)
             return state.script.isEmpty ? Answer.accept : state.script.removeFirst()
         }
         count.update { $0 += 1 }

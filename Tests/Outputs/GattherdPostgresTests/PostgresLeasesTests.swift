@@ -16,7 +16,7 @@ struct PostgresLeasesTests {
         /// Sends one request and returns the lease after it.
         @discardableResult
         func exchange(
-            _ wish: LeaseRequest.Wish = .observe,
+            _ operation: LeaseRequest.Operation = .observe,
             address: String = PostgresLeasesTests.address,
             _ bid: LeaseBid? = nil,
             reason: String = ""
@@ -27,7 +27,7 @@ struct PostgresLeasesTests {
                 address: address,
                 bid: own,
                 isBidDue: bid != nil,
-                wish: wish,
+                operation: operation,
                 reason: reason
             )
             return try #require(try await leases.exchange([request], within: .seconds(20)).first)
@@ -114,7 +114,7 @@ struct PostgresLeasesTests {
                         address: address,
                         bid: LeaseBid(gateway: side.leases.gateway, standing: .heard, rssi: -70),
                         isBidDue: true,
-                        wish: .claim(epoch: epochs[address] ?? 0)
+                        operation: .claim(epoch: epochs[address] ?? 0)
                     )
                 }
                 group.addTask { try await side.leases.exchange(requests, within: .seconds(60)) }
@@ -133,9 +133,9 @@ struct PostgresLeasesTests {
         #expect(error?.detail.contains("is that of the gateway \"east\"") == true)
         let east = try side(centre, credentials, named: "east")
         let epoch = owned.epoch
-        for wish in [LeaseRequest.Wish.release(epoch: epoch), .renew(epoch: epoch), .claim(epoch: epoch)] {
+        for operation in [LeaseRequest.Operation.release(epoch: epoch), .renew(epoch: epoch), .claim(epoch: epoch)] {
             let bid = LeaseBid(gateway: "west", standing: .gone)
-            let row = try await east.exchange(wish, bid)
+            let row = try await east.exchange(operation, bid)
             #expect(row.owner == "west" && row.epoch == owned.epoch && !row.isReleased && !row.isGranted)
             #expect(row.bids.map(\.bid.gateway) == ["east"])
         }

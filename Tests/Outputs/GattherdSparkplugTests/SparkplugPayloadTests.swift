@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test func `a payload has at most 256 metrics`() {
-        let most: [UInt8] = (0..<SparkplugPayload.mostMetrics).flatMap { _ -> [UInt8] in [0x12, 0] }
+        let most: [UInt8] = (0..<SparkplugPayload.maximumMetrics).flatMap { _ -> [UInt8] in [0x12, 0] }
         #expect((try? SparkplugPayload(decoding: most[...]))?.metrics.count == 256)
         #expect(throws: ProtobufError.tooManyMetrics) { try SparkplugPayload(decoding: (most + [0x12, 0])[...]) }
     }

@@ -93,7 +93,7 @@ import Testing
     @Test func `a cancelled task waits for bluetoothd when it renews the connection`() async throws {
         try await Stage.run { stage in
             _ = try await subscribed(stage)
-            await cancelled { await stage.central.renewSession() }
+            await cancelled { await stage.central.reconnectToBus() }
             try await stage.events.next { if case .unavailable = $0 { true } else { false } }
             try await stage.events.expect(.available)
             #expect(await count("Introspect", stage) == 1)

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func `a kept peripheral waits for its turn beyond the limit, and a caller does not`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .seconds(3600)), scanDelay: .seconds(3600))
+        let turns = ConnectTurns(ConnectQueue(timeout: .seconds(3600)), scanDelay: .seconds(3600))
         try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(1) }) { bench in
             let (strap, kept) = (try bench.strap, bench.central.peripheral(FakeBackend.dial))
             let third = Self.peripheral(3)
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `a present peripheral overtakes many absent ones`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .milliseconds(1)), scanDelay: .zero)
+        let turns = ConnectTurns(ConnectQueue(timeout: .milliseconds(1)), scanDelay: .zero)
         try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(3600) }) { bench in
             for number in 10..<60 as Range<UInt64> {
                 bench.backend.know(Self.peripheral(number))
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `a peripheral of an earlier scan is not taken as present`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .milliseconds(1), limit: 1), scanDelay: .zero)
+        let turns = ConnectTurns(ConnectQueue(timeout: .milliseconds(1), limit: 1), scanDelay: .zero)
         try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(3600) }) { bench in
             bench.backend.advertise(FakeBackend.strap)
             try await eventually { bench.central.peripheral(FakeBackend.strap).lastSeen != nil }

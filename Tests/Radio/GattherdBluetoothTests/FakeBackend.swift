@@ -282,6 +282,6 @@ final class FakeBackend: ClientBackend {
     }
 
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {}
-    func renewSession() async {}
+    func reconnectToBus() async {}
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) { try await ask("forget", last(peripheral)) }
 }

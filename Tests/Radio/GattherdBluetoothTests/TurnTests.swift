@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `peripherals of one adapter connect one after the other`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .seconds(3600)))
+        let turns = ConnectTurns(ConnectQueue(timeout: .seconds(3600)))
         let (strap, dial) = (FakeBackend.strap, FakeBackend.dial)
         let other = PeripheralID(adapter: BluetoothAddress(value: 7), address: dial.address)
         let (began, ends) = (LatestValue<[PeripheralID]>([]), LatestValue<Set<PeripheralID>>([]))
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func `an attempt that takes long does not block the others`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .milliseconds(5)))
+        let turns = ConnectTurns(ConnectQueue(timeout: .milliseconds(5)))
         let (began, ends) = (LatestValue<[PeripheralID]>([]), LatestValue<Set<PeripheralID>>([]))
         async let first = attempt(turns, FakeBackend.strap, began, until: ends)
         async let second = attempt(turns, FakeBackend.dial, began, until: ends)
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func `a turn that does not come in time is a timeout, and a cancelled one leaves the queue`() async throws {
-        let turns = ConnectTurns(ConnectQueue(patience: .seconds(3600)))
+        let turns = ConnectTurns(ConnectQueue(timeout: .seconds(3600)))
         let (began, ends) = (LatestValue<[PeripheralID]>([]), LatestValue<Set<PeripheralID>>([]))
         async let first = attempt(turns, FakeBackend.strap, began, until: ends)
         for await begun in began.watch() where !begun.isEmpty { break }

@@ -14,7 +14,7 @@ import Testing
         let isOpen = await withCheckedContinuation { seen in
             loop.execute {
                 let socket = BusSocket(owning: own, passesDescriptors: true)
-                let core = ConnectionCore(socket, on: loop, patience: .milliseconds(2))
+                let core = ConnectionCore(socket, on: loop, readDelay: .milliseconds(2))
                 core.handlers.onDisconnect {
                     var byte: UInt8 = 0
                     let count = unsafe recv(other, &byte, 1, Int32(MSG_DONTWAIT))

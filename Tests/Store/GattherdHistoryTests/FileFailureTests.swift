@@ -17,7 +17,7 @@ struct FileFailureTests {
     private func options(_ path: String, whenFull: WhenFull = .deliver) -> HistoryOptions {
         var options = HistoryOptions(path: path, consumers: .one, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
-        options.patience = .zero
+        options.timeout = .zero
         options.pause = .milliseconds(20)
         return options
     }

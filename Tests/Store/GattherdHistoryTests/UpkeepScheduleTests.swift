@@ -37,7 +37,7 @@ import Testing
     private func failures(consumers: [JournalConsumerOptions] = .one, whenFull: WhenFull = .deliver) -> FileFailures {
         var options = HistoryOptions(path: "", consumers: consumers, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
-        options.patience = .seconds(5)
+        options.timeout = .seconds(5)
         options.pause = .seconds(1)
         return FileFailures(options)
     }
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [(true, WhenFull.deliver, true), (true, .hold, false), (false, .deliver, false)])
-    func `readings are delivered unstored after some patience, if wanted`(
+    func `readings are delivered unstored after some timeout, if wanted`(
         hasConsumer: Bool,
         whenFull: WhenFull,
         isExpected: Bool

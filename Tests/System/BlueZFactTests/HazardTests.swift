@@ -23,7 +23,7 @@ import Testing
             try await OurClient.run(on: fixture.stack.bus) { ours in
                 for _ in 1...3 {
                     try await subscribe(ours, fixture, .socket)
-                    try await ours.renewSession()
+                    try await ours.reconnectToBus()
                 }
                 try await subscribe(ours, fixture, .socket)
                 try await expectAlive(fixture)

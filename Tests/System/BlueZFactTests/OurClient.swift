@@ -46,9 +46,9 @@ struct OurClient: Sendable {
     func removeEvents() { received.withLock { $0.removeAll() } }
 
     /// Leaves the bus and returns under a new unique name.
-    func renewSession() async throws {
+    func reconnectToBus() async throws {
         removeEvents()
-        await central.renewSession()
+        await central.reconnectToBus()
         try await eventually { events.contains(.available) }
     }
 

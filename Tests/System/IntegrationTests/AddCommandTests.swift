@@ -137,7 +137,7 @@ import Testing
         try bench.folder.write("devices: []\n", to: "gattherd.d/govee-h5075-2.yaml")
         let taken = try await bench.run("add", "GVH5075_4567", "--yes")
         #expect(taken.0 == 73)
-        #expect(try bench.text("err").contains("govee-h5075-2.yaml is there already; choose another name"))
+        #expect(try bench.text("err").contains("govee-h5075-2.yaml already exists; choose another name"))
     }
 }
 

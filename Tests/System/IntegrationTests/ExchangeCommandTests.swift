@@ -20,7 +20,7 @@ import Testing
         for (imported, known) in [(502, 0), (0, 502)] {
             let run = try await new.gattherd("import", file)
             #expect(run.code == 0)
-            #expect(run.output.hasSuffix("/gattherd.db: \(imported) samples imported, \(known) were there already\n"))
+            #expect(run.output.hasSuffix("/gattherd.db: \(imported) samples imported, \(known) already stored\n"))
         }
         let rows = try await SQLiteShell(new.database).rows(Self.all)
         #expect(rows.count == 502)
@@ -44,7 +44,7 @@ import Testing
         )
         let good = try history.folder.write(line(1) + line(2) + line(3) + line(4), to: "attic.jsonl")
         #expect(
-            try await history.gattherd("import", good).output.hasSuffix(" 2 samples imported, 2 were there already\n")
+            try await history.gattherd("import", good).output.hasSuffix(" 2 samples imported, 2 already stored\n")
         )
         #expect(try await history.gattherd("history", "--format", "csv").output.split(separator: "\n").count == 5)
     }
@@ -57,7 +57,7 @@ import Testing
             run.complaints.hasPrefix("attic.txt:1: error: there is no device; name one for such lines by --device\n")
         )
         let named = try await history.gattherd("import", file, "--device", "attic", "--precision", "s")
-        #expect(named.output.hasSuffix(" 2 samples imported, 0 were there already\n"))
+        #expect(named.output.hasSuffix(" 2 samples imported, 0 already stored\n"))
         let rows = try await history.gattherd("history", "--format", "csv").output.split(separator: "\n")
         #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read")
     }
@@ -69,7 +69,7 @@ import Testing
         ] {
             let file = try history.folder.write("\u{FEFF}\(line)\n", to: name)
             let run = try await history.gattherd("import", file)
-            #expect(run.code == 0 && run.output.hasSuffix(" 1 samples imported, 0 were there already\n"))
+            #expect(run.code == 0 && run.output.hasSuffix(" 1 samples imported, 0 already stored\n"))
         }
     }
 

@@ -66,7 +66,7 @@ import Testing
         try await eventually { daemon.log.text.contains(#""message":"started""#) }
         #expect(daemon.log.text.contains("Read-only file system; mount the file system writable"))
         #expect(disk.setReadOnly(false))
-        try await eventually { daemon.log.text.contains("history is being written again") }
+        try await eventually { daemon.log.text.contains("history can be written again") }
         daemon.child.signal(SIGTERM)
         #expect(await daemon.child.wait() == .exited(0))
         #expect(try await SQLiteShell(history).value("SELECT count(*) > 0 FROM events") == "1")

@@ -55,7 +55,7 @@ import Testing
         #expect(try write("a") < 300)
         #expect(try write("b") == 401)
         try folder.write(Self.token("b"), to: "token")
-        #expect(try await reload() == "the configuration is reloaded\n")
+        #expect(try await reload() == "the configuration was reloaded\n")
         #expect(try write("a") == 401)
         #expect(try write("b") < 300)
         await stop()
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func `a changed password waits for a restart`() async throws {
-        #expect(try await reload() == "the configuration is reloaded\n")
+        #expect(try await reload() == "the configuration was reloaded\n")
         try folder.write("second one\n", to: "password")
         #expect(try await reload().contains("changes of mqtt take effect only at a restart"))
         await stop()

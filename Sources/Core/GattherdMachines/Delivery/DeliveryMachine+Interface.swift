@@ -84,7 +84,7 @@ extension DeliveryMachine {
     }
 
     /// The phase of the session.
-    public enum Session: Hashable, Sendable {
+    public enum SessionState: Hashable, Sendable {
         case idle
         case connecting
         case connected
@@ -117,7 +117,7 @@ extension DeliveryMachine {
         /// The time for which the next run would publish a delayed reading, also if many others follow it.
         public var delayedReplay = Duration.seconds(60)
         /// The maximum wait for missing subscribers after a reconnect, ``reconnectPause`` included (MQTT 5 only).
-        public var subscriberPatience = Duration.seconds(5)
+        public var subscriberTimeout = Duration.seconds(5)
         /// The pause between two checks for missing subscribers.
         public var subscriberPause = Duration.milliseconds(250)
         /// The pause before a reading is sent to a busy broker again.
@@ -132,9 +132,9 @@ extension DeliveryMachine {
         public var topics = TopicRefusals.Options()
         /// The time for which the broker may answer "busy", or without a reason, before a topic's readings are
         /// skipped.
-        public var busyPatience = Duration.seconds(60)
+        public var busyTimeout = Duration.seconds(60)
         /// The shortest wait for the answer to a ping, and for a broker that reads nothing.
-        public var answerPatience = Duration.seconds(10)
+        public var answerTimeout = Duration.seconds(10)
         /// The pause after a journal failure.
         public var journalPause = Duration.seconds(1)
         /// The maximum wait of a clean stop for the broker, and then for the journal.

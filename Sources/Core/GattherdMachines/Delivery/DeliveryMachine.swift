@@ -76,7 +76,7 @@ public struct DeliveryMachine: Sendable {
         return gate.pause(at: now)
     }
 
-    public var state: Session {
+    public var state: SessionState {
         switch phase {
         case .idle: .idle
         case .connecting: .connecting

@@ -46,7 +46,7 @@ struct DeliveryWindow: Sendable {
         var bytes = 0
 
         var isFull: Bool {
-            readings.count >= GatheredReadings.mostReadings || bytes >= GatheredReadings.mostBytes
+            readings.count >= GatheredReadings.maximumReadings || bytes >= GatheredReadings.maximumBytes
         }
     }
 
@@ -92,7 +92,7 @@ struct DeliveryWindow: Sendable {
     /// The number of unsent readings that do not wait for others of their stream.
     var pressing: Int { unsent - gathered.waiting }
     /// True if no more readings should gather.
-    var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.mostWaiting }
+    var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.maximumWaiting }
     /// The `seq` after which another run begins.
     var resumePoint: Int64 { delayed.held.map { min(passedPoint, $0 - 1) } ?? passedPoint }
     /// The number of entries after the cursor, whatever their state.

@@ -39,10 +39,10 @@ struct StreamKey: Hashable, Sendable {
 /// due.
 struct GatheredReadings: Sendable {
     /// The limits of one message.
-    static let mostReadings = 100
-    static let mostBytes = 32 << 10
+    static let maximumReadings = 100
+    static let maximumBytes = 32 << 10
     /// The number of waiting readings from which none waits for others.
-    static let mostWaiting = 2048
+    static let maximumWaiting = 2048
 
     /// The waiting readings of a stream.
     private struct Group {
@@ -50,7 +50,7 @@ struct GatheredReadings: Sendable {
         var bytes = 0
         var due = Duration.zero
 
-        var isFull: Bool { count >= mostReadings || bytes >= mostBytes }
+        var isFull: Bool { count >= maximumReadings || bytes >= maximumBytes }
     }
 
     private var groups: [Group] = []
@@ -118,14 +118,14 @@ struct GatheredReadings: Sendable {
     }
 
     private func isDue(_ group: Group, at now: Duration) -> Bool {
-        group.count > 0 && (group.due <= now || group.isFull || waiting >= Self.mostWaiting)
+        group.count > 0 && (group.due <= now || group.isFull || waiting >= Self.maximumWaiting)
     }
 
     /// The number of messages that are due.
     func messages(at now: Duration) -> Int {
         guard waiting > 0 else { return 0 }
         return groups.reduce(0) { count, group in
-            isDue(group, at: now) ? count + (group.count + Self.mostReadings - 1) / Self.mostReadings : count
+            isDue(group, at: now) ? count + (group.count + Self.maximumReadings - 1) / Self.maximumReadings : count
         }
     }
 

@@ -53,7 +53,7 @@ struct PublishGate: Sendable {
 
     /// Starts a session; after a reconnect, or with a backlog, publishing waits until subscribers may be back.
     mutating func connected(isReconnect: Bool, hasBacklog: Bool, receiveMaximum: Int, at now: Duration) {
-        subscribersDue = isReconnect ? now + options.subscriberPatience : nil
+        subscribersDue = isReconnect ? now + options.subscriberTimeout : nil
         drainAt = isReconnect || hasBacklog ? now + options.reconnectPause : now
         setLimit(receiveMaximum)
     }

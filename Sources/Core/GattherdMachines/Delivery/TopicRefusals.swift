@@ -5,7 +5,7 @@
 /// the likeliest cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end
 /// packets are sent one at a time (``isCautious``), so that no other topic can be blamed.
 ///
-/// A topic is set aside after ``patience`` blames. A blame counts only with proof that the broker accepts something
+/// A topic is set aside after ``blameLimit`` blames. A blame counts only with proof that the broker accepts something
 /// else: a message on another topic that it accepted in the same session. Without proof the topic is deferred: the
 /// next session sends it behind the others (``defers(_:at:)``). If the broker accepts no topic at all, it is faulty,
 /// and all blames are removed. The first topic must also have been blamed for some time, because a broker may fail
@@ -46,7 +46,7 @@ public struct TopicRefusals: Sendable {
     }
 
     /// The blames after which a topic is set aside.
-    public static let patience = 3
+    public static let blameLimit = 3
     /// The longest pause, as a multiple of the first.
     private static let longestPauseFactor = 6
     /// The longest time for which packets are sent one at a time.
@@ -222,7 +222,7 @@ public struct TopicRefusals: Sendable {
         if omissions.count >= Self.capacity { omissions.removeAll() }
         let count = omissions[topic, default: 0] + 1
         omissions[topic] = count
-        guard count >= Self.patience else { return nil }
+        guard count >= Self.blameLimit else { return nil }
         return setAside(topic, "it acknowledges later messages, and never one on this topic", at: now)
     }
 
@@ -287,7 +287,7 @@ public struct TopicRefusals: Sendable {
         var blame = blames[topic] ?? Blame(since: now)
         blame.count += 1
         blames[topic] = blame
-        return blame.count >= Self.patience && (!refusals.isEmpty || now - blame.since >= options.delay)
+        return blame.count >= Self.blameLimit && (!refusals.isEmpty || now - blame.since >= options.delay)
     }
 
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {

@@ -50,7 +50,7 @@ extension LeaseMachine {
     }
 
     public enum Effect: Hashable, Sendable {
-        /// Send bids and wishes to the centre, and answer with what it has.
+        /// Send bids and requests to the centre, and answer with what it has.
         case exchange([LeaseRequest], ticket: Int)
         /// This gateway may connect the device.
         case admit(device: String)
@@ -93,7 +93,7 @@ extension LeaseMachine {
 
 /// One device in an exchange with the centre.
 public struct LeaseRequest: Hashable, Sendable {
-    public enum Wish: Hashable, Sendable {
+    public enum Operation: Hashable, Sendable {
         /// Nothing but the answer.
         case observe
         /// The lease, if its epoch is this one and it is free; its next epoch is greater.
@@ -108,13 +108,20 @@ public struct LeaseRequest: Hashable, Sendable {
     public var bid: LeaseBid
     /// True if the bid has changed, or must be repeated.
     public var isBidDue: Bool
-    public var wish: Wish
+    public var operation: Operation
     /// The reason of a claim or a release.
     public var reason: String
 
-    public init(device: String, address: String, bid: LeaseBid, isBidDue: Bool, wish: Wish, reason: String = "") {
+    public init(
+        device: String,
+        address: String,
+        bid: LeaseBid,
+        isBidDue: Bool,
+        operation: Operation,
+        reason: String = ""
+    ) {
         (self.device, self.address, self.bid, self.isBidDue) = (device, address, bid, isBidDue)
-        (self.wish, self.reason) = (wish, reason)
+        (self.operation, self.reason) = (operation, reason)
     }
 }
 
@@ -127,7 +134,7 @@ public struct LeaseRow: Hashable, Sendable {
     /// The rest of the lease by the clock of the centre; not positive if it has expired.
     public var remaining: Duration
     public var isReleased: Bool
-    /// True if the centre has performed the wish of the request.
+    /// True if the centre has performed the operation of the request.
     public var isGranted: Bool
     /// The owner before.
     public var previous: String?
@@ -154,7 +161,7 @@ public struct LeaseRow: Hashable, Sendable {
 
 /// The state of a device's lease at a gateway, for people.
 public struct LeaseStatus: Hashable, Sendable {
-    public enum Stance: String, Hashable, Sendable {
+    public enum Role: String, Hashable, Sendable {
         case owner
         case standby
         case claiming
@@ -163,15 +170,15 @@ public struct LeaseStatus: Hashable, Sendable {
         case alone
     }
 
-    public var stance: Stance
+    public var role: Role
     public var owner: String?
     public var epoch: Int64
     /// The reason in words: the bids, and why one won.
     public var reason: String
     public var bids: [LeaseBid]
 
-    public init(stance: Stance, owner: String?, epoch: Int64, reason: String, bids: [LeaseBid]) {
-        (self.stance, self.owner, self.epoch) = (stance, owner, epoch)
+    public init(role: Role, owner: String?, epoch: Int64, reason: String, bids: [LeaseBid]) {
+        (self.role, self.owner, self.epoch) = (role, owner, epoch)
         (self.reason, self.bids) = (reason, bids)
     }
 }

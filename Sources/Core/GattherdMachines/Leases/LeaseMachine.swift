@@ -59,7 +59,7 @@ public struct LeaseMachine: Sendable {
 
     /// The epoch and the end of the lease that the gateway has.
     public func lease(of device: String, at now: Duration) -> (epoch: Int64, until: Duration)? {
-        guard let state = devices[device], case .owner(let grant) = state.stance, now < grant.until else { return nil }
+        guard let state = devices[device], case .owner(let grant) = state.role, now < grant.until else { return nil }
         return (grant.epoch, grant.until)
     }
 
@@ -87,8 +87,8 @@ public struct LeaseMachine: Sendable {
     public func status(of device: String, at now: Duration) -> LeaseStatus? {
         guard let state = devices[device] else { return nil }
         let own = bid(state, at: now)
-        let stance: LeaseStatus.Stance =
-            switch state.stance {
+        let role: LeaseStatus.Role =
+            switch state.role {
             case .owner: isCut(at: now) ? .alone : .owner
             case .standby: .standby
             case .claiming: .claiming
@@ -97,7 +97,7 @@ public struct LeaseMachine: Sendable {
             }
         let owner = state.grant == nil ? state.owner(at: now) : gateway
         return LeaseStatus(
-            stance: stance,
+            role: role,
             owner: owner,
             epoch: state.grant?.epoch ?? state.row?.epoch ?? 0,
             reason: state.reason,
@@ -140,7 +140,7 @@ public struct LeaseMachine: Sendable {
     private mutating func decide(_ name: String, at now: Duration) -> [Effect] {
         guard var state = devices[name] else { return [] }
         state.updateAudibility(bid(state, at: now).isAudible, at: now)
-        switch state.stance {
+        switch state.role {
         case .owner where hasOldRow(state, at: now): break
         case .owner(let grant): reconsider(&state, grant, at: now)
         case .standby where isCut(at: now), .releasing where isCut(at: now): goAlone(&state)
@@ -167,7 +167,7 @@ public struct LeaseMachine: Sendable {
     }
 
     private func withdrawal(of state: LeaseState, at now: Duration) -> String {
-        if case .releasing = state.stance { return "handed over: \(state.reason)" }
+        if case .releasing = state.role { return "handed over: \(state.reason)" }
         if let owner = state.owner(at: now), owner != gateway { return "owned by gateway \(owner)" }
         return isCut(at: now) ? "the centre, which decides who connects it, is away" : "no gateway owns it"
     }
@@ -185,7 +185,7 @@ public struct LeaseMachine: Sendable {
     /// Connects what belongs to this gateway, or was its own last, without the centre.
     private func goAlone(_ state: inout LeaseState) {
         let isOwn = state.settings.gateways?.first == gateway
-        if isOwn || state.wasOwned(by: gateway) { (state.stance, state.isAdmitted) = (.alone, true) }
+        if isOwn || state.wasOwned(by: gateway) { (state.role, state.isAdmitted) = (.alone, true) }
         state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
     }
 
@@ -218,7 +218,7 @@ public struct LeaseMachine: Sendable {
         // A device that is never connected keeps its publisher until another gateway hears it.
         let hasOther = election.winner.map { $0 != gateway } ?? state.settings.isConnectable
         guard hasOther || isForbidden else { return }
-        (state.stance, state.isAdmitted) = (.releasing(grant, since: now), false)
+        (state.role, state.isAdmitted) = (.releasing(grant, since: now), false)
     }
 
     /// Follows the centre again after it was away.
@@ -226,7 +226,7 @@ public struct LeaseMachine: Sendable {
         guard state.rowTime >= (contact ?? .zero) else { return }
         let isFree = state.owner(at: now).map { $0 == gateway } ?? true
         guard isFree, state.phase == .linked || shouldClaim(state, at: now) else {
-            (state.stance, state.isAdmitted) = (.standby, false)
+            (state.role, state.isAdmitted) = (.standby, false)
             return
         }
     }
@@ -280,7 +280,7 @@ public struct LeaseMachine: Sendable {
 
     /// True if the lease would be claimed by the next exchange.
     private func isClaimable(_ state: LeaseState, at now: Duration) -> Bool {
-        switch state.stance {
+        switch state.role {
         case .standby: return shouldClaim(state, at: now)
         case .alone where !isCut(at: now):
             let owner = state.owner(at: now)
@@ -291,7 +291,7 @@ public struct LeaseMachine: Sendable {
 
     /// True if the device may change hands: two gateways hear it, and none has the link.
     private func isBusy(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
-        if case .releasing = state.stance { return true }
+        if case .releasing = state.role { return true }
         guard own.isAudible else { return false }
         if !state.isOwner, state.owner(at: now) == nil { return true }
         guard state.settings.isConnectable else { return false }
@@ -304,21 +304,22 @@ public struct LeaseMachine: Sendable {
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
         guard var state = devices[name] else { return nil }
         let own = bid(state, at: now)
-        var wish = LeaseRequest.Wish.observe
+        var operation = LeaseRequest.Operation.observe
         var reason = state.reason
-        if case .releasing(let grant, _) = state.stance, state.isReadyToRelease(at: now) {
-            wish = .release(epoch: grant.epoch)
-        } else if case .owner(let grant) = state.stance, now - state.renewedAt >= policy.renewal {
-            wish = .renew(epoch: grant.epoch)
+        if case .releasing(let grant, _) = state.role, state.isReadyToRelease(at: now) {
+            operation = .release(epoch: grant.epoch)
+        } else if case .owner(let grant) = state.role, now - state.renewedAt >= policy.renewal {
+            operation = .renew(epoch: grant.epoch)
         } else if isClaimable(state, at: now) {
-            wish = .claim(epoch: state.row?.epoch ?? 0)
+            operation = .claim(epoch: state.row?.epoch ?? 0)
             reason = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil).reason
-            (state.stance, state.reason) = (.claiming, reason)
+            (state.role, state.reason) = (.claiming, reason)
         }
         devices[name] = state
         let isBidDue = state.isBidDue(own, policy, at: now)
         let isOld = state.row == nil || now - state.rowTime >= policy.renewal
-        guard isBidDue || wish != .observe || own.isAudible || isOld || state.isAdmitted || state.grant != nil else {
+        guard isBidDue || operation != .observe || own.isAudible || isOld || state.isAdmitted || state.grant != nil
+        else {
             return nil
         }
         return LeaseRequest(
@@ -326,7 +327,7 @@ public struct LeaseMachine: Sendable {
             address: state.settings.address,
             bid: own,
             isBidDue: isBidDue,
-            wish: wish,
+            operation: operation,
             reason: reason
         )
     }
@@ -339,8 +340,8 @@ public struct LeaseMachine: Sendable {
         failures = min(failures + 1, 10)
         // The centre may have given a lease, but without an answer it does not count.
         for request in pending.requests {
-            guard let state = devices[request.device], state.stance == .claiming else { continue }
-            devices[request.device]?.stance = state.isAdmitted ? .alone : .standby
+            guard let state = devices[request.device], state.role == .claiming else { continue }
+            devices[request.device]?.role = state.isAdmitted ? .alone : .standby
         }
     }
 
@@ -355,8 +356,8 @@ public struct LeaseMachine: Sendable {
                 state.settings.address == request.address
             else { continue }
             state.received(row, request, at: now)
-            apply(row, request.wish, to: &state, sent: pending.sent, at: now)
-            if state.stance == .standby || state.stance == .alone { state.reason = reason(state, at: now) }
+            apply(row, request.operation, to: &state, sent: pending.sent, at: now)
+            if state.role == .standby || state.role == .alone { state.reason = reason(state, at: now) }
             effects += store(state, request.device, at: now)
         }
         return effects
@@ -364,22 +365,22 @@ public struct LeaseMachine: Sendable {
 
     private func apply(
         _ row: LeaseRow,
-        _ wish: LeaseRequest.Wish,
+        _ operation: LeaseRequest.Operation,
         to state: inout LeaseState,
         sent: Duration,
         at now: Duration
     ) {
         let isOurs = row.owner == gateway && !row.isReleased
-        switch (wish, state.stance) {
+        switch (operation, state.role) {
         case (.claim, .claiming):
             guard isOurs, row.isGranted else { return leave(&state, row) }
-            state.stance = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
+            state.role = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
             (state.isAdmitted, state.renewedAt) = (true, sent)
             if state.settings.isConnectable, state.phase != .linked { state.beginGrace(policy.claimGrace, at: now) }
         case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
             guard isOurs, row.epoch == epoch else { return leave(&state, row) }
             grant.until = sent + policy.duration
-            (state.stance, state.renewedAt) = (.owner(grant), sent)
+            (state.role, state.renewedAt) = (.owner(grant), sent)
         case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
             if !isOurs || row.epoch != epoch { leave(&state, row) }
         case (.release, .releasing): leave(&state, row)
@@ -391,7 +392,7 @@ public struct LeaseMachine: Sendable {
 
     /// Stops being the owner.
     private func leave(_ state: inout LeaseState, _ row: LeaseRow) {
-        (state.stance, state.isAdmitted) = (.standby, false)
+        (state.role, state.isAdmitted) = (.standby, false)
         state.reason = row.reason
     }
 
@@ -400,19 +401,19 @@ public struct LeaseMachine: Sendable {
     private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
         (isStopped, pending) = (true, nil)
         guard releases else {
-            for name in devices.keys { devices[name]?.stance = .standby }
+            for name in devices.keys { devices[name]?.role = .standby }
             return []
         }
         let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
             guard let state = devices[name], let grant = state.grant else { return nil }
-            devices[name]?.stance = .standby
+            devices[name]?.role = .standby
             let bid = LeaseBid(gateway: gateway, standing: .gone)
             return LeaseRequest(
                 device: name,
                 address: state.settings.address,
                 bid: bid,
                 isBidDue: true,
-                wish: .release(epoch: grant.epoch),
+                operation: .release(epoch: grant.epoch),
                 reason: "the gateway was stopped"
             )
         }

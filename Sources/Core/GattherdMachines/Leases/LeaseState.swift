@@ -7,7 +7,7 @@ struct LeaseState: Sendable {
         var until: Duration
     }
 
-    enum Stance: Hashable, Sendable {
+    enum Role: Hashable, Sendable {
         case standby
         case claiming
         case owner(Grant)
@@ -18,7 +18,7 @@ struct LeaseState: Sendable {
     }
 
     private(set) var settings: LeasedDevice
-    var stance = Stance.standby
+    var role = Role.standby
     /// True if the link may be made.
     var isAdmitted = false
     /// The reason of the last decision.
@@ -139,20 +139,20 @@ struct LeaseState: Sendable {
     // MARK: - The lease
 
     var grant: Grant? {
-        switch stance {
+        switch role {
         case .owner(let grant), .releasing(let grant, _): grant
         case .standby, .claiming, .alone: nil
         }
     }
 
-    var isOwner: Bool { if case .owner = stance { true } else { false } }
+    var isOwner: Bool { if case .owner = role { true } else { false } }
 
     /// The time after which a link that does not report its end counts as ended.
     private static let endLimit = Duration.seconds(5)
 
     /// True if the link has ended, so that another gateway may make one.
     func isReadyToRelease(at now: Duration) -> Bool {
-        guard case .releasing(_, let since) = stance else { return false }
+        guard case .releasing(_, let since) = role else { return false }
         switch phase {
         case .withdrawn, .held: return true
         case .none, .failed: return !settings.isConnectable || now - since >= Self.endLimit

@@ -4,7 +4,7 @@ public import GattherdGATT
 ///
 /// A controller makes one connection at a time. Parallel attempts are no faster, and some of them starve. With
 /// bluetoothd 5.66 and Linux 6.1, of ten peripherals that advertise every 2 s two ran into the limit of 20 s. An
-/// attempt that exceeds the patience no longer blocks others. It waits for a peripheral that may be out of range,
+/// attempt that exceeds the timeout no longer blocks others. It waits for a peripheral that may be out of range,
 /// which costs the controller nothing. A failing device is overtaken only by devices that ask within its handicap
 /// after it. So neither side starves.
 public struct ConnectQueue: Equatable, Sendable {
@@ -29,7 +29,7 @@ public struct ConnectQueue: Equatable, Sendable {
 
     private var waiting: [Entry] = []
     private var attempts: [String: Attempt] = [:]
-    private let patience: Duration
+    private let timeout: Duration
     private let limit: Int
     /// The maximum number of attempts per adapter, however long they take; each is a pending call.
     private static let most = 20
@@ -37,11 +37,11 @@ public struct ConnectQueue: Equatable, Sendable {
     /// Creates an empty queue.
     ///
     /// - Parameters:
-    ///   - patience: The time for which one attempt blocks the next on the same adapter.
-    ///   - limit: The number of attempts past the patience on an adapter, above which only devices without failures
+    ///   - timeout: The time for which one attempt blocks the next on the same adapter.
+    ///   - limit: The number of attempts past the timeout on an adapter, above which only devices without failures
     ///     get a turn.
-    public init(patience: Duration = .milliseconds(1500), limit: Int = 5) {
-        self.patience = patience
+    public init(timeout: Duration = .milliseconds(1500), limit: Int = 5) {
+        self.timeout = timeout
         self.limit = limit
     }
 
@@ -59,12 +59,12 @@ public struct ConnectQueue: Equatable, Sendable {
     /// The time for which others go first, for each failure: devices that connect at once must not wait for others.
     private static let failurePenalty = Duration.seconds(2)
     /// The most failures that count.
-    private static let mostFailures = 5
+    private static let maximumFailures = 5
 
     /// Adds `device` with its number of consecutive failures, of which the first may be the loss of its link.
     public mutating func add(_ device: String, failures: Int, now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
-        let rank = now + Self.failurePenalty * min(max(failures - 1, 0), Self.mostFailures)
+        let rank = now + Self.failurePenalty * min(max(failures - 1, 0), Self.maximumFailures)
         let place = waiting.firstIndex { $0.rank > rank } ?? waiting.endIndex
         waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 1), at: place)
     }
@@ -94,7 +94,7 @@ public struct ConnectQueue: Equatable, Sendable {
             guard let adapter = place(entry.device), free.contains(adapter) else { continue }
             guard !entry.hasFailed || !crowded.contains(adapter) else { continue }
             waiting.remove(at: index)
-            attempts[entry.device] = Attempt(adapter: adapter, end: now + patience)
+            attempts[entry.device] = Attempt(adapter: adapter, end: now + timeout)
             return Turn(device: entry.device, adapter: adapter)
         }
         return nil
@@ -102,15 +102,15 @@ public struct ConnectQueue: Equatable, Sendable {
 
     /// The time of the next turn without another event; `nil` if no waiting device depends on time.
     public func deadline(after now: Duration) -> Duration? {
-        waiting.isEmpty ? nil : endOfPatience(after: now)
+        waiting.isEmpty ? nil : waitDeadline(after: now)
     }
 
-    /// The time at which the next attempt exceeds the patience; `nil` if no attempt is within it.
-    public func endOfPatience(after now: Duration) -> Duration? {
+    /// The time at which the next attempt exceeds the timeout; `nil` if no attempt is within it.
+    public func waitDeadline(after now: Duration) -> Duration? {
         attempts.values.lazy.map(\.end).filter { $0 > now }.min()
     }
 
-    /// True while an attempt on the adapter is within the patience.
+    /// True while an attempt on the adapter is within the timeout.
     public func isBlocked(_ adapter: BluetoothAddress, now: Duration) -> Bool {
         attempts.values.contains { $0.adapter == adapter && $0.end > now }
     }

@@ -144,7 +144,7 @@ extension LinkMachine {
         case .preparing, .ready:
             let isRepeated = tableChangedAt.map { now - $0 < policy.stableAfter } ?? false
             (tableChangedAt, tableChanges) = (now, isRepeated ? tableChanges + 1 : 1)
-            guard tableChanges <= Self.mostTableChanges else {
+            guard tableChanges <= Self.maximumTableChanges else {
                 tableChanges = 0
                 let fault = LinkFault(.gattError, "its services keep changing")
                 return failed(fault, isDown: false, now: now, using: &generator)
@@ -155,7 +155,7 @@ extension LinkMachine {
         }
     }
 
-    private static let mostTableChanges = 5
+    private static let maximumTableChanges = 5
 
     /// Opens a new session for a changed profile or configuration, and retries failed steps at once.
     mutating func reconfigured() -> [Effect] {

@@ -14,7 +14,7 @@ public struct Rotation: Equatable, Sendable {
     /// The time for which a free slot is kept for the longest waiting devices.
     private static let precedence = Duration.seconds(10)
     /// The maximum number of times that the period doubles.
-    private static let mostDoublings = 3
+    private static let maximumDoublings = 3
 
     private var waitingSince: [String: Duration] = [:]
     private var freed: [FreedSlot] = []
@@ -70,7 +70,7 @@ public struct Rotation: Equatable, Sendable {
     }
 
     private func turn(_ period: Duration) -> Duration {
-        period * (1 << min(unused, Self.mostDoublings))
+        period * (1 << min(unused, Self.maximumDoublings))
     }
 
     private mutating func update(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {

@@ -14,7 +14,7 @@ public struct SilenceWatch: Equatable, Sendable {
         /// The bounds of a learned limit.
         public var bounds = Duration.seconds(20) ... .seconds(600)
         /// The learned limit, as a multiple of the stream's longest usual pause.
-        public var patience = 4
+        public var pauseFactor = 4
         /// The longest pause between two probes of a link that answers.
         public var longestPause = Duration.seconds(300)
         /// The upper bound to which a configured limit grows.
@@ -224,7 +224,7 @@ public struct SilenceWatch: Equatable, Sendable {
                 let growing = Backoff(minimum: policy.initial, maximum: policy.longestStated)
                 return growing.ceiling(after: stream.memory.recycles)
             }
-            return min(max(stream.pause * policy.patience, policy.bounds.lowerBound), policy.bounds.upperBound)
+            return min(max(stream.pause * policy.pauseFactor, policy.bounds.lowerBound), policy.bounds.upperBound)
         }
     }
 

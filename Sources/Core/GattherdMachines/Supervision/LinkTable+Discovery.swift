@@ -39,7 +39,7 @@ extension LinkTable {
     func deadline(after now: Duration) -> Duration? {
         var times = devices.values.compactMap(\.timer?.due)
         if let turn = queue.deadline(after: now) { times.append(turn) }
-        if adapters.keys.contains(where: scansAlways), let end = queue.endOfPatience(after: now) { times.append(end) }
+        if adapters.keys.contains(where: scansAlways), let end = queue.waitDeadline(after: now) { times.append(end) }
         if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
         for (address, adapter) in adapters {
             if let due = adapter.powerOnDue { times.append(due) }

@@ -13,7 +13,7 @@ public struct RecoveryLadder: Equatable, Sendable {
         /// Stop discovery and start it again; without discovery, listen for a while.
         case restartDiscovery
         /// Reconnect to the bus as a new client, so that BlueZ resets our discovery and connections.
-        case newSession
+        case newBusConnection = "newSession"
         case powerCycle
     }
 
@@ -175,7 +175,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     private func isAllowed(_ step: Step, _ conditions: Conditions) -> Bool {
         switch step {
         case .restartDiscovery: true
-        case .newSession: !conditions.hasSessions
+        case .newBusConnection: !conditions.hasSessions
         case .powerCycle: policy.mayPowerCycle && !conditions.hasLinks
         }
     }

@@ -59,13 +59,13 @@ extension SupervisorMachine {
         /// A recovery step was taken on a failing adapter; for display.
         case remedy(BluetoothAddress, RecoveryLadder.Remedy)
         /// Reconnect to the bus as a new client.
-        case renewSession
+        case reconnectToBus
         /// Power the adapter off and on.
         case powerCycle(BluetoothAddress)
         /// Power on an adapter that a power cycle left off.
         case powerOn(BluetoothAddress)
         /// A device whose link counts as up was heard advertising.
-        case doubt(device: String)
+        case probe(device: String)
         /// A dismissed device has no activity left.
         case left(device: String)
         /// The adapter's status changed.

@@ -217,7 +217,7 @@ public struct SupervisorMachine: Sendable {
         if sighting.isHeard {
             table.devices[name]?.lastHeard = now
             table.adapters[address]?.ladder.heard(now: now)
-            if device.link.state == .ready { effects.append(.doubt(device: name)) }
+            if device.link.state == .ready { effects.append(.probe(device: name)) }
         }
         announce(name, now: now, into: &effects)
     }
@@ -402,7 +402,7 @@ public struct SupervisorMachine: Sendable {
         effects.append(.remedy(address, remedy))
         switch remedy.step {
         case .restartDiscovery: table.adapters[address]?.discovery.restart()
-        case .newSession: effects.append(.renewSession)
+        case .newBusConnection: effects.append(.reconnectToBus)
         case .powerCycle:
             table.adapters[address]?.powerOnDue = now + Self.powerLimit
             effects.append(.powerCycle(address))

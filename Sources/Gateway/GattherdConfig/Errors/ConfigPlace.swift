@@ -31,13 +31,13 @@ final class ConfigFile: Sendable {
     }
 
     /// The most sections of a file that are read one by one; a configuration has about ten.
-    private static let mostSections = 32
+    private static let maximumSections = 32
 
     /// The text of each top-level key with its value, behind as many empty lines as stand before it in the file.
     var sections: [[UInt8]] {
-        let starts = lineStarts.indices.filter { startsSection(lineStarts[$0]) }.prefix(Self.mostSections + 1)
+        let starts = lineStarts.indices.filter { startsSection(lineStarts[$0]) }.prefix(Self.maximumSections + 1)
         let ends = starts.dropFirst().map { lineStarts[$0] } + [bytes.count]
-        return zip(starts, ends).prefix(Self.mostSections).map { line, end in
+        return zip(starts, ends).prefix(Self.maximumSections).map { line, end in
             Array(repeating: UInt8(ascii: "\n"), count: line) + bytes[lineStarts[line]..<end]
         }
     }

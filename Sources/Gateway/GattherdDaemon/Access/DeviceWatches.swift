@@ -7,7 +7,7 @@ final class DeviceWatches: Sendable {
     /// The values of one watch.
     final class Watch: NotificationSink {
         /// The most values that wait for the client.
-        private static let mostWaiting = 4096
+        private static let maximumWaiting = 4096
 
         let peripheral: PeripheralID
         let values: AsyncStream<DeviceValue>
@@ -16,7 +16,7 @@ final class DeviceWatches: Sendable {
 
         init(_ peripheral: PeripheralID) {
             self.peripheral = peripheral
-            (values, post) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.mostWaiting))
+            (values, post) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.maximumWaiting))
         }
 
         /// The error that ended the watch; `nil` while it runs or after the client ended it.

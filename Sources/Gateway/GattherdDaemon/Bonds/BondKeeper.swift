@@ -252,6 +252,6 @@ final class BondKeeper: PairingDelegate {
 
     private func recordEvent(_ device: SupervisedDevice, _ state: String, _ detail: String) {
         recorder.record(device: device.name, kind: "bond", ["state": .text(state), "detail": .text(detail)])
-        log(.notice, "bond", [.init("device", device.name), .init("state", state), .init("detail", detail)])
+        log(.notice, "bond changed", [.init("device", device.name), .init("state", state), .init("detail", detail)])
     }
 }

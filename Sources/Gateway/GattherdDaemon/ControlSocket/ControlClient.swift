@@ -5,7 +5,7 @@ import Glibc
 /// The client of ``ControlSocket``, for the command line.
 public enum ControlClient {
     /// The most replies of a watch that wait for the reader.
-    private static let mostWaiting = 65_536
+    private static let maximumWaiting = 65_536
 
     /// Sends a request to the daemon at `path` and waits for the reply.
     ///
@@ -45,7 +45,7 @@ public enum ControlClient {
         let lines = try send(call, to: path)
         let (replies, post) = AsyncStream.makeStream(
             of: ControlReply.self,
-            bufferingPolicy: .bufferingOldest(mostWaiting)
+            bufferingPolicy: .bufferingOldest(maximumWaiting)
         )
         let open = Locked<Int32?>(lines.socket)
         // Ends the thread's wait; the thread closes the descriptor.
@@ -61,7 +61,7 @@ public enum ControlClient {
         }
         guard hasStarted else {
             close(lines.socket)
-            throw ControlSocketError(path, "no threads left")
+            throw ControlSocketError(path, "cannot start a thread; the process limit is reached")
         }
         return replies
     }

@@ -190,7 +190,7 @@ public struct Ingest: Sendable {
     private func reportLoss(_ batch: ReadingBatch, _ fault: StoreFault) {
         log(
             .error,
-            "stopped while history could not be written: readings are lost",
+            "stopped while history could not be written; unsaved readings were lost",
             [.init("readings", batch.readings.count), .init("history.error", fault.detail)]
         )
     }

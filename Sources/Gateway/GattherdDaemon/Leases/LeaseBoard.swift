@@ -40,7 +40,7 @@ public final class LeaseBoard: Sendable {
     }
 
     /// The most advertisements between two looks of the lease loop.
-    private static let mostSightings = 4096
+    private static let maximumSightings = 4096
 
     private let shared = Locked(Shared())
 
@@ -50,7 +50,7 @@ public final class LeaseBoard: Sendable {
 
     func record(_ sighting: Sighting) {
         shared.withLock { shared in
-            if shared.sightings.count < Self.mostSightings { shared.sightings.append(sighting) }
+            if shared.sightings.count < Self.maximumSightings { shared.sightings.append(sighting) }
         }
     }
 

@@ -9,7 +9,7 @@ struct DescriptorReader: Sendable {
 
     /// The most described characteristics, and the most descriptor reads: the GATT table of a peripheral must not keep
     /// a session busy for ever.
-    private static let (mostDescribed, mostReads) = (32, 128)
+    private static let (maximumDescribed, maximumReads) = (32, 128)
 
     /// Adds streams for characteristics that no profile serves and that their descriptors explain.
     ///
@@ -23,7 +23,7 @@ struct DescriptorReader: Sendable {
             beyond: plan
         ) {
             let wanted = descriptors.count { $0.uuid == 0x2904 } + 1
-            guard described.count < Self.mostDescribed, reads + wanted <= Self.mostReads else { break }
+            guard described.count < Self.maximumDescribed, reads + wanted <= Self.maximumReads else { break }
             reads += wanted
             if let one = try await description(of: remote, descriptors) { described.append(one) }
         }

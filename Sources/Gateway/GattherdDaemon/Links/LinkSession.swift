@@ -141,7 +141,7 @@ struct LinkSession: Sendable {
     /// Logs once per session that the device has more characteristics than are served.
     private func reportUnserved(_ plan: ProfileAssignment) {
         guard !plan.unserved.isEmpty else { return }
-        let limit = ProfileAssignment.mostStreams
+        let limit = ProfileAssignment.maximumStreams
         let detail = "\(plan.unserved.count) characteristics are not served: a device has \(limit) streams at most"
         link.log(.warning, "a device has too many characteristics", [.init("detail", detail)])
         link.context.recorder.record(device: link.device.name, kind: "stream", ["error": .text(detail)])

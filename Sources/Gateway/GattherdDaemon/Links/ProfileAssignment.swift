@@ -9,7 +9,7 @@ struct ProfileAssignment: Sendable {
     /// The most streams of one device.
     ///
     /// Each stream costs a write to the peripheral per connection, a series in history and topics.
-    static let mostStreams = 256
+    static let maximumStreams = 256
 
     struct Stream: Sendable {
         let profile: any Profile
@@ -59,7 +59,7 @@ struct ProfileAssignment: Sendable {
     private(set) var tasks: [Task] = []
     /// The awaited responses of this connection.
     let answers = ResponseAwaiter()
-    /// The handles of the characteristics that profiles would serve beyond ``mostStreams``.
+    /// The handles of the characteristics that profiles would serve beyond ``maximumStreams``.
     private(set) var unserved: Set<String> = []
     private let table: [RemoteCharacteristic]
     /// The characteristics by UUID, in the order of the table.
@@ -155,7 +155,7 @@ struct ProfileAssignment: Sendable {
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
             for remote in candidates(wanted, for: profile) where !streamed.contains(remote.handle) {
-                if streams.count < Self.mostStreams {
+                if streams.count < Self.maximumStreams {
                     addStream(profile, index, remote, isFirst: false)
                 } else {
                     unserved.insert(remote.handle)

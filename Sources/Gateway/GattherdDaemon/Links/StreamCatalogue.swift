@@ -15,7 +15,7 @@ final class StreamCatalogue: Sendable {
         var echoes: [Key: Locked<SampleValue?>] = [:]
         var progress: [Key: Locked<Int64?>] = [:]
         var silences: [Key: SilenceWatch.Memory] = [:]
-        var nextDecoder = 1
+        var nextDecoderID = 1
     }
 
     private let shared = Locked(Shared())
@@ -89,10 +89,10 @@ final class StreamCatalogue: Sendable {
     }
 
     /// Returns a new number for a decoder.
-    func newDecoder() -> Int {
+    func makeDecoderID() -> Int {
         shared.withLock { shared in
-            defer { shared.nextDecoder += 1 }
-            return shared.nextDecoder
+            defer { shared.nextDecoderID += 1 }
+            return shared.nextDecoderID
         }
     }
 }

@@ -30,7 +30,7 @@ struct StreamSubscriber: Sendable {
     ///
     /// Values that other streams need for decoding are read before those streams can notify.
     func subscribe(_ plan: ProfileAssignment) async throws(LinkFault) -> [ServedStream] {
-        let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.newDecoder)
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.makeDecoderID)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [ServedStream] = []
         for stream in plan.streams {

@@ -28,12 +28,12 @@ struct Sensor: Sendable {
     /// - Parameters:
     ///   - device: The device; the result is `nil` for one that is connected.
     ///   - all: All profiles.
-    ///   - newDecoder: Returns a new decoder's number.
+    ///   - makeDecoderID: Returns a new decoder's number.
     ///   - describe: Publishes the device's description; called again for new metrics.
     init?(
         _ device: SupervisedDevice,
         _ all: [any Profile],
-        newDecoder: () -> Int,
+        makeDecoderID: () -> Int,
         describe: @escaping @Sendable (DeviceDescription) -> Void
     ) {
         guard let listening = device.listening else { return nil }
@@ -46,7 +46,7 @@ struct Sensor: Sendable {
         let sender = Sender(address: device.address, key: listening.key)
         var bindings: [Frame: StreamBinding] = [:]
         for (position, profile) in profiles.enumerated() {
-            let decoder = newDecoder()
+            let decoder = makeDecoderID()
             for index in profile.advertisements.indices {
                 bindings[Frame(profile: position, index: index)] = StreamBinding(
                     of: device,

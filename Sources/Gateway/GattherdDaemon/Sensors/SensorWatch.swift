@@ -100,7 +100,7 @@ final class SensorWatch: AdvertisementSink {
         let before = all
         let wanted = devices.compactMap { device in
             before.first { $0.isMade(of: device, profiles) }
-                ?? Sensor(device, profiles, newDecoder: catalogue.newDecoder, describe: describe)
+                ?? Sensor(device, profiles, makeDecoderID: catalogue.makeDecoderID, describe: describe)
         }
         let outdated = before.filter { old in !wanted.contains { $0.metricCatalogue === old.metricCatalogue } }
         sensors.withLock { sensors in

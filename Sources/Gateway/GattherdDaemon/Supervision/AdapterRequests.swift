@@ -42,8 +42,8 @@ struct AdapterRequests {
         }
     }
 
-    func renewSession(in group: inout DiscardingTaskGroup) {
-        group.addTask { [central] in await central.renewSession() }
+    func reconnectToBus(in group: inout DiscardingTaskGroup) {
+        group.addTask { [central] in await central.reconnectToBus() }
     }
 
     /// Switches an adapter off and on; if switching off fails, the adapter stays as it is.

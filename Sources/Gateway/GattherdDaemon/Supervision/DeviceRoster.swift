@@ -169,7 +169,7 @@ struct DeviceHolds: Sendable {
         do throws(StoreFault) {
             return try await store.heldDevices()
         } catch {
-            log(.error, "the holds of devices could not be read", [.init("history.error", error.detail)])
+            log(.error, "the list of held devices could not be read", [.init("history.error", error.detail)])
             return nil
         }
     }

@@ -62,7 +62,7 @@ struct PeripheralRouter {
         }
         context.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
-        if before == nil { reporter.log(.info, "seen", [.init("device", name)] + rssi) }
+        if before == nil { reporter.log(.info, "device seen for the first time", [.init("device", name)] + rssi) }
         if peripheral.hasOtherTraits(than: before) {
             reporter.status.set(AdvertisedTraits(peripheral), of: name)
         }

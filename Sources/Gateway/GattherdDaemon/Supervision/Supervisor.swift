@@ -276,10 +276,10 @@ public actor Supervisor {
         case .remedy(let adapter, let remedy):
             counters[remedy.step].add()
             adapters.record(remedy, adapter)
-        case .renewSession: adapterRequests.renewSession(in: &group)
+        case .reconnectToBus: adapterRequests.reconnectToBus(in: &group)
         case .powerCycle(let adapter): adapterRequests.powerCycle(adapter, in: &group)
         case .powerOn(let adapter): adapterRequests.powerOn(adapter, in: &group)
-        case .doubt(let name): sessions.recordSighting(of: name)
+        case .probe(let name): sessions.recordSighting(of: name)
         case .left(let name): remove(name)
         case .report(let report): adapters.publish(report)
         case .wake(let time):

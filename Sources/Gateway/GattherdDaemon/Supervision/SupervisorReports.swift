@@ -61,7 +61,7 @@ struct LinkReporter: Sendable {
         ]
         if let reason = change.reason { fields.append(.init("reason", reason.rawValue)) }
         if let detail = change.detail { fields.append(.init("detail", detail)) }
-        log(level(of: change), "link", fields)
+        log(level(of: change), "link state changed", fields)
     }
 
     /// The level of a change; the loss of bluetoothd has a line of its own, whatever the number of devices.
@@ -81,14 +81,15 @@ struct LinkReporter: Sendable {
             ["state": .text(state), "detail": detail.map { .text($0) }]
         )
         let fields = [LogField("device", device), LogField("state", state)]
-        log(isSilent ? .warning : .info, "link", fields + (detail.map { [.init("detail", $0)] } ?? []))
+        log(isSilent ? .warning : .info, "link state changed", fields + (detail.map { [.init("detail", $0)] } ?? []))
     }
 
     /// Records that a device was enrolled or dismissed.
     func record(_ device: SupervisedDevice, _ state: String) {
         let address = device.address.description
         recorder.record(device: device.name, kind: "device", ["state": .text(state), "address": .text(address)])
-        log(.notice, "device", [.init("device", device.name), .init("state", state), .init("address", address)])
+        let fields = [LogField("device", device.name), LogField("state", state), LogField("address", address)]
+        log(.notice, "device enrolled or removed", fields)
     }
 }
 

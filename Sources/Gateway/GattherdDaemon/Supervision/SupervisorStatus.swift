@@ -132,7 +132,7 @@ public struct RecoveryCounters: Sendable {
     public subscript(step: RecoveryLadder.Step) -> Counter {
         switch step {
         case .restartDiscovery: discoveryRestarts
-        case .newSession: sessionRenewals
+        case .newBusConnection: sessionRenewals
         case .powerCycle: powerCycles
         }
     }

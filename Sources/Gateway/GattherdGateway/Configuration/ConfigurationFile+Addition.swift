@@ -54,7 +54,7 @@ extension ConfigurationFile {
 
     private static func failure(_ path: String, _ code: Int32) -> GatewayError {
         guard code != EEXIST else {
-            return GatewayError(.cannotCreate, "\(path) is there already; choose another name for the device")
+            return GatewayError(.cannotCreate, "\(path) already exists; choose another name for the device")
         }
         let reason = unsafe String(cString: strerror(code))
         let advice = code == EACCES ? "; run the command as root" : ""

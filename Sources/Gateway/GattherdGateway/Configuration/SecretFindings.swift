@@ -51,7 +51,7 @@ extension HTTPSettings {
     func check(_ log: Log) throws(GatewayError) {
         for finding in findings {
             guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
-            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+            log(.warning, "a file that the configuration names has a problem", [LogField("advice", finding.problem)])
         }
     }
 }

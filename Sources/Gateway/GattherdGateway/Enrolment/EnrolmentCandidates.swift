@@ -51,7 +51,7 @@ struct EnrolmentCandidates: Sendable {
     /// The time after which a rule may make one more device.
     static let interval = Duration.seconds(6)
     /// The most addresses that pause; later ones replace earlier ones.
-    static let mostPauses = 4096
+    static let maximumPauses = 4096
 
     private var candidates: [String: Candidate] = [:]
     private var pauses: [String: SuspendingClock.Instant] = [:]
@@ -119,8 +119,8 @@ struct EnrolmentCandidates: Sendable {
 
     private mutating func dropPauses(_ now: SuspendingClock.Instant) {
         pauses = pauses.filter { now < $0.value }
-        guard pauses.count > Self.mostPauses else { return }
-        let latest = pauses.sorted { $0.value > $1.value }.prefix(Self.mostPauses)
+        guard pauses.count > Self.maximumPauses else { return }
+        let latest = pauses.sorted { $0.value > $1.value }.prefix(Self.maximumPauses)
         pauses = Dictionary(uniqueKeysWithValues: latest.map { ($0.key, $0.value) })
     }
 }

@@ -114,7 +114,7 @@ struct EnrolmentService: Sendable {
             try await history.setEnrolled(records)
             enrolled.withLock { $0.stored = records }
         } catch {
-            log(.warning, "the devices that rules have made cannot be stored", [.init("history.error", error.detail)])
+            log(.warning, "enrolled devices could not be stored", [.init("history.error", error.detail)])
         }
     }
 
@@ -192,7 +192,7 @@ extension EnrolmentService {
             rules make at most \(EnrolmentRules.limit) devices, and each rule at most \(EnrolmentCandidates.places) \
             that were never ready; make the match of a rule stricter
             """
-        log(.warning, "peripherals do not become devices for now", [.init("count", count), .init("advice", advice)])
+        log(.warning, "enrolment is at its limit; peripherals wait", [.init("count", count), .init("advice", advice)])
     }
 
     private func store(_ record: DeviceRecord) async {
@@ -261,15 +261,15 @@ extension EnrolmentService {
             )
         }
         let (outcome, removed) = enrolled.withLock { $0.check(observations, now: .now) }
-        for name in outcome.proven { log(.notice, "a rule has made a device", [.init("device", name)]) }
+        for name in outcome.proven { log(.notice, "device enrolled by a rule", [.init("device", name)]) }
         if !outcome.failed.isEmpty {
             let count = LogField("count", outcome.failed.count)
-            log(.info, "devices of rules that were never ready are removed", [count])
+            log(.info, "enrolled devices that never became ready were removed", [count])
         }
         do throws(StoreFault) {
             try await history.removeTraces(of: removed)
         } catch {
-            log(.warning, "removed devices stay in history", [.init("history.error", error.detail)])
+            log(.warning, "removed devices could not be deleted from history", [.init("history.error", error.detail)])
         }
         return Set(outcome.failed)
     }

@@ -172,7 +172,7 @@ final class LeaseService: Sendable {
             ["state": .text(state), "epoch": .integer(status.epoch), "detail": .text(status.reason)]
         )
         let fields = [LogField("device", device), LogField("state", state), LogField("epoch", status.epoch)]
-        log(.info, "lease", fields + [LogField("reason", status.reason)])
+        log(.info, "lease owner changed", fields + [LogField("reason", status.reason)])
     }
 
     private func publish(_ loop: inout LeaseLoop, at now: Duration, _ start: ContinuousClock.Instant) {
@@ -205,7 +205,7 @@ private struct LeaseLoop {
     mutating func answered(_ answer: Result<[LeaseRow], OutputFault>, _ log: Log) {
         switch answer {
         case .success:
-            if problem != nil { log(.notice, "the centre answers again: leases are followed") }
+            if problem != nil { log(.notice, "the centre answers again; leases apply") }
             problem = nil
         case .failure(let fault):
             let fields = [LogField("error", fault.detail)]

@@ -17,9 +17,9 @@ enum ReloadOutcome: Hashable, Sendable {
     /// One line for people.
     var summary: String {
         switch self {
-        case .done([]): "the configuration is reloaded"
+        case .done([]): "the configuration was reloaded"
         case .done(let sections):
-            "the configuration is reloaded; changes of \(DisplayWords.list(sections)) take effect only at a "
+            "the configuration was reloaded; changes of \(DisplayWords.list(sections)) take effect only at a "
                 + "restart: systemctl restart gattherd"
         case .failed(let reason):
             "the configuration is wrong and not reloaded: \(reason.split(separator: "\n").first ?? "")"
@@ -57,14 +57,14 @@ package final class PendingChanges: Sendable {
         var reloadWaiters: [AsyncStream<ReloadOutcome>.Continuation] = []
         /// True if the enrolled devices are due for a check.
         var isCheckDue = false
-        /// The peripherals that a rule may admit; bounded by ``mostPeripherals``.
+        /// The peripherals that a rule may admit; bounded by ``maximumPeripherals``.
         var peripherals: [BluetoothAddress: PeripheralStatus] = [:]
 
         /// The peripherals in random order: places are few, and no address may come before the others every time.
         var shuffledPeripherals: [PeripheralStatus] { peripherals.values.shuffled() }
     }
 
-    private static let mostPeripherals = 1000
+    private static let maximumPeripherals = 1000
 
     /// One element if there is something to do.
     let wakes: AsyncStream<Void>
@@ -94,7 +94,7 @@ package final class PendingChanges: Sendable {
     /// Adds a peripheral; false if there is no room, so that it may be offered again.
     func offer(_ peripheral: PeripheralStatus) -> Bool {
         let hasRoom = batch.withLock { batch in
-            guard batch.peripherals.count < Self.mostPeripherals else { return false }
+            guard batch.peripherals.count < Self.maximumPeripherals else { return false }
             batch.peripherals[peripheral.id.address] = peripheral
             return true
         }

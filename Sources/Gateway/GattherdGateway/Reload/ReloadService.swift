@@ -67,7 +67,7 @@ struct ReloadService: Sendable {
     }
 
     private func recordFailure(_ message: String) {
-        log(.error, "the configuration is not reloaded; the old one goes on", [.init("reason", message)])
+        log(.error, "the configuration was not reloaded; the previous one stays in use", [.init("reason", message)])
         recorder.record(kind: "daemon", ["state": .text("reload_failed"), "detail": .text(message)])
     }
 
@@ -84,10 +84,10 @@ struct ReloadService: Sendable {
         enrolment.search()
         if !waiting.isEmpty {
             let sections = LogField("sections", waiting.joined(separator: " "))
-            log(.warning, "some changes take effect only at a restart", [sections])
+            log(.warning, "some changes need a restart", [sections])
         }
         let counts = [LogField("devices", now.devices.count), LogField("profiles", next.registry.profiles.count)]
-        log(.notice, "the configuration is reloaded", counts)
+        log(.notice, "the configuration was reloaded", counts)
         recorder.record(kind: "daemon", ["state": .text("reloaded")])
         return waiting
     }

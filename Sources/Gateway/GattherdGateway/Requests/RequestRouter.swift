@@ -19,11 +19,11 @@ final class RequestRouter: Sendable {
     private let historyService: HistoryService
 
     /// The most history requests by MQTT at once; each may hold a few megabytes.
-    private static let mostHistoryRequests = 2
+    private static let maximumHistoryRequests = 2
 
     init(history: ReadingHistory, path: String) {
         self.history = history
-        historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
+        historyService = HistoryService(path: path, maximum: Self.maximumHistoryRequests)
     }
 
     /// Starts carrying requests out.

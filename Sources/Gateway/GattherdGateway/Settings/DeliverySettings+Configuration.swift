@@ -22,7 +22,7 @@ extension DeliverySettings {
     ) throws(GatewayError) {
         for finding in settings.findings {
             guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
-            log(.warning, "a file of the configuration should be changed", [.init("advice", finding.problem)])
+            log(.warning, "a file that the configuration names has a problem", [.init("advice", finding.problem)])
         }
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
         version = settings.version == .v5 ? .v5 : .v311

@@ -10,7 +10,7 @@ package enum DisplayWords {
     package static func step(_ name: String) -> String {
         switch RecoveryLadder.Step(rawValue: name) {
         case .restartDiscovery: "the scan was restarted"
-        case .newSession: "gattherd came back to the bus as a new client"
+        case .newBusConnection: "gattherd came back to the bus as a new client"
         case .powerCycle: "it was switched off and on"
         default: plain(name)
         }

@@ -138,7 +138,7 @@ struct StatusReporter: Sendable {
 
 extension DaemonStatus.Lease {
     fileprivate init(_ status: LeaseStatus, problem: String?) {
-        self.init(state: status.stance.rawValue, epoch: status.epoch, reason: status.reason)
+        self.init(state: status.role.rawValue, epoch: status.epoch, reason: status.reason)
         (owner, self.problem) = (status.owner, problem)
         bids = status.bids.map { bid in
             Bid(gateway: bid.gateway, standing: bid.standing.rawValue, rssi: bid.rssi, problem: bid.problem)

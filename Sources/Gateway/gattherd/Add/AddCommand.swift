@@ -33,7 +33,7 @@ extension CommandSpec {
         exits: [
             .data: "no profile is known for the peripheral, several are possible, or it is a device already",
             .unavailable: "bluetoothd cannot be reached, the peripheral is not heard, or no value comes",
-            .cannotCreate: "the file is there already, or cannot be written",
+            .cannotCreate: "the file already exists, or cannot be written",
             .configuration: "the configuration is wrong, without the device or with it",
         ],
         examples: [
@@ -52,7 +52,7 @@ struct AddCommand {
     private let registry: ProfileRegistry
     private let search: PeripheralSearch
     private let prompt: Prompt
-    private let patience: Duration
+    private let timeout: Duration
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
@@ -69,7 +69,7 @@ struct AddCommand {
             limit: .seconds(min(try arguments.number("seconds") ?? 20, 3600)),
             registry: registry
         )
-        patience = .seconds(min(try arguments.number("wait") ?? 60, 3600))
+        timeout = .seconds(min(try arguments.number("wait") ?? 60, 3600))
         prompt = Prompt(isSilent: arguments.has("yes"))
     }
 
@@ -101,7 +101,7 @@ struct AddCommand {
             return Terminal.say("no daemon runs with this configuration; start it: systemctl start gattherd")
         }
         try client.reload()
-        let values = try await FirstReading(device: device, configuration: next, limit: patience).wait()
+        let values = try await FirstReading(device: device, configuration: next, limit: timeout).wait()
         Terminal.say((["\(device):"] + values).joined(separator: "\n"))
     }
 

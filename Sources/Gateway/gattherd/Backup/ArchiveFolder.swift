@@ -16,7 +16,7 @@ struct ArchiveFolder {
         var template = Array((parent + "/gattherd-XXXXXX").utf8CString)
         guard let made = unsafe mkdtemp(&template) else {
             let reason = unsafe String(cString: strerror(errno))
-            throw CommandFailure(.cannotCreate, "gattherd \(command): no folder can be made in \(parent): \(reason)")
+            throw CommandFailure(.cannotCreate, "gattherd \(command): no folder can be created in \(parent): \(reason)")
         }
         path = unsafe String(cString: made)
         self.command = command
@@ -47,7 +47,7 @@ struct ArchiveFolder {
         let descriptor = unsafe open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let reason = unsafe String(cString: strerror(errno))
-            throw CommandFailure(.cannotCreate, "gattherd \(command): cannot make \(target): \(reason)")
+            throw CommandFailure(.cannotCreate, "gattherd \(command): cannot create \(target): \(reason)")
         }
         defer { close(descriptor) }
         let arguments = ["--create", "--sort=name", "--owner=0", "--group=0", "--directory", path, "--file", "-", "."]

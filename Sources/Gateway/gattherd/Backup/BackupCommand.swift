@@ -24,7 +24,7 @@ extension CommandSpec {
             file can read and imitate the devices.
             """,
         exits: [
-            .data: "the history is damaged", .cannotCreate: "FILE is there already, or cannot be made",
+            .data: "the history is damaged", .cannotCreate: "FILE already exists, or cannot be created",
             .inputOutput: "a file cannot be read, or the disk is full", .unavailable: "there is no history",
         ],
         examples: [

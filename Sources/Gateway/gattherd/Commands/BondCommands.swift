@@ -88,7 +88,9 @@ struct BondCommands {
     private func json(_ bonds: [BondStatus]) throws(CommandFailure) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(bonds) else { throw CommandFailure(.software, "gattherd: no JSON") }
+        guard let data = try? encoder.encode(bonds) else {
+            throw CommandFailure(.software, "gattherd: cannot encode the result as JSON")
+        }
         return String(decoding: data, as: UTF8.self)
     }
 

@@ -56,7 +56,7 @@ extension CommandSpec {
         details: "FILE must not exist. It is complete and on the disk when the command has ended.",
         exits: [
             .data: "the history is damaged", .unavailable: "there is no history",
-            .cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails",
+            .cannotCreate: "FILE already exists, or cannot be created", .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
         run: { (arguments) throws(CommandFailure) in

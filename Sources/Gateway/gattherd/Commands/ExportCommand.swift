@@ -22,7 +22,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",
-            .cannotCreate: "the output file cannot be made", .unavailable: "there is no history",
+            .cannotCreate: "the output file cannot be created", .unavailable: "there is no history",
         ],
         examples: [
             "gattherd export --output all.jsonl",

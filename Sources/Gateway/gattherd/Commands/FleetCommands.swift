@@ -51,7 +51,7 @@ extension CommandSpec {
             only add to the history of this gateway. The password is not stored anywhere else. A gateway that is there
             already gets a new password, and the old one ends.
             """,
-        exits: fleetExits.merging([.cannotCreate: "FILE is there already, or cannot be made"]) { first, _ in first },
+        exits: fleetExits.merging([.cannotCreate: "FILE already exists, or cannot be created"]) { first, _ in first },
         examples: ["gattherd fleet add postgresql://postgres@localhost/gattherd attic --output attic-password"],
         run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).add() }
     )

@@ -32,7 +32,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",
-            .cannotCreate: "the output file cannot be made",
+            .cannotCreate: "the output file cannot be created",
             .unavailable: "there is no history, or the centre cannot be reached",
         ],
         examples: [

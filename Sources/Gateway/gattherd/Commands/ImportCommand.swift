@@ -33,7 +33,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "a line is wrong", .noInput: "FILE cannot be read", .unavailable: "a daemon has the history open",
-            .cannotCreate: "the history cannot be made",
+            .cannotCreate: "the history cannot be created",
             .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd import all.jsonl", "gattherd import --device attic --precision s attic.lp"],
@@ -73,7 +73,7 @@ struct ImportCommand {
             let outcome = "imported \(target.stored) samples before it; correct it and import the file again"
             throw CommandFailure(.data, (error.message ?? "") + "\ngattherd import: \(outcome)")
         }
-        Terminal.say("\(path): \(target.stored) samples imported, \(target.known) were there already")
+        Terminal.say("\(path): \(target.stored) samples imported, \(target.known) already stored")
     }
 
     private func open() throws(CommandFailure) -> HistoryImport {

@@ -16,7 +16,7 @@ extension CommandSpec {
             "time" is RFC 3339 in UTC, "characteristic" is a UUID, and "bytes" are hexadecimal.
             """,
         exits: [
-            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
+            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be created",
             .unavailable: "there is no history",
         ],
         examples: ["gattherd rejects --device strap --since 1h", "gattherd rejects --format json"],

@@ -25,7 +25,7 @@ extension CommandSpec {
             JSON lines elsewhere; see log in the configuration.
             """,
         exits: [
-            .cannotCreate: "history or the socket cannot be made; another daemon may have them",
+            .cannotCreate: "history or the socket cannot be created; another daemon may have them",
             .inputOutput: "history could not be closed as it should be",
         ],
         run: { (arguments) async throws(CommandFailure) in

@@ -5,7 +5,7 @@ import GattherdSync
 
 /// Findings about the bus, bluetoothd and its adapters.
 struct BluetoothCheck {
-    private static let patience = Duration.seconds(5)
+    private static let answerTimeout = Duration.seconds(5)
 
     private let bus: BusChoice
     private let facts: HostFacts
@@ -20,7 +20,7 @@ struct BluetoothCheck {
         defer { loop.stop() }
         let address = DBusAddress(bus)
         do throws(DBusError) {
-            let connection = try await DBusConnection.open(address, on: loop, timeout: Self.patience)
+            let connection = try await DBusConnection.open(address, on: loop, timeout: Self.answerTimeout)
             var findings = [DoctorFinding.good("bus", "the bus at \(address) answers")]
             findings += await bluetoothd(connection)
             if case .system = bus { findings += await UnitCheck(connection).findings() }
@@ -38,7 +38,7 @@ struct BluetoothCheck {
                 "/",
                 "org.freedesktop.DBus.ObjectManager",
                 "GetManagedObjects",
-                timeout: Self.patience
+                timeout: Self.answerTimeout
             )
             let adapters = BluezAdapter.all(in: reply.first)
             return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings

@@ -53,8 +53,8 @@ struct DiskCheck {
 
     /// The finding about a file that is no history, or that is missing although there was one.
     private var content: [DoctorFinding] {
-        guard let trouble = HistoryFileProblem(path: path) else { return [] }
-        return [DoctorFinding("history", .error, trouble.text, remedy: trouble.remedy)]
+        guard let problem = HistoryFileProblem(path: path) else { return [] }
+        return [DoctorFinding("history", .error, problem.text, remedy: problem.remedy)]
     }
 
     /// The service's own folder, which systemd creates and gives to the service's user.

@@ -97,7 +97,7 @@ struct OutputGap: Hashable {
 extension DaemonStatus.Output {
     /// Returns what is wrong and since when; `nil` for an output that is up and not behind.
     func problem(now: Timestamp) -> String? {
-        guard trouble != nil else { return nil }
+        guard problem != nil else { return nil }
         let waiting = backlog > 0 ? "\(OutputGap.words(backlog)) \(backlog == 1 ? "waits" : "wait")" : nil
         let since = waiting == nil ? nil : lagWords.map { "the oldest for \($0)" }
         let next = nextTry.flatMap { RelativeTime.ahead($0, now) }.map { "next try \($0)" }

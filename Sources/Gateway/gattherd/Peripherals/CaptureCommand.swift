@@ -26,7 +26,7 @@ extension CommandSpec {
             'gattherd replay' decodes the file, and a simulated peripheral with 'replay: FILE' sends its values.
             """ + "\n" + PeripheralClient.daemonHelp,
         exits: PeripheralClient.exits.merging([
-            .cannotCreate: "FILE cannot be made", .inputOutput: "the disk is full or fails",
+            .cannotCreate: "FILE cannot be created", .inputOutput: "the disk is full or fails",
         ]) { $1 },
         examples: [
             "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",

@@ -84,7 +84,7 @@ final class DaemonBackend: ClientBackend {
         post.finish()
     }
 
-    func renewSession() async {}
+    func reconnectToBus() async {}
     func catchUp(within limit: Duration) async {}
     func roundTrip() async {}
     func watch(_ advertisements: AdvertisementWatch) async {}

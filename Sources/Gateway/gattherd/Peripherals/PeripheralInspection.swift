@@ -6,17 +6,17 @@ import GattherdProfiles
 struct PeripheralInspection {
     /// Generic Access and Generic Attribute: services about the link, not about the device's purpose.
     private static let generic: [BluetoothUUID] = [0x1800, 0x1801]
-    private static let mostValues = 3
+    private static let maximumValues = 3
 
     private let peripheral: GattherdBluetooth.Peripheral
-    private let patience: Duration
+    private let timeout: Duration
 
     /// - Parameters:
     ///   - peripheral: The connected peripheral.
-    ///   - patience: The time to wait for notifications.
-    init(_ peripheral: GattherdBluetooth.Peripheral, patience: Duration) {
+    ///   - timeout: The time to wait for notifications.
+    init(_ peripheral: GattherdBluetooth.Peripheral, timeout: Duration) {
         self.peripheral = peripheral
-        self.patience = patience
+        self.timeout = timeout
     }
 
     func characteristics() async throws -> [SkeletonCharacteristic] {
@@ -82,7 +82,7 @@ struct PeripheralInspection {
             // The link may have ended meanwhile; then there is no subscription left.
             try? await peripheral.setNotifyValue(false, for: characteristic.id)
             if heard.values[characteristic.id] == nil, heard.remarks[characteristic.id] == nil {
-                heard.remarks[characteristic.id] = "No notification within \(patience)."
+                heard.remarks[characteristic.id] = "No notification within \(timeout)."
             }
         }
         return heard
@@ -98,12 +98,12 @@ struct PeripheralInspection {
         var values: [CharacteristicID: [[UInt8]]] = [:]
         await withTaskGroup { group in
             group.addTask {
-                try? await Task.sleep(for: patience)
+                try? await Task.sleep(for: timeout)
                 updates.stop()
             }
             for await value in updates {
                 let seen = values[value.characteristic] ?? []
-                if seen.count < Self.mostValues, !seen.contains(value.octets) {
+                if seen.count < Self.maximumValues, !seen.contains(value.octets) {
                     values[value.characteristic] = seen + [value.octets]
                 }
                 silent.remove(value.characteristic)

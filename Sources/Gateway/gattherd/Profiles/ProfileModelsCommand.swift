@@ -32,7 +32,7 @@ struct ModelCatalogue {
     }
 
     /// The most metrics that a row names.
-    private static let mostMetrics = 10
+    private static let maximumMetrics = 10
 
     private let rows: [Row]
     private let profileCount: Int
@@ -102,8 +102,8 @@ struct ModelCatalogue {
         let facts = ProfileFacts(profile)
         let names = indices.flatMap { facts.described($0) }.map(\.name).filter { !$0.hasSuffix("_reason") }
         let unique = names.uniqued { $0 }
-        let shown = unique.prefix(mostMetrics).map { $0.replacing("_", with: " ") }.joined(separator: ", ")
-        return unique.count > mostMetrics ? "\(shown) and \(unique.count - mostMetrics) more" : shown
+        let shown = unique.prefix(maximumMetrics).map { $0.replacing("_", with: " ") }.joined(separator: ", ")
+        return unique.count > maximumMetrics ? "\(shown) and \(unique.count - maximumMetrics) more" : shown
     }
 }
 

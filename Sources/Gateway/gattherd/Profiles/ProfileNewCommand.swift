@@ -27,7 +27,7 @@ extension CommandSpec {
             profile are left out, unless nothing else remains. The daemon may use the device meanwhile.
             """,
         exits: PeripheralClient.exits.merging([
-            .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file is there already",
+            .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file already exists",
         ]) { $1 },
         examples: [
             "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
@@ -41,7 +41,7 @@ extension CommandSpec {
 struct ProfileNewCommand {
     private let name: String
     private let arguments: Arguments
-    private let patience: Duration
+    private let timeout: Duration
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
@@ -52,7 +52,7 @@ struct ProfileNewCommand {
         guard let seconds = Int(arguments.value("listen") ?? "5"), (0...3600).contains(seconds) else {
             throw arguments.misuse("--listen is a number of seconds from 0 to 3600")
         }
-        patience = .seconds(seconds)
+        timeout = .seconds(seconds)
     }
 
     func run() async throws(CommandFailure) {
@@ -60,7 +60,7 @@ struct ProfileNewCommand {
         if path != "-", FileManager.default.fileExists(atPath: path) {
             throw CommandFailure(
                 .cannotCreate,
-                "gattherd: \(path) is there already; remove it, or choose another --output"
+                "gattherd: \(path) already exists; remove it, or choose another --output"
             )
         }
         let skeleton = try await skeleton()
@@ -88,7 +88,7 @@ struct ProfileNewCommand {
         let all = try ProfileCommands(arguments).registry.profiles
         let client = try PeripheralClient(who, arguments)
         let (found, title) = try await client.run { peripheral in
-            let survey = PeripheralInspection(peripheral, patience: patience)
+            let survey = PeripheralInspection(peripheral, timeout: timeout)
             return (try await survey.characteristics(), peripheral.description)
         }
         let services = Set(found.map(\.service))

@@ -28,13 +28,13 @@ struct ServiceAccess {
 
     /// The reason why the service cannot use a file or folder, for each that it cannot use.
     func findings(_ configuration: Configuration) -> [ConfigError] {
-        let folder = trouble(reading: file.fragmentFolder).map { ConfigError(.file($0), file: file.fragmentFolder) }
+        let folder = problem(reading: file.fragmentFolder).map { ConfigError(.file($0), file: file.fragmentFolder) }
         // An inaccessible folder makes all its files inaccessible; it is reported once.
         let own = (folder == nil ? file.paths : [file.path]).compactMap { path in
-            trouble(reading: path).map { ConfigError(.file($0), file: path) }
+            problem(reading: path).map { ConfigError(.file($0), file: path) }
         }
         let named = configuration.namedFiles.compactMap { file in
-            trouble(reading: file.value).map { ConfigError(.file($0), about: file) }
+            problem(reading: file.value).map { ConfigError(.file($0), about: file) }
         }
         let profiles = configuration.profiles.paths ?? InstalledProfiles.folders.map { Located($0) }
         return own + [folder].compactMap(\.self) + named + profiles.flatMap { profileFindings($0) }
@@ -44,15 +44,15 @@ struct ServiceAccess {
 
     /// The findings for a profile, or for a folder and the profiles in it.
     private func profileFindings(_ path: Located<String>) -> [ConfigError] {
-        if let trouble = trouble(reading: path.value) { return [ConfigError(.file(trouble), about: path)] }
+        if let problem = problem(reading: path.value) { return [ConfigError(.file(problem), about: path)] }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path.value)) ?? []
         return names.filter { $0.hasSuffix(".so") || $0.hasSuffix(".yaml") }.sorted().compactMap { name in
             let file = path.value + "/" + name
-            return trouble(reading: file).map { ConfigError(.file($0), file: file) }
+            return problem(reading: file).map { ConfigError(.file($0), file: file) }
         }
     }
 
-    private func trouble(reading path: String) -> String? {
+    private func problem(reading path: String) -> String? {
         if let hidden = hidingSetting(path, movingTo: "/etc/gattherd") { return hidden }
         return account.obstacle(to: Self.isFolder(path) ? .list : .read, path).map { words($0, "read") }
     }

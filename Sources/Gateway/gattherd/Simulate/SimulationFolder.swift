@@ -52,7 +52,7 @@ struct SimulationFolder {
     func subfolder(_ name: String) throws(CommandFailure) -> SimulationFolder {
         let folder = SimulationFolder(inside: file(name))
         guard unsafe mkdir(folder.path, 0o755) == 0 || errno == EEXIST else {
-            throw CommandFailure(.cannotCreate, "gattherd simulate: cannot make the folder \(folder.path)")
+            throw CommandFailure(.cannotCreate, "gattherd simulate: cannot create the folder \(folder.path)")
         }
         try folder.refuseStrangers()
         return folder

@@ -90,7 +90,9 @@ struct StatusCommand {
     private func json(_ status: DaemonStatus) throws(CommandFailure) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(status) else { throw CommandFailure(.software, "gattherd: no JSON") }
+        guard let data = try? encoder.encode(status) else {
+            throw CommandFailure(.software, "gattherd: cannot encode the result as JSON")
+        }
         return String(decoding: data, as: UTF8.self)
     }
 }

@@ -170,7 +170,7 @@ struct StatusTable {
             "delivered \(output.delivered)", output.skipped > 0 ? "skipped \(output.skipped)" : nil,
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
-        let isGood = output.trouble == nil && output.skipped == 0
+        let isGood = output.problem == nil && output.skipped == 0
         return Line(text: "\(output.name.padded(to: 10)) \(output.target) \(words)", style: isGood ? .plain : .warning)
     }
 

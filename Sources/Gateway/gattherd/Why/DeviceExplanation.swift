@@ -54,7 +54,7 @@ struct DeviceExplanation {
         let model = link?.model.map { ", \($0)" } ?? ""
         var text = "\(device) (\(address)\(model)): \(Terminal.harmless(headline))\n"
         if !lines.isEmpty {
-            text += "\nHow it came to this (UTC)\n"
+            text += "\nRecent events (UTC)\n"
             var day: Substring = ""
             for line in lines {
                 let (date, clock) = Self.parts(line.time)

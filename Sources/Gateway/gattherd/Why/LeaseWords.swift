@@ -28,7 +28,7 @@ struct LeaseWords {
     }
 
     private var state: [String] {
-        switch LeaseStatus.Stance(rawValue: lease.state) {
+        switch LeaseStatus.Role(rawValue: lease.state) {
         case .claiming: ["this gateway claims it"]
         case .releasing: ["this gateway hands it over, once its link has ended"]
         case .alone: ["the centre is away: this gateway goes on, and refuses remote controls"]

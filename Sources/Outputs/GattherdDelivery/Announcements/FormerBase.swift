@@ -18,7 +18,7 @@ struct FormerBase {
     }
 
     /// The most devices that are cleared at once; a waiting message for each has room in the queue.
-    private static let mostDevices = 300
+    private static let maximumDevices = 300
 
     private let topics: Topics
     private var phase = Phase.asking
@@ -65,7 +65,7 @@ struct FormerBase {
     private mutating func clear(_ topic: String, of device: String, _ queue: inout PublishQueue) {
         isBusy = true
         let isKnown = devices.contains(device)
-        guard queue.hasCleanUpRoom, isKnown || devices.count < Self.mostDevices else { return isIncomplete = true }
+        guard queue.hasCleanUpRoom, isKnown || devices.count < Self.maximumDevices else { return isIncomplete = true }
         if !isKnown {
             devices.insert(device)
             queue.append(.search(filter: topics.all(of: device)))
@@ -92,7 +92,7 @@ struct FormerBase {
 
     /// Searches for the messages for which there was no room.
     private mutating func searchAgain(_ queue: inout PublishQueue) {
-        if devices.count >= Self.mostDevices { clearAvailabilities(&queue) }
+        if devices.count >= Self.maximumDevices { clearAvailabilities(&queue) }
         for device in devices { queue.append(.search(filter: topics.all(of: device))) }
         search(&queue)
         isIncomplete = false

@@ -5,7 +5,7 @@ import GattherdSync
 /// Connects to the broker on threads, one address after the other.
 final class BrokerDialler {
     /// The maximum number of dialling threads; a name lookup or reading the TLS files may hang.
-    private static let mostDials = 8
+    private static let maximumDials = 8
 
     private let context: DeliveryContext
     /// Dialling attempts whose thread has not ended.
@@ -23,7 +23,7 @@ final class BrokerDialler {
     ///
     /// - Throws: ``BrokerFault`` if no address can be connected to, or if too many earlier attempts hang.
     func dial() async throws(BrokerFault) -> DialledConnection? {
-        guard dials < Self.mostDials else {
+        guard dials < Self.maximumDials else {
             throw .unreachable(context.settings, "earlier attempts are still running")
         }
         dials += 1
@@ -77,7 +77,7 @@ extension DialledConnection {
         options.username = settings.username
         options.password = settings.password?.text
         options.keepalive = .seconds(Int64(settings.keepaliveSeconds))
-        options.answerPatience = settings.options.answerPatience
+        options.answerTimeout = settings.options.answerTimeout
         options.will = will
         do throws(MQTTConnectionError) {
             return try MQTTConnection(socket, tls, options, at: now)

@@ -23,11 +23,11 @@ struct BusyTopics {
     /// The maximum number of busy topics.
     private static let capacity = 1000
 
-    private let patience: Duration
+    private let timeout: Duration
     private var topics: [String: Busy] = [:]
 
-    init(patience: Duration) {
-        self.patience = patience
+    init(timeout: Duration) {
+        self.timeout = timeout
     }
 
     /// Returns the verdict on an answered reading.
@@ -39,7 +39,7 @@ struct BusyTopics {
         if topics[topic] == nil, topics.count >= Self.capacity { topics.removeAll() }
         let busy = topics[topic] ?? Busy(since: now)
         topics[topic] = busy
-        guard now - busy.since >= patience, busy.isOtherAccepted || reason.isVague else {
+        guard now - busy.since >= timeout, busy.isOtherAccepted || reason.isVague else {
             return .reading(reason.verdict)
         }
         topics[topic] = nil

@@ -20,7 +20,7 @@ final class TopicAdmission {
         self.context = context
         self.board = board
         refusals = TopicRefusals(context.settings.options.topics)
-        busyTopics = BusyTopics(patience: context.settings.options.busyPatience)
+        busyTopics = BusyTopics(timeout: context.settings.options.busyTimeout)
     }
 
     /// True while packets should be sent one at a time.

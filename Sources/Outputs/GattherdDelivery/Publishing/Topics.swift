@@ -46,7 +46,7 @@ struct Topics: Sendable {
     /// The maximum length of a received topic in bytes; the gateway's own are far shorter.
     private static let longest = 1024
     /// The maximum number of levels of a response topic; some brokers end the session for more.
-    private static let mostLevels = 20
+    private static let maximumLevels = 20
 
     /// False if no useful message can have the topic.
     func isReasonable(_ topic: String) -> Bool {
@@ -64,7 +64,7 @@ struct Topics: Sendable {
             return false
         }
         let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
-        guard levels.count <= Self.mostLevels else { return false }
+        guard levels.count <= Self.maximumLevels else { return false }
         return topic.hasPrefix("\(base)/bridge/response/") && levels.last != "set"
             || (levels[0] != "gattherd" && levels[0] != root && !topic.hasPrefix("\(homePrefix)/"))
     }

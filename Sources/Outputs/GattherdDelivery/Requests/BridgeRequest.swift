@@ -72,7 +72,7 @@ extension BridgeRequest {
         guard case .string(let device)? = members.first(where: { $0.name == "device" })?.value,
             case .boolean(let isWanted)? = members.first(where: { $0.name == "link" })?.value
         else {
-            throw RequestError(description: "name the device and the wish: {\"device\": \"…\", \"link\": true}")
+            throw RequestError(description: "write the device and the wanted link: {\"device\": \"…\", \"link\": true}")
         }
         return isWanted ? .connect(device: device) : .disconnect(device: device)
     }

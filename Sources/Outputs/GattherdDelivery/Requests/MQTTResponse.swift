@@ -6,7 +6,7 @@ struct MQTTResponse {
     /// The maximum length of returned correlation data, in bytes.
     static let longestCorrelation = 1024
     /// The attempts on a busy broker before a message is refused.
-    private static let mostAttempts = 3
+    private static let maximumAttempts = 3
 
     private(set) var topic: String
     /// The gateway's topic for such responses; `nil` if the response is published there already.
@@ -93,7 +93,7 @@ struct MQTTResponse {
     var again: MQTTResponse? {
         var response = self
         response.attempts += 1
-        return response.attempts < Self.mostAttempts ? response : nil
+        return response.attempts < Self.maximumAttempts ? response : nil
     }
 
     private static func payload(

@@ -96,7 +96,7 @@ struct GatewayReadiness {
             ("bluetooth", isOn ? nil : status.adapters.isEmpty ? "no adapter, or no bluetoothd" : "no adapter is on"),
             ("history", status.history.error),
         ]
-        checks += status.outputs.map { ($0.name, $0.trouble) }
+        checks += status.outputs.map { ($0.name, $0.problem) }
     }
 
     var isReady: Bool { checks.allSatisfy { $0.problem == nil } }

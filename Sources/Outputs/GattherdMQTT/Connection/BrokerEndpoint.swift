@@ -16,7 +16,7 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 /// The place of a broker, and the time in which it has to answer.
 package struct BrokerEndpoint: Hashable, Sendable {
     /// The longest wait for one of several addresses.
-    private static let mostPerAddress = Duration.seconds(5)
+    private static let maximumPerAddress = Duration.seconds(5)
 
     /// The host name or address.
     package var host: String
@@ -44,7 +44,7 @@ package struct BrokerEndpoint: Hashable, Sendable {
         let addresses: [String]
         do throws(ResolverError) { addresses = try HostAddresses.resolve(host) } catch { throw .resolver(error) }
         let context = try tlsContext()
-        let limit = min(Self.mostPerAddress, connectTimeout / max(1, addresses.count))
+        let limit = min(Self.maximumPerAddress, connectTimeout / max(1, addresses.count))
         var failure = DialError.noAddress
         for offset in addresses.indices {
             let address = addresses[(first + offset) % addresses.count]

@@ -15,20 +15,20 @@ struct Keepalive {
     /// The longest silence of either side before a ping; the broker may shorten it.
     var interval: Duration
     /// The shortest wait for PINGRESP, and for a broker that reads nothing.
-    private let shortestPatience: Duration
+    private let minimumTimeout: Duration
     private var lastSent: Duration
     private var lastReceived: Duration
     private var pingedAt: Duration?
 
-    init(interval: Duration, patience: Duration, at now: Duration) {
+    init(interval: Duration, timeout: Duration, at now: Duration) {
         self.interval = interval
-        shortestPatience = patience
+        minimumTimeout = timeout
         lastSent = now
         lastReceived = now
     }
 
     /// The wait for PINGRESP, and for a broker that reads nothing.
-    var patience: Duration { max(interval, shortestPatience) }
+    var timeout: Duration { max(interval, minimumTimeout) }
 
     mutating func sent(at now: Duration) {
         lastSent = now
@@ -53,8 +53,8 @@ struct Keepalive {
     /// would come last.
     /// - Returns: The earliest time of another verdict.
     func deadline(isClear: Bool) -> Duration {
-        guard isClear else { return lastSent + patience }
-        return pingedAt.map { $0 + patience } ?? min(lastSent, lastReceived) + interval
+        guard isClear else { return lastSent + timeout }
+        return pingedAt.map { $0 + timeout } ?? min(lastSent, lastReceived) + interval
     }
 
     func verdict(isClear: Bool, at now: Duration) -> Verdict {

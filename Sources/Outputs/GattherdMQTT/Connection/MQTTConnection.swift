@@ -41,7 +41,7 @@ public final class MQTTConnection {
         do throws(MQTTRefusal) { session = try MQTTSession(options) } catch { throw .refusal(error) }
         secured = try tls.map { tls throws(MQTTConnectionError) in try TLSConnection(tls) }
         self.options = options
-        keepalive = Keepalive(interval: options.keepalive, patience: options.answerPatience, at: now)
+        keepalive = Keepalive(interval: options.keepalive, timeout: options.answerTimeout, at: now)
         if tls != nil { plain = [UInt8](repeating: 0, count: Self.chunk) }
     }
 
@@ -114,7 +114,7 @@ public final class MQTTConnection {
         if !wasConnected, session.isConnected { shortenKeepalive() }
     }
 
-    /// Shortens the keepalive to the broker's wish; never lengthens it.
+    /// Shortens the keepalive to the broker's limit; never lengthens it.
     private func shortenKeepalive() {
         guard case .connected(_, _, let limits) = events.last(where: { $0.isConnected }) else { return }
         guard let seconds = limits.keepalive, seconds > 0 else { return }
@@ -187,7 +187,7 @@ public final class MQTTConnection {
             ping(at: now)
             try flush(at: now)
         case .silent: throw .pingUnanswered
-        case .stalled: throw .stalled(keepalive.patience)
+        case .stalled: throw .stalled(keepalive.timeout)
         }
     }
 

@@ -27,7 +27,7 @@ public struct MQTTOptions: Sendable {
     /// The longest silence of the client, 1 s to 65,535 s.
     public var keepalive = Duration.seconds(30)
     /// The shortest wait for PINGRESP, and for a broker that reads nothing.
-    public var answerPatience = Duration.seconds(10)
+    public var answerTimeout = Duration.seconds(10)
 
     public init(_ version: MQTTVersion, clientID: String) {
         self.version = version

@@ -3,7 +3,7 @@ import GattherdModel
 /// A device of the edge node: what it has, and whether hosts take it for alive.
 struct SparkplugDevice: Sendable {
     /// The most values of one DDATA.
-    static let mostValues = 250
+    static let maximumValues = 250
 
     let name: String
     private(set) var metrics = DeviceMetrics()
@@ -108,7 +108,7 @@ struct DeviceDataMessages {
         for metric in metrics {
             let key = Key(alias: metric.alias, timestamp: metric.timestamp)
             let isEarlier = messages.last?.last.map { ($0.timestamp ?? 0) > (metric.timestamp ?? 0) } ?? true
-            if isEarlier || keys.contains(key) || keys.count >= SparkplugDevice.mostValues {
+            if isEarlier || keys.contains(key) || keys.count >= SparkplugDevice.maximumValues {
                 messages.append([])
                 keys.removeAll(keepingCapacity: true)
             }

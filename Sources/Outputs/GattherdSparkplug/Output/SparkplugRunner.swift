@@ -17,7 +17,7 @@ final class SparkplugRunner {
     }
 
     /// The most dialling threads; a name lookup or reading the TLS files may hang.
-    private static let mostDials = 8
+    private static let maximumDials = 8
 
     private let options: SparkplugOptions
     private let time: LoopTime
@@ -197,7 +197,7 @@ extension SparkplugRunner {
 
     /// Saves bdSeq, resolves the host and connects on a thread of its own, as all block; `nil` if cancelled.
     private func dialled(_ bdSeq: UInt8) async throws(BrokerFault) -> DialledConnection? {
-        guard dials < Self.mostDials else { throw .unreachable(options, "earlier attempts are still running") }
+        guard dials < Self.maximumDials else { throw .unreachable(options, "earlier attempts are still running") }
         dials += 1
         defer { dials -= 1 }
         let (endpoint, sequence, first) = (options.endpoint, sequence, nextAddress)

@@ -164,7 +164,7 @@ final class SparkplugLogger: Sendable {
 
     func journalFailed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
         let fields = [LogField("log.operation", operation.rawValue), LogField("log.error", fault.detail)]
-        log(.warning, "the edge node cannot use the journal", fields)
+        log(.warning, "the journal cannot be read or saved; retrying", fields)
     }
 
     func refusedSubscription(_ filter: String) {

@@ -22,7 +22,7 @@ enum ProtobufError: Error, Hashable, Sendable, CustomStringConvertible {
         case .invalidWireType(let type): "a field has the wire type \(type)"
         case .wrongType(let field): "field \(field) has the wrong type"
         case .invalidText: "a text is not UTF-8"
-        case .tooManyMetrics: "more than \(SparkplugPayload.mostMetrics) metrics"
+        case .tooManyMetrics: "more than \(SparkplugPayload.maximumMetrics) metrics"
         }
     }
 }

@@ -98,12 +98,12 @@ extension SparkplugMetric {
 
 extension SparkplugPayload {
     /// The most metrics of a received payload.
-    static let mostMetrics = 256
+    static let maximumMetrics = 256
 
     /// Reads the payload of a command.
     ///
     /// Unknown fields are skipped; of a field that occurs twice, the last one counts. The memory is bounded by the
-    /// length of `bytes` and by ``mostMetrics``.
+    /// length of `bytes` and by ``maximumMetrics``.
     ///
     /// - Throws: ``ProtobufError`` if the bytes are no payload.
     init(decoding bytes: ArraySlice<UInt8>) throws(ProtobufError) {
@@ -112,7 +112,7 @@ extension SparkplugPayload {
             switch (field.number, field.value) {
             case (1, .varint(let time)): timestamp = time
             case (2, .bytes(let body)):
-                guard metrics.count < Self.mostMetrics else { throw .tooManyMetrics }
+                guard metrics.count < Self.maximumMetrics else { throw .tooManyMetrics }
                 metrics.append(try SparkplugMetric(decoding: body))
             case (3, .varint(let number)): seq = number
             case (1...3, _): throw .wrongType(field: field.number)

@@ -6,7 +6,7 @@ import GattherdYAML
 struct AdvertisementCompiler {
     private static let envelopes = CompiledAdvertisement.Envelope.allCases.map { (word: $0.rawValue, value: $0) }
 
-    private static let mostParts = 3
+    private static let maximumParts = 3
 
     private let reader: MappingReader
     private let options: SharedValues
@@ -64,10 +64,10 @@ struct AdvertisementCompiler {
     private func parts() -> [AdvertisementPart] {
         guard let node = reader.node("after") else { return [] }
         let nodes = node.elements ?? [node]
-        if nodes.isEmpty || nodes.count > Self.mostParts {
-            reader.report("'after' is one part or a list of at most \(Self.mostParts)", at: "after")
+        if nodes.isEmpty || nodes.count > Self.maximumParts {
+            reader.report("'after' is one part or a list of at most \(Self.maximumParts)", at: "after")
         }
-        return nodes.prefix(Self.mostParts).compactMap { node in
+        return nodes.prefix(Self.maximumParts).compactMap { node in
             MappingReader(node, .part, findings: reader.findings).flatMap { SourceReader($0).part() }
         }
     }

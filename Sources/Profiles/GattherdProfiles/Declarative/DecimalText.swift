@@ -9,7 +9,7 @@ struct DecimalText {
         case invalid
     }
 
-    private static let mostDigits = 15
+    private static let maximumDigits = 15
 
     private var place = Place.before
     private var isNegative = false
@@ -41,7 +41,7 @@ struct DecimalText {
     }
 
     private mutating func append(digit: UInt8) {
-        guard count < Self.mostDigits else {
+        guard count < Self.maximumDigits else {
             place = .invalid
             return
         }

@@ -87,7 +87,7 @@ struct Increase {
         /// The register of an integer factor.
         let factor: Int?
         /// The number of payloads with an unchanged clock after which the rate is 0.
-        let patience: Int
+        let stillCount: Int
     }
 
     private var counter: Int64 = 0
@@ -101,19 +101,19 @@ struct Increase {
     mutating func value(_ memory: (counter: Int64, clock: Int64), _ rule: Rule) -> (over: Int64, under: Int64)? {
         let growth = Self.difference(memory.counter, counter, rule.counterBits)
         let time = rule.clock == nil ? 1 : Self.difference(memory.clock, clock, rule.clockBits)
-        guard time != 0 || !isRunning else { return pause(rule.patience) }
-        let isComparable = isRunning && pauses < rule.patience
+        guard time != 0 || !isRunning else { return pause(rule.stillCount) }
+        let isComparable = isRunning && pauses < rule.stillCount
         (counter, clock, pauses, isRunning) = (memory.counter, memory.clock, 0, true)
         return isComparable ? (growth, time) : nil
     }
 
     /// Counts a payload with an unchanged clock.
     ///
-    /// After `patience` of them the rate is 0, and the clock may have wrapped, so that the next payload is not
+    /// After `stillCount` of them the rate is 0, and the clock may have wrapped, so that the next payload is not
     /// compared.
-    private mutating func pause(_ patience: Int) -> (over: Int64, under: Int64)? {
-        pauses = min(pauses + 1, patience)
-        return pauses < patience ? nil : (0, 1)
+    private mutating func pause(_ stillCount: Int) -> (over: Int64, under: Int64)? {
+        pauses = min(pauses + 1, stillCount)
+        return pauses < stillCount ? nil : (0, 1)
     }
 
     private static func difference(_ new: Int64, _ old: Int64, _ bits: Int64) -> Int64 {

@@ -1,8 +1,8 @@
 import GattherdYAML
 
 extension FieldCompiler {
-    private static let mostKinds = 256
-    private static let mostFieldsOfKind = 16
+    private static let maximumKinds = 256
+    private static let maximumFieldsOfKind = 16
 
     /// Compiles `objects` and `kinds`.
     mutating func addObjects(_ field: MappingReader) {
@@ -41,17 +41,17 @@ extension FieldCompiler {
 
     private mutating func addKinds(_ field: MappingReader, _ position: Int, _ catalogue: ObjectCatalogue) {
         guard let node = field.node("kinds") else { return }
-        guard let members = node.members, !members.isEmpty, members.count <= Self.mostKinds else {
-            return field.report("'kinds' is a mapping of 1 to \(Self.mostKinds) numbers to fields", at: "kinds")
+        guard let members = node.members, !members.isEmpty, members.count <= Self.maximumKinds else {
+            return field.report("'kinds' is a mapping of 1 to \(Self.maximumKinds) numbers to fields", at: "kinds")
         }
         let numbers = ProfileGrammar<Int64>.integer(0...(1 << Int64(8 * catalogue.number.octets)) - 1)
         for member in members {
             let first = program.steps.count
             startKind()
             let nodes = member.value.elements ?? [member.value]
-            for node in nodes.prefix(Self.mostFieldsOfKind) { add(node) }
-            if nodes.count > Self.mostFieldsOfKind {
-                findings.report("an object has at most \(Self.mostFieldsOfKind) fields", at: member.value.position)
+            for node in nodes.prefix(Self.maximumFieldsOfKind) { add(node) }
+            if nodes.count > Self.maximumFieldsOfKind {
+                findings.report("an object has at most \(Self.maximumFieldsOfKind) fields", at: member.value.position)
             }
             guard let number = numbers.read(member.key, findings) else { continue }
             let kind = ObjectCatalogue.Kind(number: UInt64(number), steps: first..<program.steps.count)

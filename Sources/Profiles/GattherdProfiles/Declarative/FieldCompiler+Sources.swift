@@ -107,7 +107,7 @@ extension FieldCompiler {
     private mutating func increase(_ field: MappingReader) -> FieldSource? {
         let counter = whole(field, "increase")
         let clock = field.has("over") ? whole(field, "over") : nil
-        let patience = clock == nil ? nil : field.value("still", .integer(1...1000))
+        let stillCount = clock == nil ? nil : field.value("still", .integer(1...1000))
         let factor = field.has("times") ? whole(field, "times") : nil
         guard let counter, clock != nil || !field.has("over"), factor != nil || !field.has("times") else { return nil }
         let rule = Increase.Rule(
@@ -116,7 +116,7 @@ extension FieldCompiler {
             clock: clock?.register,
             clockBits: clock?.bits ?? 1,
             factor: factor?.register,
-            patience: Int(patience ?? 3)
+            stillCount: Int(stillCount ?? 3)
         )
         return FieldSource(action: .increase(rule, memory: program.increaseCount))
     }

@@ -3,8 +3,8 @@ import GattherdYAML
 
 /// Compiles the fields of a characteristic into a program and its metrics.
 struct FieldCompiler {
-    static let mostFields = 256
-    private static let mostMetrics = 128
+    static let maximumFields = 256
+    private static let maximumMetrics = 128
 
     var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
@@ -156,7 +156,7 @@ struct FieldCompiler {
         let (outside, first) = (restTaken, metrics.count)
         isInGroup = true
         isNumbered = field.value("numbered", .boolean) ?? false
-        for node in field.elements("fields").prefix(Self.mostFields) { add(node) }
+        for node in field.elements("fields").prefix(Self.maximumFields) { add(node) }
         if isNumbered { number(metrics[first...], field) }
         (isInGroup, isNumbered) = (false, false)
         restTaken = outside
@@ -240,8 +240,8 @@ struct FieldCompiler {
             field.report("there are flags named '\(metric.name)' already; give the metric another name", at: "metric")
             return nil
         }
-        guard metrics.count < Self.mostMetrics else {
-            field.report("a characteristic has at most \(Self.mostMetrics) metrics", at: "metric")
+        guard metrics.count < Self.maximumMetrics else {
+            field.report("a characteristic has at most \(Self.maximumMetrics) metrics", at: "metric")
             return nil
         }
         metrics.append(metric)
@@ -261,7 +261,7 @@ struct FieldCompiler {
         if let index = metrics.firstIndex(where: { $0.name == reason.name }) {
             return metrics[index] == reason ? index : nil
         }
-        guard !names.has(reason.name), metrics.count < Self.mostMetrics else { return nil }
+        guard !names.has(reason.name), metrics.count < Self.maximumMetrics else { return nil }
         metrics.append(reason)
         return metrics.count - 1
     }

@@ -5,12 +5,12 @@ import GattherdYAML
 /// Compiles the text of a declarative profile, or reports all errors.
 struct ProfileCompiler {
     private static let contract: Int64 = 1
-    private static let mostServices = 64
-    private static let mostCharacteristics = 256
-    private static let mostControls = 64
-    private static let mostTasks = 64
-    private static let mostFrames = 64
-    private static let mostModels = 256
+    private static let maximumServices = 64
+    private static let maximumCharacteristics = 256
+    private static let maximumControls = 64
+    private static let maximumTasks = 64
+    private static let maximumFrames = 64
+    private static let maximumModels = 256
 
     private let findings = ProfileFindings()
 
@@ -51,12 +51,12 @@ struct ProfileCompiler {
         let title = reader.value("title", .words)
         let services = reader.node("services")?.text == "any" ? [] : services(reader)
         var shared = SharedValues(reader)
-        let characteristics = list(reader, "characteristics", .characteristic, Self.mostCharacteristics) {
+        let characteristics = list(reader, "characteristics", .characteristic, Self.maximumCharacteristics) {
             CharacteristicCompiler($0).compile(&shared)
         }
-        let controls = list(reader, "controls", .control, Self.mostControls) { ControlCompiler($0).compile() }
+        let controls = list(reader, "controls", .control, Self.maximumControls) { ControlCompiler($0).compile() }
         let streams = characteristics.compactMap(\.value?.descriptor)
-        let tasks = list(reader, "on_connect", .task, Self.mostTasks) { TaskCompiler(streams: streams).task($0) }
+        let tasks = list(reader, "on_connect", .task, Self.maximumTasks) { TaskCompiler(streams: streams).task($0) }
         checkNames(characteristics, controls, reader)
         var profile = DeclarativeProfile(
             name: name ?? "",
@@ -76,7 +76,7 @@ struct ProfileCompiler {
 
     /// Reads `identify` and `tested`.
     private func readIdentity(_ reader: MappingReader, into profile: inout DeclarativeProfile) {
-        profile.models = list(reader, "identify", .model, Self.mostModels) { ModelReader($0).model() }
+        profile.models = list(reader, "identify", .model, Self.maximumModels) { ModelReader($0).model() }
             .compactMap(\.value)
         guard let node = reader.node("tested") else { return }
         profile.sources = (node.elements ?? [node]).compactMap { ProfileGrammar<String>.words.read($0, findings) }
@@ -91,7 +91,7 @@ struct ProfileCompiler {
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
         let shared = SharedValues(reader)
-        let frames = list(reader, "advertisement", .advertisement, Self.mostFrames) {
+        let frames = list(reader, "advertisement", .advertisement, Self.maximumFrames) {
             AdvertisementCompiler($0, shared).compile()
         }
         if frames.isEmpty { reader.report("'advertisement' needs at least one element", at: "advertisement") }
@@ -110,13 +110,13 @@ struct ProfileCompiler {
 
     private func services(_ reader: MappingReader) -> [BluetoothUUID] {
         let nodes = reader.elements("services")
-        if nodes.isEmpty || nodes.count > Self.mostServices {
+        if nodes.isEmpty || nodes.count > Self.maximumServices {
             reader.report(
-                "a profile needs 'services': a list of 1 to \(Self.mostServices), such as [180d], or any",
+                "a profile needs 'services': a list of 1 to \(Self.maximumServices), such as [180d], or any",
                 at: "services"
             )
         }
-        return nodes.prefix(Self.mostServices).compactMap { ProfileGrammar.uuid.read($0, findings) }
+        return nodes.prefix(Self.maximumServices).compactMap { ProfileGrammar.uuid.read($0, findings) }
     }
 
     private func list<Value>(

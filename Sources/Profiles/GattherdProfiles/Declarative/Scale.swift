@@ -12,7 +12,7 @@ struct Scale: Hashable, Sendable {
     private let decimals: Int?
 
     /// The most decimals of values that are written in full: 1/64 has 6.
-    private static let mostExactDecimals = 6
+    private static let maximumExactDecimals = 6
     /// The decimals beyond those that tell neighbouring raw numbers apart.
     private static let spareDecimals = 2.0
 
@@ -24,7 +24,7 @@ struct Scale: Hashable, Sendable {
         self.divisor = divisor
         let enough = Self.decimals(resolving: Double(factor) / Double(divisor))
         let exact = Self.exactDecimals(factor, summand, divisor) ?? .max
-        decimals = exact <= max(enough, Self.mostExactDecimals) ? nil : enough
+        decimals = exact <= max(enough, Self.maximumExactDecimals) ? nil : enough
     }
 
     /// Makes a scale; `nil` if the common fraction exceeds 53 bits, or the scale is 0.

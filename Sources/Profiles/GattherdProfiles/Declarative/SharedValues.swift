@@ -5,8 +5,8 @@ import GattherdYAML
 ///
 /// All programs have them in the same registers. A field can use those above it in the file.
 struct SharedValues: Sendable {
-    private static let mostOptions = 16
-    private static let mostValues = 64
+    private static let maximumOptions = 16
+    private static let maximumValues = 64
 
     private(set) var options: [ProfileOption] = []
     private(set) var names: [(name: String, bits: Int64)] = []
@@ -16,9 +16,9 @@ struct SharedValues: Sendable {
     /// Reads the mapping `options` of a profile.
     init(_ reader: MappingReader) {
         guard let node = reader.node("options") else { return }
-        guard let members = node.members, !members.isEmpty, members.count <= Self.mostOptions else {
+        guard let members = node.members, !members.isEmpty, members.count <= Self.maximumOptions else {
             let advice = "such as wheel_circumference: {default: 2105, range: [300, 4000], unit: mm}"
-            reader.report("'options' is a mapping of 1 to \(Self.mostOptions) names, \(advice)", at: "options")
+            reader.report("'options' is a mapping of 1 to \(Self.maximumOptions) names, \(advice)", at: "options")
             return
         }
         options = members.compactMap { Self.option($0, reader.findings) }
@@ -44,7 +44,7 @@ struct SharedValues: Sendable {
     /// Adds the shared value `name` and returns its index; `nil` if there are too many.
     mutating func add(_ name: String, bits: Int64) -> Int? {
         if let known = names.firstIndex(where: { $0.name == name }) { return known }
-        guard names.count < Self.mostValues else { return nil }
+        guard names.count < Self.maximumValues else { return nil }
         names.append((name, bits))
         return names.count - 1
     }

@@ -3,7 +3,7 @@ import GattherdYAML
 
 /// Reads the source of an advertisement, or of a part of one.
 struct SourceReader {
-    private static let mostCompanies = 64
+    private static let maximumCompanies = 64
 
     private let reader: MappingReader
 
@@ -38,9 +38,9 @@ struct SourceReader {
         guard let elements = node.elements else {
             return ProfileGrammar.company.read(node, reader.findings).map { .manufacturer($0) }
         }
-        guard !elements.isEmpty, elements.count <= Self.mostCompanies else {
+        guard !elements.isEmpty, elements.count <= Self.maximumCompanies else {
             reader.report(
-                "a list of companies has 1 to \(Self.mostCompanies), such as [0xEC88, 0x8801]",
+                "a list of companies has 1 to \(Self.maximumCompanies), such as [0xEC88, 0x8801]",
                 at: "manufacturer"
             )
             return nil

@@ -24,10 +24,10 @@ struct StreamReader {
     func fields(_ shared: SharedValues, hasSender: Bool = false) -> FieldCompiler {
         var compiler = FieldCompiler(reader.findings, shared, hasSender: hasSender)
         let nodes = reader.elements("fields")
-        if nodes.count > FieldCompiler.mostFields {
-            reader.report("\(reader.title) has at most \(FieldCompiler.mostFields) fields", at: "fields")
+        if nodes.count > FieldCompiler.maximumFields {
+            reader.report("\(reader.title) has at most \(FieldCompiler.maximumFields) fields", at: "fields")
         }
-        for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
+        for node in nodes.prefix(FieldCompiler.maximumFields) { compiler.add(node) }
         compiler.removeUnusedReason()
         compiler.program.checksum = ChecksumReader(reader)?.checksum()
         if compiler.metrics.isEmpty && reader.findings.isEmpty {

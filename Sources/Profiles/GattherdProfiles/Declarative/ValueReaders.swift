@@ -34,7 +34,7 @@ enum ScaleReader {
 
 /// Reads `enum` and `set`.
 enum LabelReader {
-    private static let mostLabels = 256
+    private static let maximumLabels = 256
 
     /// Reads raw values or bits and their labels, in the order of the text; `nil` if absent.
     static func labels(
@@ -44,11 +44,11 @@ enum LabelReader {
         _ range: ClosedRange<Int64>?
     ) -> [Conversion.Label]? {
         guard let node = field.node(key) else { return nil }
-        guard let members = node.members, !members.isEmpty, members.count <= mostLabels else {
+        guard let members = node.members, !members.isEmpty, members.count <= maximumLabels else {
             let (what, example) =
                 key == "enum" ? ("raw values", "{0: off, 1: on}") : ("bits", "{0: moved, 1: too loose}")
             field.findings.report(
-                "labels are a mapping of 1 to \(mostLabels) \(what), such as \(example)",
+                "labels are a mapping of 1 to \(maximumLabels) \(what), such as \(example)",
                 at: node.position
             )
             return []

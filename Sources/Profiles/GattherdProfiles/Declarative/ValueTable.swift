@@ -31,13 +31,13 @@ struct ValueTable: Hashable, Sendable {
 
 /// Reads `table`.
 enum ValueTableReader {
-    private static let mostPoints = 64
+    private static let maximumPoints = 64
 
     /// Returns `nil` if it is absent, or after a reported error.
     static func table(_ field: MappingReader) -> ValueTable? {
         guard let node = field.node("table") else { return nil }
         let number = ProfileGrammar<Rational>.number
-        let points = (node.members ?? []).prefix(mostPoints).compactMap { member -> ValueTable.Point? in
+        let points = (node.members ?? []).prefix(maximumPoints).compactMap { member -> ValueTable.Point? in
             guard let key = number.read(member.key, field.findings),
                 let value = number.read(member.value, field.findings)
             else { return nil }
@@ -46,7 +46,7 @@ enum ValueTableReader {
         let isWhole = points.count == node.members?.count
         if let table = ValueTable(points), isWhole { return table }
         let advice = "such as {2.2: 0, 2.8: 60, 3.0: 100}"
-        field.report("a table has 2 to \(mostPoints) different numbers and their values, \(advice)", at: "table")
+        field.report("a table has 2 to \(maximumPoints) different numbers and their values, \(advice)", at: "table")
         return nil
     }
 }

@@ -117,7 +117,7 @@ extension gattherd_control_value {
         let start = samples.count
         var answer = NativeResult(metricCount: metricCounts[stream])
         swap(&answer.samples, &samples)
-        answer.room = start + NativeResult.mostSamples
+        answer.room = start + NativeResult.maximumSamples
         let status = unsafe payload.withUnsafeBufferPointer { octets in
             unsafe answer.withSink { sink in
                 unsafe decode(session, UInt32(stream), octets.baseAddress, octets.count, sink)

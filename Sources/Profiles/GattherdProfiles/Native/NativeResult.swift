@@ -5,7 +5,7 @@ import GattherdModel
 /// The result of one call of a native profile.
 struct NativeResult {
     /// The maximum number of samples per payload.
-    static let mostSamples = 4096
+    static let maximumSamples = 4096
     private static let longestText = 4096
 
     var samples: [Sample] = []
@@ -42,7 +42,7 @@ struct NativeResult {
 
     private mutating func add(_ metric: UInt32, _ value: SampleValue) {
         guard metric < metricCount else { return fail("the profile gave metric \(metric), which it did not declare") }
-        guard samples.count < room else { return fail("the profile gave more than \(Self.mostSamples) samples") }
+        guard samples.count < room else { return fail("the profile gave more than \(Self.maximumSamples) samples") }
         samples.append(Sample(metric: Int(metric), value: value))
     }
 

@@ -4,7 +4,7 @@ import GattherdModel
 
 /// A checked table of a native profile.
 @safe struct NativeTable: Sendable {
-    private static let mostTests = 1024
+    private static let maximumTests = 1024
 
     /// A copy of the table.
     ///
@@ -130,8 +130,8 @@ import GattherdModel
             throw TableFault("it has advertisements, so it can have no services, characteristics, controls or tasks")
         }
         let tests = vectors.reduce(0) { $0 + $1.count }
-        guard tests <= Self.mostTests else {
-            throw TableFault("it has \(tests) tests; at most \(Self.mostTests) are allowed")
+        guard tests <= Self.maximumTests else {
+            throw TableFault("it has \(tests) tests; at most \(Self.maximumTests) are allowed")
         }
     }
 }

@@ -4,7 +4,7 @@ import GattherdDBus
 /// Reads of GATT tables, values and link parameters; on the loop.
 final class AttributeReader {
     /// The longest wait for the objects of a GATT table that is reported as resolved.
-    private static let tablePatience = Duration.seconds(2)
+    private static let tableTimeout = Duration.seconds(2)
 
     private let client: BluetoothdClient
     private let objects: BlueZObjects
@@ -55,9 +55,9 @@ final class AttributeReader {
         of peripheral: PeripheralID,
         until deadline: SuspendingClock.Instant
     ) async throws(BluetoothError) -> [RemoteCharacteristic] {
-        let patience = min(deadline, SuspendingClock.now.advanced(by: Self.tablePatience))
+        let tableDeadline = min(deadline, SuspendingClock.now.advanced(by: Self.tableTimeout))
         do throws(BluetoothError) {
-            return try await waiters.wait(for: peripheral, until: patience, "its GATT table") {
+            return try await waiters.wait(for: peripheral, until: tableDeadline, "its GATT table") {
                 () throws(BluetoothError) in
                 try objects.connectedStatus(peripheral)
                 let table = objects.tree.table(of: peripheral)

@@ -69,7 +69,7 @@ public actor BlueZCentral: ClientBackend {
         if ownsLoop { loop.stop() }
     }
 
-    private func startRenewal() { Task(executorPreference: executor) { await self.renewSession() } }
+    private func startRenewal() { Task(executorPreference: executor) { await self.reconnectToBus() } }
     private func startRegistration() { Task(executorPreference: executor) { await self.registerAgent() } }
 
     public func roundTrip() {}
@@ -91,7 +91,7 @@ public actor BlueZCentral: ClientBackend {
         if ownsLoop, !isRunning { loop.stop() }
     }
 
-    public func renewSession() async {
+    public func reconnectToBus() async {
         // A cancelled task would not wait for the answers that leaving needs.
         await Task(executorPreference: executor) { await self.renew() }.value
     }

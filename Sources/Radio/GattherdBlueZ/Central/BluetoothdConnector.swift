@@ -76,7 +76,7 @@ final class BluetoothdConnector {
         var pause = limits.retry.lowerBound
         while !isClosed, !Task.isCancelled {
             do throws(DBusError) {
-                let bus = try await DBusConnection.open(address, on: loop, patience: limits.batchDelay)
+                let bus = try await DBusConnection.open(address, on: loop, readDelay: limits.batchDelay)
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {

@@ -5,7 +5,7 @@ import GattherdSync
 /// A bluetoothd that hangs keeps its name and its sockets: while all devices are ready nothing else shows it.
 final class LivenessMonitor {
     /// The number of unanswered checks after which bluetoothd counts as hung.
-    private static let mostMisses = 2
+    private static let maximumMisses = 2
 
     private let client: BluetoothdClient
     private let objects: BlueZObjects
@@ -61,7 +61,7 @@ final class LivenessMonitor {
     private func finishCheck(_ isAlive: Bool) {
         guard let onHang else { return }
         misses = isAlive ? 0 : misses + 1
-        if misses == Self.mostMisses { onHang() } else { scheduleCheck() }
+        if misses == Self.maximumMisses { onHang() } else { scheduleCheck() }
     }
 
     // MARK: - Checks on request

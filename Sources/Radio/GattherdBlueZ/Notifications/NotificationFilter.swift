@@ -41,7 +41,7 @@ struct NotificationFilter {
     /// The lengths at which a single run of equal signals counts as copies, else as equal notifications.
     private static let fewCopies = 2...3
     /// The most copies of a notification: longer runs are equal notifications.
-    private static let mostCopies = 8
+    private static let maximumCopies = 8
 
     /// True if other clients can read the characteristic.
     private let isReadable: Bool
@@ -121,7 +121,7 @@ struct NotificationFilter {
         guard let last = undecided.last else { return [] }
         let evidence = undecided.filter(\.isEvidence)
         let divisor = evidence.reduce(0) { Self.divisor($0, $1.count) }
-        let most = evidence.count > 1 ? Self.mostCopies : Self.fewCopies.upperBound
+        let most = evidence.count > 1 ? Self.maximumCopies : Self.fewCopies.upperBound
         if divisor > 1, divisor <= most { copies = divisor }
         if !evidence.isEmpty { provenAt = last.gaps }
         return releaseUndecided { _, copies in copies }

@@ -35,7 +35,7 @@ struct SocketRequests {
 /// while bluetoothd creates a socket for the client.
 final class SocketAcquirer {
     /// The longest wait for answers before the bus is left.
-    private static let patience = Duration.seconds(2)
+    private static let timeout = Duration.seconds(2)
 
     private let client: BluetoothdClient
     private let waiters: ChangeWaiters
@@ -90,7 +90,7 @@ final class SocketAcquirer {
     /// Also sockets that were closed long before count: nothing else shows that bluetoothd has read their end.
     func finish() async {
         guard requests.hasRequested else { return }
-        let deadline = SuspendingClock.now + Self.patience
+        let deadline = SuspendingClock.now + Self.timeout
         while let id = requests.pendingPeripheral {
             let reason = await waiters.sleepUninterrupted(on: id, for: deadline - SuspendingClock.now)
             guard reason == .changed else { break }

@@ -29,7 +29,7 @@ struct DeviceObject: Hashable {
     private var advertisement = AdvertisementData()
 
     /// The maximum length of a name in Unicode scalars, and the maximum number of services in an advertisement.
-    private static let (longestName, mostServices) = (248, 256)
+    private static let (longestName, maximumServices) = (248, 256)
 
     /// Creates an object with the address that BlueZ encodes in `path`.
     init(path: String) {
@@ -70,7 +70,7 @@ struct DeviceObject: Hashable {
         changes.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
         changes.update(&rssi, "RSSI", \.int)
         changes.update(&services, "UUIDs") {
-            $0.strings?.prefix(Self.mostServices).compactMap { BluetoothUUID($0) }
+            $0.strings?.prefix(Self.maximumServices).compactMap { BluetoothUUID($0) }
         }
         changes.update(&addressType, "AddressType", \.string)
         changes.update(&isServicesResolved, "ServicesResolved", \.bool)

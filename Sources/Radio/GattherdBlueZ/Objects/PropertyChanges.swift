@@ -31,7 +31,7 @@ struct PropertyChanges {
 
 extension AdvertisementData {
     /// The most entries of one kind that are kept: BlueZ adds up what a peripheral has ever advertised.
-    private static let mostEntries = 1024
+    private static let maximumEntries = 1024
 
     /// The frames that certainly were in the advertisement that caused `changes`.
     ///
@@ -65,7 +65,7 @@ extension AdvertisementData {
     ) {
         var value: [Key: [UInt8]]? = data
         changes.update(&value, name) { all in
-            all.entries?.prefix(Self.mostEntries).reduce(into: [:]) { data, entry in
+            all.entries?.prefix(Self.maximumEntries).reduce(into: [:]) { data, entry in
                 guard let key = key(entry.key), let octets = entry.value.bytes else { return }
                 data[key] = octets
             }

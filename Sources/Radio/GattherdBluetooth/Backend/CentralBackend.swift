@@ -60,7 +60,7 @@ public protocol CentralBackend: PairingBackend {
     /// Disconnects from the platform and connects again as a new client: subscriptions and scans end, links stay up.
     ///
     /// ``CentralEvent/unavailable(detail:)`` and ``CentralEvent/available`` follow.
-    func renewSession() async
+    func reconnectToBus() async
 
     /// Removes a peripheral from BlueZ, with its cached GATT table.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError)

@@ -122,8 +122,8 @@ extension Central {
     /// Makes one attempt; `isAutomatic` is true if nobody waits for it.
     func connect(_ link: Link, _ timeout: Duration, isAutomatic: Bool) async throws(BluetoothError) {
         let start = ContinuousClock.now
-        let patience = isAutomatic ? nil : timeout
-        try await link.connecting.perform(.connect, within: nil, waiting: patience) { () throws(BluetoothError) in
+        let turnTimeout = isAutomatic ? nil : timeout
+        try await link.connecting.perform(.connect, within: nil, waiting: turnTimeout) { () throws(BluetoothError) in
             guard await !self.isReady(link) else { return }
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")

@@ -51,9 +51,9 @@ extension Central {
         }
         if let obstacle { scanner.mailbox.finish(obstacle.during(.scan)) }
         updateDiscovery()
-        let patience = life.state == .new ? waitForRun(scanner.mailbox) : nil
+        let runTimeout = life.state == .new ? waitForRun(scanner.mailbox) : nil
         return Cancellable { [weak self] in
-            patience?.cancel()
+            runTimeout?.cancel()
             _ = self?.registry.withLock { $0.scanners.remove(id) }
             self?.updateDiscovery()
         }
@@ -93,7 +93,7 @@ extension Central {
     }
 
     /// The time in which a kernel may continue the scan of a bluetoothd that was killed: 10 s, and some more.
-    private static let discoveryPatience = Duration.seconds(15)
+    private static let discoveryTimeout = Duration.seconds(15)
     /// The first and the longest pause between attempts to start a scan.
     private static let discoveryPauses = Duration.milliseconds(250)...Duration.seconds(2)
 
@@ -101,7 +101,7 @@ extension Central {
     /// scanners.
     private func startDiscovery(_ request: DiscoveryRequest?) async -> DiscoveryRequest? {
         guard let request else { return nil }
-        let deadline = ContinuousClock.now.advanced(by: Self.discoveryPatience)
+        let deadline = ContinuousClock.now.advanced(by: Self.discoveryTimeout)
         var pause = Self.discoveryPauses.lowerBound
         while discovery.state == request, !Task.isCancelled {
             do throws(BluetoothError) {

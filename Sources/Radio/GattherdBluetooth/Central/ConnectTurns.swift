@@ -3,7 +3,7 @@ import GattherdSync
 
 /// The turns to connect: one attempt at a time on each adapter, granted by the connect queue of the daemon.
 ///
-/// An attempt that exceeds the queue's patience no longer blocks the others.
+/// An attempt that exceeds the queue's timeout no longer blocks the others.
 final class ConnectTurns: Sendable {
     private struct State: Sendable {
         var queue: ConnectQueue
@@ -105,7 +105,7 @@ final class ConnectTurns: Sendable {
                 return false
             }
             group.addTask {
-                await self.grantAsPatienceEnds()
+                await self.grantAtDeadlines()
                 return false
             }
             if let hear = request.hear {
@@ -132,8 +132,8 @@ final class ConnectTurns: Sendable {
         }
     }
 
-    /// Grants turns whenever an attempt exceeds the patience, until the task is cancelled.
-    private func grantAsPatienceEnds() async {
+    /// Grants turns whenever an attempt exceeds the timeout, until the task is cancelled.
+    private func grantAtDeadlines() async {
         for await _ in granted.watch() {
             while let end = state.withLock({ [now] in $0.queue.deadline(after: now) }),
                 (try? await Task.sleep(until: start.advanced(by: end), clock: .continuous)) != nil

@@ -24,7 +24,7 @@ final class LastingListener: SubscriptionListener {
     }
 
     /// The most subscriptions on one link and table, of a peripheral that keeps ending them.
-    private static let mostJoins = 5
+    private static let maximumJoins = 5
 
     let characteristic: CharacteristicID
     let mailbox: Mailbox<Event>
@@ -36,12 +36,12 @@ final class LastingListener: SubscriptionListener {
     }
 
     /// True if the listener waits for a subscription that may be requested now.
-    var canJoin: Bool { state.withLock { $0.phase == .detached && $0.joins < Self.mostJoins } }
+    var canJoin: Bool { state.withLock { $0.phase == .detached && $0.joins < Self.maximumJoins } }
 
     /// Returns true if the caller has to subscribe.
     func beginJoining() -> Bool {
         state.withLock { state in
-            guard state.phase == .detached, state.joins < Self.mostJoins else { return false }
+            guard state.phase == .detached, state.joins < Self.maximumJoins else { return false }
             state.phase = .joining
             state.joins += 1
             return true

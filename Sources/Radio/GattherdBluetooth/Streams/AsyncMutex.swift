@@ -43,7 +43,7 @@ final class AsyncMutex: Sendable {
     /// - Parameters:
     ///   - operation: The operation, for errors.
     ///   - limit: The time from the call to the end.
-    ///   - patience: The limit of the wait for the turn; `body` has its own deadline.
+    ///   - timeout: The limit of the wait for the turn; `body` has its own deadline.
     ///   - subject: The characteristic of the operation, for errors and the log.
     ///   - isPrivileged: True if the operation may run while the mutex is reserved.
     ///   - body: The operation itself.
@@ -53,17 +53,17 @@ final class AsyncMutex: Sendable {
     func perform<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
-        waiting patience: Duration? = nil,
+        waiting timeout: Duration? = nil,
         on subject: CharacteristicID? = nil,
         isPrivileged: Bool = false,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
         let (ticket, start) = (Ticket(), ContinuousClock.now)
         let hasTurn = enter(ticket, isPrivileged)
-        let patience = hasTurn ? nil : patience
+        let timeout = hasTurn ? nil : timeout
         defer { leave(ticket) }
         let result = await withTaskGroup(of: Result<Value, BluetoothError>?.self) { group in
-            group.addTask { await self.run(body, after: ticket, waiting: patience) }
+            group.addTask { await self.run(body, after: ticket, waiting: timeout) }
             group.addTask { await Self.stop(of: ticket) }
             if let limit { group.addTask { await self.deadline(limit, operation) } }
             var first: Result<Value, BluetoothError>?
@@ -97,10 +97,10 @@ final class AsyncMutex: Sendable {
     private func run<Value: Sendable>(
         _ body: @Sendable () async throws(BluetoothError) -> Value,
         after ticket: Ticket,
-        waiting patience: Duration?
+        waiting timeout: Duration?
     ) async -> Result<Value, BluetoothError>? {
         do throws(BluetoothError) {
-            guard try await turn(of: ticket, patience) != nil, !Task.isCancelled else { return nil }
+            guard try await turn(of: ticket, timeout) != nil, !Task.isCancelled else { return nil }
             return .success(try await body())
         } catch {
             return .failure(error)
@@ -108,9 +108,9 @@ final class AsyncMutex: Sendable {
     }
 
     /// Waits for the turn; returns `nil` if the task is cancelled.
-    private func turn(of ticket: Ticket, _ patience: Duration?) async throws(BluetoothError) -> Void? {
-        guard let patience else { return try await ticket.turn.next() }
-        return try await withDeadline(.now.advanced(by: patience.settable), late(patience)) {
+    private func turn(of ticket: Ticket, _ timeout: Duration?) async throws(BluetoothError) -> Void? {
+        guard let timeout else { return try await ticket.turn.next() }
+        return try await withDeadline(.now.advanced(by: timeout.settable), late(timeout)) {
             () throws(BluetoothError) in try await ticket.turn.next()
         }
     }

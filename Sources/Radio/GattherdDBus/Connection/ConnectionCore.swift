@@ -24,14 +24,14 @@ final class ConnectionCore {
     /// The age at which a call no longer needs a prompt answer, and the pause that it may then wait for.
     ///
     /// A usual connect is answered before: the next one waits for its answer.
-    private static let (promptness, indulgence) = (Duration.milliseconds(500), Duration.milliseconds(10))
+    private static let (promptAge, lateDelay) = (Duration.milliseconds(500), Duration.milliseconds(10))
     /// The most messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
 
-    init(_ socket: BusSocket, on loop: EventLoop, patience: Duration) {
+    init(_ socket: BusSocket, on loop: EventLoop, readDelay: Duration) {
         self.socket = socket
         self.loop = loop
-        pacing = ReadPacing(longest: patience)
+        pacing = ReadPacing(longest: readDelay)
     }
 
     var isConnected: Bool { socket != nil }
@@ -207,10 +207,10 @@ extension ConnectionCore {
         let areAllPatient = patientMessages >= count
         patientMessages = 0
         let isAwaited = calls.count > 0
-        guard areAllPatient, pauseEnd == nil, isConnected, !isAwaited || now - lastCall > Self.promptness,
+        guard areAllPatient, pauseEnd == nil, isConnected, !isAwaited || now - lastCall > Self.promptAge,
             let pause = pacing.read(count, isAll: isAll, at: now)
         else { return }
-        pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.indulgence) : pause) { [self] in
+        pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.lateDelay) : pause) { [self] in
             pauseEnd = nil
             // No poll is needed: reading shows as well whether anything has come.
             handle(.readable)

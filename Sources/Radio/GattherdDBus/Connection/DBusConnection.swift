@@ -12,9 +12,9 @@ public actor DBusConnection {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    private init(_ socket: BusSocket, on loop: EventLoop, patience: Duration) {
+    private init(_ socket: BusSocket, on loop: EventLoop, readDelay: Duration) {
         self.loop = loop
-        core = LoopConfined(ConnectionCore(socket, on: loop, patience: patience), to: loop)
+        core = LoopConfined(ConnectionCore(socket, on: loop, readDelay: readDelay), to: loop)
     }
 
     /// Connects and registers with the bus.
@@ -23,17 +23,17 @@ public actor DBusConnection {
     ///   - address: The bus.
     ///   - loop: The thread on which everything happens.
     ///   - timeout: The limit of connecting.
-    ///   - patience: The longest wait of a signal to be read with others, see ``canWait()``.
+    ///   - readDelay: The longest wait of a signal to be read with others, see ``canWait()``.
     /// - Returns: The connection, which knows its name.
     /// - Throws: ``DBusError`` when no bus listens there, the bus refuses us, or `timeout` passes.
     public static func open(
         _ address: DBusAddress,
         on loop: EventLoop,
         timeout: Duration = .seconds(10),
-        patience: Duration = .milliseconds(40)
+        readDelay: Duration = .milliseconds(40)
     ) async throws(DBusError) -> DBusConnection {
         let socket = try await address.connect(within: timeout, on: loop)
-        let connection = DBusConnection(socket, on: loop, patience: patience)
+        let connection = DBusConnection(socket, on: loop, readDelay: readDelay)
         do throws(DBusError) {
             try await connection.sayHello(timeout)
         } catch {

@@ -20,7 +20,7 @@ final class FileLock {
                     "\(database): the folder of history.path does not exist; create it, or correct the path"
                 )
             }
-            throw StoreFault(errno: errno, "cannot make the lock file", path: path)
+            throw StoreFault(errno: errno, "cannot create the lock file", path: path)
         }
         try? FileOwner(database: database).apply(to: path)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {

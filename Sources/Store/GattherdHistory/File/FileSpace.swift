@@ -79,7 +79,7 @@ struct WALCheckpointer {
     /// The size of a page and its header in the WAL, in bytes, with some room.
     private static let frameSize = 5150
     /// The longest wait for readers, in milliseconds.
-    private static let patience: Int32 = 50
+    private static let timeout: Int32 = 50
 
     private let connection: SQLiteConnection
     /// The WAL size in pages at which it is copied into the file.
@@ -103,7 +103,7 @@ struct WALCheckpointer {
         lastPages = pages
         guard pages >= next else { return }
         if pages >= threshold * 4 {
-            connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: Self.patience)
+            connection.checkpoint(SQLITE_CHECKPOINT_RESTART, timeout: Self.timeout)
         } else {
             connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         }

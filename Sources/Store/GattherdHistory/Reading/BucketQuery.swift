@@ -51,7 +51,7 @@ struct BucketQuery {
     }
 
     private func numbers(in segment: BucketPlan.Segment, _ body: (NumberRow) -> Bool) throws(StoreFault) {
-        try RowWalk(segment.grain.rows, in: segment.times, on: connection).run { row throws(StoreFault) in
+        try RowWalk(segment.resolution.rows, in: segment.times, on: connection).run { row throws(StoreFault) in
             try quantities.row(row.integer(3)) == nil ? nil : NumberRow(row)
         } _: {
             body($0)
@@ -69,7 +69,7 @@ extension Duration {
 }
 
 /// Finds the first and the last time of rows.
-struct ExtentQuery {
+struct TimeRangeQuery {
     private let connection: SQLiteConnection
 
     init(on connection: SQLiteConnection) {
@@ -78,9 +78,9 @@ struct ExtentQuery {
 
     /// Returns the times of the oldest and the newest sample, optionally including the starts of summaries.
     func all(withSummaries: Bool) throws(StoreFault) -> ClosedRange<Timestamp>? {
-        let grains = withSummaries ? Resolution.allCases : [.samples]
+        let resolutions = withSummaries ? Resolution.allCases : [.samples]
         func end(_ function: String) throws(StoreFault) -> Int64? {
-            let ends = grains.map { "SELECT (SELECT \(function)(ts) FROM \($0.table)) AS ts" }
+            let ends = resolutions.map { "SELECT (SELECT \(function)(ts) FROM \($0.table)) AS ts" }
             return try connection.optionalInteger(
                 "SELECT \(function)(ts) FROM (\(ends.joined(separator: " UNION ALL ")))"
             )

@@ -29,7 +29,7 @@ extension HistoryContents {
             size: try connection.integer("PRAGMA page_count") * pageSize,
             free: try connection.integer("PRAGMA freelist_count") * pageSize,
             samples: try count("sample"),
-            span: try ExtentQuery(on: connection).all(withSummaries: false),
+            span: try TimeRangeQuery(on: connection).all(withSummaries: false),
             minutes: try count("minute"),
             hours: try count("hour"),
             events: try count("event"),

@@ -48,12 +48,12 @@ public struct HistoryReader {
     ///
     /// Returns `nil` for an empty history.
     public func extent(withSummaries: Bool) throws(StoreFault) -> ClosedRange<Timestamp>? {
-        try ExtentQuery(on: connection).all(withSummaries: withSummaries)
+        try TimeRangeQuery(on: connection).all(withSummaries: withSummaries)
     }
 
     /// Returns the times of the oldest and the newest queried numbers, as exactly as possible.
     public func extent(ofNumbers query: HistoryQuery) throws(StoreFault) -> ClosedRange<Timestamp>? {
-        try ExtentQuery(on: connection).numbers(query)
+        try TimeRangeQuery(on: connection).numbers(query)
     }
 
     /// Returns the newest row of each metric of each device, or of one device, by name.

@@ -6,7 +6,7 @@ import GattherdModel
 /// Statements retain their connection, so that each is finalized before the database is closed.
 @safe final class SQLiteConnection {
     /// The longest wait for another program's lock, in milliseconds.
-    private static let patience: Int32 = 5000
+    private static let timeout: Int32 = 5000
 
     let path: String
     let raw: OpaquePointer
@@ -31,7 +31,7 @@ import GattherdModel
         unsafe self.raw = raw
         unsafe pages = .allocate(capacity: 1)
         unsafe pages.initialize(to: 0)
-        unsafe sqlite3_busy_timeout(raw, Self.patience)
+        unsafe sqlite3_busy_timeout(raw, Self.timeout)
     }
 
     deinit {
@@ -134,12 +134,12 @@ extension SQLiteConnection {
     ///
     /// - Parameters:
     ///   - mode: `SQLITE_CHECKPOINT_…`.
-    ///   - patience: The maximum wait for readers, in milliseconds.
+    ///   - timeout: The maximum wait for readers, in milliseconds.
     /// - Returns: True if the whole WAL was copied.
     @discardableResult
-    func checkpoint(_ mode: Int32, patience: Int32 = 0) -> Bool {
-        unsafe sqlite3_busy_timeout(raw, patience)
-        defer { unsafe sqlite3_busy_timeout(raw, Self.patience) }
+    func checkpoint(_ mode: Int32, timeout: Int32 = 0) -> Bool {
+        unsafe sqlite3_busy_timeout(raw, timeout)
+        defer { unsafe sqlite3_busy_timeout(raw, Self.timeout) }
         var (log, copied): (Int32, Int32) = (0, 0)
         let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)
         return code == SQLITE_OK && log == copied

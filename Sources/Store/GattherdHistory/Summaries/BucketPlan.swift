@@ -5,7 +5,7 @@
 /// longer, the finer rows are read.
 struct BucketPlan {
     struct Segment: Hashable {
-        let grain: Resolution
+        let resolution: Resolution
         /// Microseconds since 1970.
         let times: Range<Int64>
     }
@@ -31,38 +31,40 @@ struct BucketPlan {
         read(times, from: Resolution(for: step))
     }
 
-    private mutating func read(_ times: Range<Int64>, from grain: Resolution) {
+    private mutating func read(_ times: Range<Int64>, from resolution: Resolution) {
         guard !times.isEmpty else { return }
-        guard let finer = grain.finer else { return segments.append(Segment(grain: grain, times: times)) }
-        let start = min(max(times.lowerBound, firstWhole(of: grain)), times.upperBound)
+        guard let finer = resolution.finer else {
+            return segments.append(Segment(resolution: resolution, times: times))
+        }
+        let start = min(max(times.lowerBound, firstWhole(of: resolution)), times.upperBound)
         read(times.lowerBound..<start, from: finer)
-        read(start..<times.upperBound, from: grain, or: finer)
+        read(start..<times.upperBound, from: resolution, or: finer)
     }
 
     /// Returns the instant up to which finer rows must be read, because they are kept longer than the summaries.
-    private func firstWhole(of grain: Resolution) -> Int64 {
-        let gone = gone(grain)
-        return reach(of: grain.finer) < gone ? gone.rounded(upTo: grain.length) : .min
+    private func firstWhole(of resolution: Resolution) -> Int64 {
+        let gone = gone(resolution)
+        return reach(of: resolution.finer) < gone ? gone.rounded(upTo: resolution.length) : .min
     }
 
     /// Reads whole spans, and the rest at both ends as exactly as finer rows exist.
-    private mutating func read(_ times: Range<Int64>, from grain: Resolution, or finer: Resolution) {
+    private mutating func read(_ times: Range<Int64>, from resolution: Resolution, or finer: Resolution) {
         let gone = reach(of: finer)
-        let covered = marks[grain]?.covered ?? .min
+        let covered = marks[resolution]?.covered ?? .min
         let (lower, upper) = (times.lowerBound, min(times.upperBound, covered))
-        let start = lower < gone ? lower.rounded(downTo: grain.length) : lower.rounded(upTo: grain.length)
-        let end = upper < gone ? upper.rounded(upTo: grain.length) : upper.rounded(downTo: grain.length)
+        let start = lower < gone ? lower.rounded(downTo: resolution.length) : lower.rounded(upTo: resolution.length)
+        let end = upper < gone ? upper.rounded(upTo: resolution.length) : upper.rounded(downTo: resolution.length)
         guard start < end else { return read(times, from: finer) }
         if lower < start { read(lower..<start, from: finer) }
-        segments.append(Segment(grain: grain, times: start..<end))
+        segments.append(Segment(resolution: resolution, times: start..<end))
         if end < times.upperBound { read(end..<times.upperBound, from: finer) }
     }
 
-    private func gone(_ grain: Resolution) -> Int64 { marks[grain]?.gone ?? .min }
+    private func gone(_ resolution: Resolution) -> Int64 { marks[resolution]?.gone ?? .min }
 
     /// Returns the earliest instant for which rows of this or a finer resolution exist.
-    private func reach(of grain: Resolution?) -> Int64 {
-        guard let grain else { return .max }
-        return min(gone(grain), reach(of: grain.finer))
+    private func reach(of resolution: Resolution?) -> Int64 {
+        guard let resolution else { return .max }
+        return min(gone(resolution), reach(of: resolution.finer))
     }
 }

@@ -15,7 +15,7 @@ final class Rollup {
         let numbers: NumberSummary
     }
 
-    let grain: Resolution
+    let resolution: Resolution
     /// The first instant that the table does not cover.
     private(set) var mark: Int64
     /// The partial sums of the current span, by quantity.
@@ -33,13 +33,13 @@ final class Rollup {
     var end: Int64 { place.ts }
 
     init(
-        _ grain: Resolution,
+        _ resolution: Resolution,
         of finer: Resolution,
         mark key: StateTable.Key,
         _ connection: SQLiteConnection,
         _ state: StateTable
     ) throws(StoreFault) {
-        self.grain = grain
+        self.resolution = resolution
         self.connection = connection
         self.state = state
         self.key = key
@@ -47,10 +47,10 @@ final class Rollup {
         span = mark
         place = RowPosition(before: mark)
         select = try Statement(finer.select, on: connection)
-        delete = try Statement("DELETE FROM \(grain.table) WHERE ts = ?1", on: connection)
+        delete = try Statement("DELETE FROM \(resolution.table) WHERE ts = ?1", on: connection)
         upsert = try Statement(
             """
-            INSERT INTO \(grain.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            INSERT INTO \(resolution.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (ts, quantity) DO UPDATE SET n = n + excluded.n, sum = sum + excluded.sum,
                 min = min(min, excluded.min), max = max(max, excluded.max)
             """,
@@ -60,12 +60,12 @@ final class Rollup {
 
     /// True if spans before `end` are missing in the table.
     func isBehind(_ end: Int64) -> Bool {
-        mark < end.rounded(downTo: grain.length)
+        mark < end.rounded(downTo: resolution.length)
     }
 
     /// Summarises at most one slice of finer rows of the spans that are over at `end`.
     func step(before end: Int64) throws(StoreFault) {
-        let end = end.rounded(downTo: grain.length)
+        let end = end.rounded(downTo: resolution.length)
         guard mark < end else { return }
         do throws(StoreFault) {
             var rows: [Row] = []
@@ -88,7 +88,7 @@ final class Rollup {
     ///
     /// Newer rows are read in turn. If it is unclear whether a row was read, the span is read again.
     func add(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
-        let start = ts.rounded(downTo: grain.length)
+        let start = ts.rounded(downTo: resolution.length)
         if ts < mark {
             try merge(Row(ts: start, quantity: quantity, numbers: numbers))
         } else if ts < place.ts, start == span {
@@ -100,7 +100,7 @@ final class Rollup {
 
     /// Summarises a span again after its finer rows have changed; only in a transaction.
     func recount(_ ts: Int64) throws(StoreFault) {
-        let start = ts.rounded(downTo: grain.length)
+        let start = ts.rounded(downTo: resolution.length)
         guard start < mark else {
             if start <= place.ts { rewind() }
             return
@@ -120,7 +120,7 @@ final class Rollup {
         var count = Self.slice
         while count == Self.slice {
             count = 0
-            bind(place, end: start + grain.length)
+            bind(place, end: start + resolution.length)
             while try select.step() {
                 count += 1
                 place = RowPosition(behind: select)
@@ -159,7 +159,7 @@ final class Rollup {
     }
 
     private func summarise(_ row: NumberRow, into rows: inout [Row]) {
-        let start = row.ts.rounded(downTo: grain.length)
+        let start = row.ts.rounded(downTo: resolution.length)
         if start != span {
             closeSpan(into: &rows)
             span = start

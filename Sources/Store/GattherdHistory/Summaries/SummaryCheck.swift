@@ -4,7 +4,7 @@ public import GattherdModel
 struct SummaryCheck {
     /// The spans of a table that differ from the finer rows.
     struct Difference {
-        let grain: Resolution
+        let resolution: Resolution
         /// The number of rows that differ, are missing or are surplus.
         var rows: Int
         /// The first span that differs.
@@ -12,8 +12,8 @@ struct SummaryCheck {
 
         /// The difference, for people.
         var text: String {
-            let name = grain == .minutes ? "minutes" : "hours"
-            let finer = grain == .minutes ? "samples" : "minutes"
+            let name = resolution == .minutes ? "minutes" : "hours"
+            let finer = resolution == .minutes ? "samples" : "minutes"
             let time = Timestamp(microseconds: first).rfc3339
             return "\(rows) summaries of \(name) differ from the \(finer), the first at \(time)"
         }
@@ -43,7 +43,7 @@ struct SummaryCheck {
 
     /// Rewinds the summaries to the first difference; the next daemon summarises again from there.
     func repair(_ differences: [Difference]) throws(StoreFault) {
-        guard let minutes = differences.first(where: { $0.grain == .minutes })?.first else {
+        guard let minutes = differences.first(where: { $0.resolution == .minutes })?.first else {
             guard let hours = differences.first else { return }
             return try rewind(.hours, to: hours.first, .hours)
         }
@@ -53,30 +53,30 @@ struct SummaryCheck {
         if try hour < state.value(of: .hours) { try rewind(.hours, to: hour, .hours) }
     }
 
-    private func rewind(_ grain: Resolution, to mark: Int64, _ key: StateTable.Key) throws(StoreFault) {
-        let delete = try Statement("DELETE FROM \(grain.table) WHERE ts >= ?1", on: connection)
+    private func rewind(_ resolution: Resolution, to mark: Int64, _ key: StateTable.Key) throws(StoreFault) {
+        let delete = try Statement("DELETE FROM \(resolution.table) WHERE ts >= ?1", on: connection)
         try delete.run(binding: mark)
         try state.set(key, to: mark)
     }
 
     /// Returns the start of the first span that is complete.
-    private func complete(_ finer: PurgedTimes, _ purged: PurgedTimes, _ grain: Resolution) -> Int64 {
-        max(finer.past, purged.past).rounded(upTo: grain.length)
+    private func complete(_ finer: PurgedTimes, _ purged: PurgedTimes, _ resolution: Resolution) -> Int64 {
+        max(finer.past, purged.past).rounded(upTo: resolution.length)
     }
 
     private func difference(
-        _ grain: Resolution,
+        _ resolution: Resolution,
         of finerKeys: StateTable.PurgedKeys,
         purged keys: StateTable.PurgedKeys,
         mark: StateTable.Key
     ) throws(StoreFault) -> Difference? {
-        guard let finer = grain.finer else { return nil }
+        guard let finer = resolution.finer else { return nil }
         let end = try state.value(of: mark)
-        let compare = try Statement(Self.comparison(of: grain, with: finer), on: connection)
+        let compare = try Statement(Self.comparison(of: resolution, with: finer), on: connection)
         let next = try Statement(
             """
             SELECT min(ts) FROM (
-                SELECT min(ts) AS ts FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
+                SELECT min(ts) AS ts FROM \(resolution.table) WHERE ts >= ?1 AND ts < ?2
                 UNION ALL SELECT min(ts) FROM \(finer.table) WHERE ts >= ?1 AND ts < ?2
             )
             """,
@@ -84,15 +84,15 @@ struct SummaryCheck {
         )
         var found: Difference?
         let (purgedFiner, purged) = (try state.purged(finerKeys), try state.purged(keys))
-        var start = complete(purgedFiner, purged, grain)
+        var start = complete(purgedFiner, purged, resolution)
         let (finerAhead, ahead) = (Self.bounds(purgedFiner.ahead), Self.bounds(purged.ahead))
         while start < end, let first = try next.firstInteger(binding: start, end) {
-            let window = first.rounded(downTo: grain.length)
-            start = min(end, window.addingReportingOverflow(grain.length * 24).partialValue)
+            let window = first.rounded(downTo: resolution.length)
+            start = min(end, window.addingReportingOverflow(resolution.length * 24).partialValue)
             compare.bind(window, start, finerAhead.lower, finerAhead.upper, ahead.lower, ahead.upper)
             defer { compare.reset() }
             guard try compare.step(), compare.integer(0) > 0 else { continue }
-            found = found ?? Difference(grain: grain, rows: 0, first: compare.integer(1))
+            found = found ?? Difference(resolution: resolution, rows: 0, first: compare.integer(1))
             found?.rows += Int(compare.integer(0))
         }
         return found
@@ -108,7 +108,7 @@ struct SummaryCheck {
     /// Spans in which rows from ?3 to ?4 or from ?5 to ?6 may have been deleted are not compared.
     ///
     /// Sums may differ by rounding errors, because they depend on the order.
-    private static func comparison(of grain: Resolution, with finer: Resolution) -> String {
+    private static func comparison(of resolution: Resolution, with finer: Resolution) -> String {
         let rows =
             finer == .samples
             ? """
@@ -120,10 +120,10 @@ struct SummaryCheck {
         return """
             SELECT count(*), min(ts) FROM (
                 SELECT ts FROM (
-                    SELECT ts, quantity, n, sum, min, max, 1 AS side FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
-                    UNION ALL SELECT \(HistoryViews.floored("ts", to: grain.length)), quantity, sum(n), sum(sum), min(min),
+                    SELECT ts, quantity, n, sum, min, max, 1 AS side FROM \(resolution.table) WHERE ts >= ?1 AND ts < ?2
+                    UNION ALL SELECT \(HistoryViews.floored("ts", to: resolution.length)), quantity, sum(n), sum(sum), min(min),
                         max(max), -1 FROM (\(rows)) GROUP BY 1, 2
-                ) WHERE NOT (ts < ?4 AND ts > ?3 - \(grain.length)) AND NOT (ts < ?6 AND ts > ?5 - \(grain.length))
+                ) WHERE NOT (ts < ?4 AND ts > ?3 - \(resolution.length)) AND NOT (ts < ?6 AND ts > ?5 - \(resolution.length))
                 GROUP BY ts, quantity
                 HAVING sum(side) <> 0 OR sum(n * side) <> 0 OR min(min) <> max(min) OR min(max) <> max(max)
                     OR abs(sum(sum * side)) > 1e-9 * max(n) * (max(abs(min(min)), abs(max(max))) + 1)

@@ -34,8 +34,8 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The equivalent trouble of one peripheral, if any.
-    private var trouble: SupervisorWorld.Trouble? {
+    /// The equivalent fault of one peripheral, if any.
+    private var fault: SupervisorWorld.PeripheralFault? {
         switch self {
         case .connectAborts: .abortsConnect
         case .connectHangs: .neverConnects
@@ -53,8 +53,8 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// Begins the fault for one device, or for all if it concerns all.
     func begin(in world: inout SupervisorWorld, _ name: String) {
-        if let trouble {
-            world.peripherals[name]?.trouble = trouble
+        if let fault {
+            world.peripherals[name]?.fault = fault
             if self != .disconnectUnanswered { world.drop(name) }
             return
         }
@@ -67,7 +67,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .adapterOff: world.setPowered(world.adapter, false)
         case .adapterUnplugged: world.unplug(world.adapter)
         case .adapterFull: fill(&world, name)
-        case .inProgressWedge: wedge(&world, .busy, cure: .newSession)
+        case .inProgressWedge: wedge(&world, .busy, cure: .newBusConnection)
         case .controllerHangs: wedge(&world, .hangs, cure: .powerCycle)
         case .controllerRefuses: wedge(&world, .refuses, cure: .powerCycle)
         case .discoveryDeaf: deafen(&world)
@@ -95,7 +95,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .otherProgramConnects: world.drop(name)
         case .heldAndReleased: world.release(name)
         case .dismissedAndEnrolled: world.enrol(name)
-        default: if trouble != nil { world.peripherals[name]?.trouble = nil }
+        default: if fault != nil { world.peripherals[name]?.fault = nil }
         }
     }
 

@@ -34,10 +34,10 @@ extension SupervisorWorld {
             start()
             killDaemon()
         case .backingOff:
-            peripherals[name]?.trouble = .abortsConnect
+            peripherals[name]?.fault = .abortsConnect
             start()
         case .failed:
-            peripherals[name]?.trouble = .lacksOurServices
+            peripherals[name]?.fault = .lacksOurServices
             start()
         case .held, .disconnecting:
             start()
@@ -53,7 +53,7 @@ extension SupervisorWorld {
         switch state {
         case .waiting: appear(name)
         case .disconnected: restartDaemon()
-        case .backingOff, .failed: peripherals[name]?.trouble = nil
+        case .backingOff, .failed: peripherals[name]?.fault = nil
         case .disconnecting: release(name)
         case .connecting, .discovering, .preparing, .ready, .held: break
         }

@@ -69,8 +69,8 @@ import Testing
         case 2: world.appear(name)
         case 3: world.remove(name, from: address)
         case 4: world.tell(.link(device: name, .sessionStale))
-        case 5, 6: world.peripherals[name]?.trouble = SupervisorWorld.Trouble.allCases.randomElement(using: &dice)
-        case 7: world.peripherals[name]?.trouble = nil
+        case 5, 6: world.peripherals[name]?.fault = SupervisorWorld.PeripheralFault.allCases.randomElement(using: &dice)
+        case 7: world.peripherals[name]?.fault = nil
         case 8: world.setPowered(address, false)
         case 9: world.setPowered(address, true)
         case 10: world.unplug(address)

@@ -41,7 +41,7 @@ struct LeaseCentre {
     private mutating func apply(_ request: LeaseRequest, from gateway: String, at now: Duration) -> Bool {
         var lease = leases[request.address, default: Lease()]
         let hasEnded = lease.isReleased || lease.expires <= now || lease.expires > now + Self.term * 2
-        switch request.wish {
+        switch request.operation {
         case .observe: return false
         case .claim(let epoch):
             guard lease.epoch == epoch, hasEnded || lease.owner == gateway else { return false }

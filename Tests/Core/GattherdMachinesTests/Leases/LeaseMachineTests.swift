@@ -11,7 +11,7 @@ import Testing
         world.run(.seconds(20))
         #expect(world.devices[0].link == 1)
         let owner = world.gateways[1]
-        #expect(owner.machine.status(of: "strap", at: world.now + owner.clockOffset)?.stance == .owner)
+        #expect(owner.machine.status(of: "strap", at: world.now + owner.clockOffset)?.role == .owner)
         #expect(world.claims["strap"] == ["east"])
         let other = world.gateways[0]
         #expect(other.machine.withdrawal(of: "strap") == "owned by gateway east")
@@ -138,7 +138,7 @@ import Testing
             Issue.record("nothing was released")
             return
         }
-        #expect(requests.map(\.wish) == [.release(epoch: 1)])
+        #expect(requests.map(\.operation) == [.release(epoch: 1)])
         _ = world.centre.exchange(requests, from: "west", at: world.now)
         world.devices[0].link = nil
         world.gateways[0].sides = [:]

@@ -124,7 +124,7 @@ extension SupervisorWorld {
         let id = newNumber()
         attempts[name] = Attempt(id: id, adapter: address, ticket: ticket, since: now)
         guard let peripheral = peripherals[name], let adapter = adapters[address] else { return }
-        guard peripheral.trouble != .connectUnanswered else { return }
+        guard peripheral.fault != .connectUnanswered else { return }
         if let fault = refusal(of: name, on: address) { return end(id, name, fault, after: .milliseconds(3)) }
         if peripheral.ghost == address {
             if peripheral.outlivesCrash { useGhost(name, address) }
@@ -132,7 +132,7 @@ extension SupervisorWorld {
         }
         if peripheral.link == address { return succeed(id, name, after: .milliseconds(2)) }
         end(id, name, LinkFault(.timedOut, "no link within 20 s"), after: Self.connectTimeout)
-        let hangs = adapter.ailment == .hangs || peripheral.trouble == .neverConnects || !peripheral.isInRange
+        let hangs = adapter.ailment == .hangs || peripheral.fault == .neverConnects || !peripheral.isInRange
         guard !hangs, peripheral.link == nil else { return }
         let due = max(now, adapter.freeAt) + latency
         adapters[address]?.freeAt = due
@@ -161,13 +161,13 @@ extension SupervisorWorld {
     private mutating func linkUp(_ id: Int, _ name: String) {
         guard let attempt = attempts[name], attempt.id == id, isUsable(attempt.adapter) else { return }
         guard let peripheral = peripherals[name], peripheral.isInRange, peripheral.link == nil else { return }
-        guard peripheral.trouble != .neverConnects, peripheral.trouble != .connectUnanswered else { return }
+        guard peripheral.fault != .neverConnects, peripheral.fault != .connectUnanswered else { return }
         if let fault = refusal(of: name, on: attempt.adapter) { return end(id, name, fault, after: .zero) }
         guard let adapter = adapters[attempt.adapter], adapter.ailment == nil else { return }
         peripherals[name]?.link = attempt.adapter
         peripherals[name]?.objects[attempt.adapter] = now
         tellSighting(name, attempt.adapter)
-        guard peripheral.trouble != .abortsConnect, Double.random(in: 0..<1, using: &dice) >= failureRate else {
+        guard peripheral.fault != .abortsConnect, Double.random(in: 0..<1, using: &dice) >= failureRate else {
             drop(name)
             return end(id, name, LinkFault(.connectFailed, "le-connection-abort-by-local"), after: .zero)
         }
@@ -185,7 +185,7 @@ extension SupervisorWorld {
     private mutating func end(_ id: Int, _ name: String, _ fault: LinkFault, after delay: Duration) {
         after(delay) { world in
             guard let attempt = world.attempts[name], attempt.id == id else { return }
-            guard world.peripherals[name]?.trouble != .connectUnanswered else { return }
+            guard world.peripherals[name]?.fault != .connectUnanswered else { return }
             world.attempts[name] = nil
             world.tell(.link(device: name, .failed(fault, ticket: attempt.ticket)))
         }
@@ -203,7 +203,7 @@ extension SupervisorWorld {
 
     mutating func disconnect(_ name: String, ticket: Int) {
         let attempt = attempts.removeValue(forKey: name)
-        guard peripherals[name]?.trouble != .disconnectUnanswered else { return }
+        guard peripherals[name]?.fault != .disconnectUnanswered else { return }
         if let attempt {
             let fault = LinkFault(.local, "br-connection-canceled")
             answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
@@ -220,23 +220,23 @@ extension SupervisorWorld {
 
     mutating func openSession(_ name: String, ticket: Int) {
         sessions[name] = ticket
-        let trouble = peripherals[name]?.trouble
-        guard trouble != .sessionUnanswered else { return }
-        if trouble == .neverResolves {
+        let fault = peripherals[name]?.fault
+        guard fault != .sessionUnanswered else { return }
+        if fault == .neverResolves {
             return fail(name, ticket, LinkFault(.timedOut, "ServicesResolved never came"), after: .seconds(30))
         }
-        if trouble == .lacksOurServices {
+        if fault == .lacksOurServices {
             let fault = LinkFault(.profileMismatch, "no profile fits", isPermanent: true)
             return fail(name, ticket, fault, after: .milliseconds(50))
         }
-        if trouble == .hasStaleObjects {
+        if fault == .hasStaleObjects {
             return fail(name, ticket, LinkFault(.gattError, "UnknownObject"), after: .milliseconds(50))
         }
         advance(name, ticket, after: .milliseconds(50), .discovered(ticket: ticket))
-        let fails = trouble == .refusesSubscription || Double.random(in: 0..<1, using: &dice) < failureRate / 2
+        let fails = fault == .refusesSubscription || Double.random(in: 0..<1, using: &dice) < failureRate / 2
         if fails { return fail(name, ticket, LinkFault(.gattError, "StartNotify refused"), after: .milliseconds(80)) }
         advance(name, ticket, after: .milliseconds(90), .prepared(ticket: ticket))
-        guard trouble == .endsSubscriptions else { return }
+        guard fault == .endsSubscriptions else { return }
         advance(name, ticket, after: .milliseconds(590), .sessionStale)
     }
 
@@ -261,12 +261,12 @@ extension SupervisorWorld {
 
     // MARK: - Remedies
 
-    mutating func renewSession() {
+    mutating func reconnectToBus() {
         guard isDaemonUp else { return }
         toldPowered = []
         for address in addresses {
             adapters[address]?.isScanning = false
-            cure(address, by: .newSession)
+            cure(address, by: .newBusConnection)
         }
         breakAttempts(on: nil, LinkFault(.daemonLost, "the bus is left"))
         tell(.unavailable(detail: "renewed"))
@@ -325,7 +325,7 @@ extension SupervisorWorld {
 
     private mutating func breakAttempt(_ name: String, _ fault: LinkFault) {
         guard let attempt = attempts.removeValue(forKey: name) else { return }
-        guard peripherals[name]?.trouble != .connectUnanswered else { return }
+        guard peripherals[name]?.fault != .connectUnanswered else { return }
         answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
     }
 }

@@ -131,7 +131,7 @@ extension SupervisorWorld {
         }
         for name in names {
             peripherals[name]?.isInRange = true
-            peripherals[name]?.trouble = nil
+            peripherals[name]?.fault = nil
             if sessions[name] == nil { drop(name) }
         }
         restartDaemon()

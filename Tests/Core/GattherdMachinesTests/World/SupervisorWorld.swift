@@ -49,7 +49,7 @@ struct SupervisorWorld {
         var outlivesCrash = false
         /// True if BlueZ keeps the peripheral's object.
         var isTrusted = false
-        var trouble: Trouble?
+        var fault: PeripheralFault?
         /// The signal strength in dBm, by adapter.
         var rssi: [BluetoothAddress: Int] = [:]
         /// The time at which BlueZ last heard the peripheral, by adapter, while BlueZ knows it.
@@ -57,7 +57,7 @@ struct SupervisorWorld {
     }
 
     /// A lasting fault of one peripheral.
-    enum Trouble: Hashable, CaseIterable {
+    enum PeripheralFault: Hashable, CaseIterable {
         case abortsConnect, neverConnects, connectUnanswered
         case neverResolves, lacksOurServices, refusesSubscription, sessionUnanswered, endsSubscriptions, hasStaleObjects
         case disconnectUnanswered
@@ -193,8 +193,8 @@ struct SupervisorWorld {
         switch effect {
         case .discovery(let address, let effect): perform(effect, on: address)
         case .remedy(_, let remedy): remedies.append(remedy)
-        case .doubt: break
-        case .renewSession: after(.milliseconds(1)) { $0.renewSession() }
+        case .probe: break
+        case .reconnectToBus: after(.milliseconds(1)) { $0.reconnectToBus() }
         case .powerCycle(let address): powerCycle(address)
         case .powerOn(let address):
             checkPowerOn(address)

@@ -9,7 +9,7 @@ import Glibc
 import TestKit
 import Testing
 
-struct InfluxConfigurationTests {
+struct InfluxSettingsTests {
     private func parse(_ lines: String) -> (InfluxSettings?, [String]) {
         let text = "influx:\n" + lines.split(separator: "\n").map { "  \($0)\n" }.joined()
         let (configuration, errors) = Configuration.parseLeniently(
@@ -38,18 +38,18 @@ struct InfluxConfigurationTests {
         #expect(errors == [])
         let configuration = try #require(found)
         #expect(configuration.batchEntries == 10 && configuration.batchInterval == .seconds(30))
-        let settings = configuration.settings(gateway: "lab", .token("t"))
-        #expect(settings.writeURL == "https://db.lan:8086/api/v2/write?org=me&bucket=home&precision=ns")
-        #expect(!settings.compresses && settings.tls.ca == "/etc/gattherd/ca.pem")
-        #expect(settings.measurement == MeasurementName("ble_{stream}"))
+        let options = configuration.options(gateway: "lab", .token("t"))
+        #expect(options.writeURL == "https://db.lan:8086/api/v2/write?org=me&bucket=home&precision=ns")
+        #expect(!options.compresses && options.tls.ca == "/etc/gattherd/ca.pem")
+        #expect(options.measurement == MeasurementName("ble_{stream}"))
     }
 
     @Test func `the defaults are few keys`() throws {
         let (found, errors) = parse("url: http://localhost:8086\ndatabase: home\nretention_policy: weeks")
         #expect(errors == [])
-        let settings = try #require(found).settings(gateway: "lab", nil)
-        #expect(settings.writeURL == "http://localhost:8086/write?db=home&rp=weeks&precision=ns")
-        #expect(settings.compresses && settings.measurement == .stream)
+        let options = try #require(found).options(gateway: "lab", nil)
+        #expect(options.writeURL == "http://localhost:8086/write?db=home&rp=weeks&precision=ns")
+        #expect(options.compresses && options.measurement == .stream)
     }
 
     @Test(arguments: [
