@@ -210,7 +210,7 @@ struct ReaderTests {
                 time: Fixture.epoch.advanced(by: .seconds(number)),
                 device: number % 2 == 0 ? "a" : "b",
                 characteristic: "2a37",
-                octets: [UInt8(number)],
+                payload: [UInt8(number)],
                 reason: "too short"
             )
         }
