@@ -80,8 +80,8 @@ package struct Composition: Sendable {
             outputs: outputs,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth, leases: board),
-            // Half, because values wait in the bus connection before.
-            commitInterval: configuration.history.commitInterval / 2,
+            // Less than the whole, because values wait in the bus connection before.
+            commitInterval: configuration.history.commitInterval * 2 / 3,
             loop: history.loop,
             // Candidates can be anybody in radio range and must not fill the log.
             log: log.demoting { entry in

@@ -170,7 +170,7 @@ extension ConfigDescriptions {
         ),
         "history.commit_interval": ConfigDescription(
             """
-            The longest time that a reading waits to be committed with others. Readings do not wait once about a hundred \
+            The longest time that a reading waits to be committed with others. Readings do not wait once about five hundred \
             are there, or if nothing was committed recently.
             """,
             default: "100ms"

@@ -209,8 +209,8 @@ struct CommitPacing {
         case wait
     }
 
-    /// The number of values that justifies a commit: half of the values read from the bus at a time.
-    static let enough = 64
+    /// The number of values that justifies a commit: further ones hardly make a value cheaper.
+    static let enough = 512
 
     /// The shortest time between two commits of few values.
     private let interval: Duration

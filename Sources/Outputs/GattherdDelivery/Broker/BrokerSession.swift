@@ -27,9 +27,6 @@ final class BrokerSession {
         case failed(BrokerFault)
     }
 
-    /// The number of readings in flight from which acknowledgements are gathered.
-    private static let severalReadings = 8
-
     let number: Int
     private let context: DeliveryContext
     private let admission: TopicAdmission
@@ -39,6 +36,7 @@ final class BrokerSession {
     let sender: PacketSender
     /// The time at which CONNACK arrived.
     private var connectedAt: Duration?
+    private var acknowledgementDelay = AcknowledgementDelay()
     /// The packet identifier of the final `offline`.
     private var offline: UInt16?
     /// The number of QoS 1 messages that the broker accepts unacknowledged.
@@ -97,9 +95,8 @@ final class BrokerSession {
     /// - Parameter isCatchingUp: True if the broker limits the rate; the delay is then short.
     func gatherAcknowledgements(isCatchingUp: Bool) {
         let readings = sender.readingsInFlight
-        guard readings >= Self.severalReadings else { return }
-        // The time in which a local broker acknowledges the readings while it also serves subscribers.
-        connection.delayReading(by: .microseconds(isCatchingUp ? 150 : 200 + 25 * min(readings, 100)))
+        guard let delay = acknowledgementDelay.delay(for: readings, isCatchingUp: isCatchingUp) else { return }
+        connection.delayReading(by: delay)
     }
 
     /// Marks the retained states as sent.
@@ -147,7 +144,10 @@ extension BrokerSession {
             failure = error
         }
         handlePackets(&outcomes)
-        if !outcomes.isEmpty { report(.answered(outcomes)) }
+        if !outcomes.isEmpty {
+            acknowledgementDelay.adapt(isComplete: sender.readingsInFlight == 0)
+            report(.answered(outcomes))
+        }
         guard let failure, !connection.isClosed else { return }
         if failure.isEndOfConnection { blameTopic("it ends the session without a reason") }
         report(.failed(fault(failure)))

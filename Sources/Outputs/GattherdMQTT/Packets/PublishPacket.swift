@@ -58,14 +58,18 @@ public struct PublishPacket: Sendable {
     /// Throws unless the topic and all properties can be written.
     func check() throws(MQTTRefusal) {
         if let topic {
-            let isValid =
-                !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains { "+#\0".utf8.contains($0) }
+            let isValid = !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains(where: Self.isForbidden)
             guard isValid else { throw .invalidTopic }
         }
         if let correlation = properties.correlation, correlation.count > 65_535 { throw .tooLong("correlation data") }
         for pair in properties.user where max(pair.name.utf8.count, pair.value.utf8.count) > 65_535 {
             throw .tooLong("user property")
         }
+    }
+
+    /// True for wildcards and the null character: section 4.7 of both specifications.
+    private static func isForbidden(_ octet: UInt8) -> Bool {
+        octet == UInt8(ascii: "+") || octet == UInt8(ascii: "#") || octet == 0
     }
 
     /// Appends the packet, which has passed ``check()``.
