@@ -64,7 +64,8 @@ setup-machine: setup ## what test-bluez needs besides
 # Undeclared imports and warnings are errors in `make check`, and with STRICT=yes in every build of the tests, so that
 # continuous integration compiles them once. A newer compiler may warn, so `make test` accepts warnings by default.
 CHECKS := --explicit-target-dependency-import-check error -Xswiftc -warnings-as-errors
-BUILD_TESTS = swift build --build-tests $(if $(STRICT),$(CHECKS))
+# Without the index for editors, a fifth less is to be compiled.
+BUILD_TESTS = swift build --build-tests --disable-index-store $(if $(STRICT),$(CHECKS))
 
 # The compiler may look into other modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
@@ -116,9 +117,9 @@ test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tr
 	$(call install_packages,mmdebstrap systemd-container)
 	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
 
-test: test-servers ## all tests
+test: test-servers ## all tests; FILTER chooses some
 	@$(BUILD_TESTS)
-	@Tests/run.sh
+	@$(if $(findstring command,$(origin FILTER)),swift test --disable-xctest --skip-build --filter '$(FILTER)',Tests/run.sh)
 
 test-browser: build ## the dashboard in a headless Chromium, with 200 devices as well; screenshots go to .build/browser
 	$(call install_packages,$(BROWSER_PACKAGES))
@@ -203,7 +204,7 @@ check: setup ## language, formatting, imports and warnings
 	@python3 -B Tests/language.py
 	@python3 -B Tests/Benchmarks/Load/report.py
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
-	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
+	@swift build --build-tests --disable-index-store $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 
 format: ## rewrite all sources in the house's format
 	@swift format --in-place --recursive Package.swift Sources Plugins Tests
