@@ -75,6 +75,7 @@ extension DeliveryLogger {
         case .goingOnWithoutSubscribers:
             record(["state": .text("going_on_without_subscribers")])
             log(.notice, "continuing without the missing subscribers")
+        case .acceptsNothing(let detail): brokerAcceptsNothing(detail)
         case .skipped, .unacknowledged: break
         }
     }

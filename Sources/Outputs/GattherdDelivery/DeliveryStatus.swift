@@ -63,6 +63,7 @@ extension DeliveryStatus {
         case .reconnected: "waiting a moment for subscribers to return"
         case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
         case .busy: "waiting for a busy broker"
+        case .refused: "the broker refuses readings and accepts no others; check its access list and its limits"
         case nil: refusedTopics
         }
     }

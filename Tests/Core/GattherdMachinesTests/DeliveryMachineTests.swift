@@ -167,6 +167,46 @@ import Testing
         #expect(world.remarks.contains(.skipped(world.committed[0], "not authorised")))
     }
 
+    @Test func `a broker that refuses everything loses no reading, and is tried again after growing pauses`() {
+        var world = World.connected(committed: 500)
+        let end = world.now + .seconds(3600)
+        var tries = 0
+        while world.now < end {
+            tries += world.unacknowledged.count
+            world.acknowledge(.unproven("not authorized"))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(world.machine.cursor == 0)
+        #expect(world.remarks.contains(.acceptsNothing("not authorized")))
+        #expect(world.machine.nextTry != nil || world.machine.pause(at: world.now) == .refused)
+        #expect(tries < 4000)
+        world.runUntilIdle()
+        #expect(world.machine.cursor == 500)
+        #expect(!world.remarks.contains { if case .skipped = $0 { true } else { false } })
+    }
+
+    @Test func `a refused reading waits for proof while other streams continue`() {
+        var world = World.connected()
+        world.commit(1, stream: "denied")
+        world.commit(5, stream: "free")
+        world.answerAll()
+        for _ in 0..<8 {
+            let outcomes = world.unacknowledged.map { PublishOutcome(seq: $0, $0 == 1 ? .unproven("no") : .accepted) }
+            world.unacknowledged = []
+            world.step(.answered(session: 1, outcomes))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(Set(world.sessions[0]) == Set(1...6))
+        #expect(world.machine.cursor == 0)
+        world.step(.answered(session: 1, world.unacknowledged.map { PublishOutcome(seq: $0, .setAside("no")) }))
+        world.unacknowledged = []
+        world.runUntilIdle()
+        #expect(world.machine.cursor == 6)
+        #expect(world.sessions.count == 1)
+    }
+
     @Test(arguments: [1000, 5000])
     func `a backlog is published no faster than the rate limit`(count: Int) {
         var world = World()

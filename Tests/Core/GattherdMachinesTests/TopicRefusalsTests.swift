@@ -158,13 +158,13 @@ extension TopicRefusals.Options {
         for number in 0..<1100 {
             refusals.began(at: .zero)
             refusals.sent("evil/\(number)", identifier: 1, .chosenTopic)
-            #expect(refusals.refused(1, "no", at: .zero) == nil)
+            #expect(refusals.refused(1, "no", at: .zero) == .ignored)
             refusals.sent("evil/\(number)", identifier: 2, .chosenTopic)
             #expect(refusals.sessionEnded("gone", at: .zero) == .chosenTopic)
         }
         #expect(refusals.isEmpty && !refusals.isCautious)
         refusals.sent("lamp", identifier: 1, .message)
-        #expect(refusals.refused(1, "no", at: .zero) == "lamp")
+        #expect(refusals.refused(1, "no", isProven: true, at: .zero) == .setAside("lamp"))
     }
 
     @Test func `a topic that the broker omits three times is set aside`() {
@@ -176,15 +176,45 @@ extension TopicRefusals.Options {
         for attempt in 1...3 { #expect(refusals.omitted("a", at: .zero) == (attempt == 3 ? "a" : nil)) }
     }
 
-    @Test func `a topic that the broker refuses by name is set aside at once and reported once`() {
+    /// Sends a message, which the broker refuses by name.
+    private func refuse(
+        _ refusals: inout TopicRefusals,
+        _ topic: String,
+        at now: Duration = .zero
+    ) -> TopicRefusals.Answer {
+        refusals.sent(topic, identifier: 1, .message)
+        return refusals.refused(1, "not authorized", at: now)
+    }
+
+    /// Sends a message, which the broker accepts.
+    private func accept(_ refusals: inout TopicRefusals, _ topic: String) -> [String] {
+        refusals.sent(topic, identifier: 1, .message)
+        return refusals.acknowledged(1)
+    }
+
+    @Test func `a topic that the broker refuses by name is set aside once it accepts another, and reported once`() {
         var refusals = TopicRefusals()
-        refusals.sent("a", identifier: 1, .message)
-        refusals.sent("a", identifier: 2, .message)
-        #expect(refusals.refused(1, "not authorized", at: .zero) == "a")
-        #expect(refusals.refused(2, "not authorized", at: .zero) == nil)
+        #expect(refuse(&refusals, "a") == .unproven)
+        #expect(accept(&refusals, "b").isEmpty)
+        #expect(refuse(&refusals, "a") == .setAside("a"))
+        #expect(refuse(&refusals, "a") == .isSetAside)
         #expect(!refusals.isCautious)
         let isAdmitted = refusals.admits("a", at: .seconds(1))
         #expect(!isAdmitted)
+    }
+
+    @Test func `a broker that refuses everything by name has no topic set aside, whatever it accepted before`() {
+        var refusals = TopicRefusals()
+        refusals.began(at: .zero)
+        for topic in ["a", "b", "c"] { #expect(accept(&refusals, topic).isEmpty) }
+        for second in 0..<59 {
+            for topic in ["a", "b", "c"] { #expect(refuse(&refusals, topic, at: .seconds(second)) == .unproven) }
+        }
+        #expect(refuse(&refusals, "b", at: .seconds(60)) == .brokerAcceptsNothing)
+        #expect(refusals.isEmpty)
+        #expect(accept(&refusals, "a").isEmpty)
+        #expect(refuse(&refusals, "a", at: .seconds(61)) == .unproven)
+        #expect(refuse(&refusals, "b", at: .seconds(61)) == .setAside("b"))
     }
 
     @Test func `caution ends when all suspects are answered, or after a while`() {

@@ -192,6 +192,34 @@ struct TopicRefusalTests {
         #expect(book.withLock { $0.topics.count { $0.hasSuffix("/heart_rate") } } == 10)
     }
 
+    @Test func `a broker that refuses every message by name loses no reading`() async throws {
+        let book = Locked(Book())
+        let isRepaired = Locked(false)
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                let isDenied = packet.kind == .publish && !isRepaired.withLock { $0 }
+                client.answer(packet, reason: isDenied ? 0x87 : 0)
+                if packet.kind == .publish, !isDenied { book.withLock { $0.topics.append(packet.topic) } }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        for _ in 0..<5 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
+        let delivery = broker.delivery(fixture) { $0.options.refusalPatience = .milliseconds(300) }
+        delivery.setInfo(Array("{}".utf8))
+        try await delivery.running {
+            try await eventually { fixture.losses.contains { $0.contains("accepts_nothing") } }
+            try await eventually { delivery.counters.connects.value > 1 }
+            #expect(delivery.deliveryStatus.refusals.isEmpty)
+            isRepaired.withLock { $0 = true }
+            await fixture.log.waitForCursor(10)
+            try await eventually { book.withLock { $0.topics.contains("gattherd/lab/bridge/info") } }
+        }
+        #expect(delivery.counters.refused.value == 0)
+        #expect(delivery.counters.topicsSetAside.value == 0)
+        #expect(book.withLock { $0.topics.count { $0.hasSuffix("/heart_rate") } } == 10)
+    }
+
     /// 0x80 gives no reason; 0x97 is "quota exceeded".
     @Test(arguments: [0x80, 0x97] as [UInt8])
     func `one topic that stays busy is set aside, and the others continue`(reason: UInt8) async throws {

@@ -71,6 +71,8 @@ extension DeliveryMachine {
         case awaitingSubscribers(JournalReading)
         /// No subscriber returned in time; delivery continues without them.
         case goingOnWithoutSubscribers
+        /// The broker refuses every reading, with this reason; the session ends.
+        case acceptsNothing(String)
     }
 
     /// The reason why readings wait in a session.
@@ -81,6 +83,8 @@ extension DeliveryMachine {
         case awaitingSubscribers
         /// The broker does not accept readings now.
         case busy
+        /// The broker refuses readings and has accepted no other since.
+        case refused
     }
 
     /// The phase of the session.
@@ -133,6 +137,8 @@ extension DeliveryMachine {
         /// The time for which the broker may answer "busy", or without a reason, before a topic's readings are
         /// skipped.
         public var busyTimeout = Duration.seconds(60)
+        /// The time for which the broker may refuse every reading before the session is ended.
+        public var refusalPatience = Duration.seconds(60)
         /// The shortest wait for the answer to a ping, and for a broker that reads nothing.
         public var answerTimeout = Duration.seconds(10)
         /// The pause after a journal failure.
@@ -175,8 +181,12 @@ public struct PublishOutcome: Hashable, Sendable {
         case busy(String)
         /// Not sent yet: its topic waits until another one is accepted.
         case deferred
-        /// Permanently refused: not authorised, or an invalid topic.
+        /// Permanently refused, for a reason that concerns this message only.
         case refused(String)
+        /// Refused like all messages on its topic, while the broker accepts other topics.
+        case setAside(String)
+        /// Refused by a broker that has accepted nothing since; it may accept the reading later.
+        case unproven(String)
     }
 
     public let seq: Int64
@@ -202,7 +212,7 @@ public struct BrokerFault: Error, Hashable, Sendable {
         case busy
         /// The broker rejects the user name or the password.
         case credentials
-        /// The broker rejects the protocol version or the client id.
+        /// The broker rejects the protocol version or the client id, or refuses every reading.
         case session
         /// TLS failed: a certificate, a file or a version.
         case security

@@ -100,7 +100,8 @@ public struct DeliveryMachine: Sendable {
         case .connecting(let until), .backingOff(_, let until), .leaving(let until): earliest(until)
         case .closing(let until): [until, journal.loadDeadline].compactMap(\.self).min()
         case .connected:
-            [earliest(gate.acknowledgementDeadline), journal.fetchDeadline(into: window)].compactMap(\.self).min()
+            [earliest(gate.acknowledgementDeadline), gate.refusalDeadline, journal.fetchDeadline(into: window)]
+                .compactMap(\.self).min()
         }
     }
 
@@ -293,13 +294,20 @@ public struct DeliveryMachine: Sendable {
         }
     }
 
-    /// Ends the MQTT session if the oldest reading was not acknowledged in time.
+    /// Ends the MQTT session if the oldest reading was not acknowledged in time, or every reading refused.
     private mutating func timeOut(at now: Duration) -> [Effect] {
+        if let detail = gate.refusal(at: now) { return endRefusal(detail, at: now) }
         guard let overdue = gate.timeOut(at: now) else { return [] }
         let reading = window?.inFlightReading(overdue)
         let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
         return [reading.map { .report(.unacknowledged($0)) }].compactMap(\.self)
             + failed(BrokerFault(.lost, fault), at: now)
+    }
+
+    /// Ends the session of a broker that refuses every reading; the readings wait.
+    private mutating func endRefusal(_ detail: String, at now: Duration) -> [Effect] {
+        let fault = "the broker refuses every reading (\(detail)); check its access list and its limits"
+        return [.report(.acceptsNothing(detail))] + failed(BrokerFault(.session, fault), at: now)
     }
 
     private mutating func connected(receiveMaximum: Int, at now: Duration) -> [Effect] {

@@ -39,6 +39,8 @@ struct PublishGate: Sendable {
     private var awaited: Awaited?
     /// The last reading that the broker did not acknowledge in time; others do not wait for it.
     private var overdue: Int64?
+    /// The refusals since the broker last accepted a reading.
+    private var refusals = RefusalRun()
     /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
     private var subscribersDue: Duration?
     private var subscribers = SubscriberWatch()
@@ -73,6 +75,7 @@ struct PublishGate: Sendable {
     mutating func reset() {
         (isOpen, isProven) = (false, false)
         (hold, subscribersDue, awaited, resumeAt) = (nil, nil, nil, nil)
+        refusals.endHold()
     }
 
     /// Records that nothing more is published before the session's end.
@@ -140,6 +143,7 @@ struct PublishGate: Sendable {
 
     /// The reason why readings wait, if they do.
     func pause(at now: Duration) -> DeliveryMachine.Pause? {
+        if refusals.heldSince != nil { return .refused }
         if let hold { return hold.isUnheard ? .awaitingSubscribers : .busy }
         return now < drainAt ? .reconnected : nil
     }
@@ -172,14 +176,34 @@ struct PublishGate: Sendable {
         case .accepted:
             subscribers.found(for: reading)
             endWait()
+            refusals.accepted()
             return acknowledge(reading)
-        case .noSubscribers: return subscriberMissing(reading, at: now)
+        case .noSubscribers:
+            refusals.accepted()
+            return subscriberMissing(reading, at: now)
         case .busy(let detail):
             let isNew = hold == nil
             return putBack(reading, until: now + options.retryPause, isNew ? .busy(detail) : nil)
         case .deferred: return putBack(reading, until: now + options.retryPause)
-        case .refused(let detail): return acknowledge(reading, .skipped(reading, detail))
+        case .refused(let detail), .setAside(let detail): return acknowledge(reading, .skipped(reading, detail))
+        case .unproven(let detail): return hold(reading, detail, at: now)
         }
+    }
+
+    /// Holds a refused reading, because the broker may accept nothing at present.
+    ///
+    /// The pauses grow, and one reading of each stream is tried after each.
+    private mutating func hold(_ reading: JournalReading, _ detail: String, at now: Duration) -> Decision {
+        let pause = max(options.retryPause, (now - refusals.hold(detail, at: now)) / 4)
+        return putBack(reading, until: now + pause)
+    }
+
+    /// The time at which a broker that refuses every reading must have accepted one.
+    var refusalDeadline: Duration? { refusals.heldSince.map { $0 + options.refusalPatience } }
+
+    /// Returns the broker's reason if it has refused every reading for too long.
+    func refusal(at now: Duration) -> String? {
+        refusalDeadline.flatMap { now >= $0 ? refusals.detail : nil }
     }
 
     /// Waits for a missing subscriber only after a reconnect; otherwise it has unsubscribed.
@@ -218,4 +242,27 @@ struct PublishGate: Sendable {
         hold = Hold(seq: min(hold?.seq ?? reading.seq, reading.seq), retryAt: retryAt, isUnheard: isUnheard)
         return Decision(isDone: false, report: report)
     }
+}
+
+/// The refusals in a row, without a reading that the broker accepted in between.
+private struct RefusalRun: Sendable {
+    /// The time since which refused readings are held instead of skipped; `nil` if none is held.
+    private(set) var heldSince: Duration?
+    /// The broker's newest reason.
+    private(set) var detail = ""
+
+    mutating func accepted() {
+        if heldSince != nil { self = RefusalRun() }
+    }
+
+    /// Records that a refused reading is held; returns the time since which readings are.
+    mutating func hold(_ detail: String, at now: Duration) -> Duration {
+        self.detail = detail
+        let since = heldSince ?? now
+        heldSince = since
+        return since
+    }
+
+    /// Ends the hold with its session.
+    mutating func endHold() { heldSince = nil }
 }

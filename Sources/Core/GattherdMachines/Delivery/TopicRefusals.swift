@@ -1,7 +1,9 @@
 /// The topics that the broker refuses, and the search for them.
 ///
-/// MQTT 5 names a refused topic by its PUBACK. Other brokers end the session, again at each attempt, so one topic
-/// would stop all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is
+/// MQTT 5 names a refused topic by its PUBACK. A broker whose access list is damaged refuses all of them. So a topic is
+/// set aside at its second refusal, and only if the broker accepted a message on another topic after the first one.
+///
+/// Other brokers end the session, again at each attempt, so one topic would stop all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is
 /// the likeliest cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end
 /// packets are sent one at a time (``isCautious``), so that no other topic can be blamed.
 ///
@@ -33,6 +35,20 @@ public struct TopicRefusals: Sendable {
         case chosenTopic
     }
 
+    /// The conclusion from an answer that refuses a packet.
+    public enum Answer: Hashable, Sendable {
+        /// The topic is set aside now.
+        case setAside(String)
+        /// The topic was set aside before.
+        case isSetAside
+        /// The broker has accepted nothing else since the first refusal; the message should be sent again.
+        case unproven
+        /// The same, for longer than a broker may fail.
+        case brokerAcceptsNothing
+        /// The packet is not known, or a requester chose its topic.
+        case ignored
+    }
+
     /// The durations of the search.
     public struct Options: Sendable {
         /// The time for which the first topic must be blamed before it is set aside.
@@ -41,6 +57,8 @@ public struct TopicRefusals: Sendable {
         public var retryPause = Duration.seconds(600)
         /// The time from the start of a session in which deferred topics wait for others to be accepted.
         public var deferral = Duration.seconds(5)
+        /// The time for which a broker must refuse everything by its answers before that is reported.
+        public var faultDelay = Duration.seconds(60)
 
         public init() {}
     }
@@ -95,6 +113,12 @@ public struct TopicRefusals: Sendable {
     private var deferredUntil = Duration.zero
     /// Up to two topics on which the broker accepted messages in this session.
     private var accepted: [String] = []
+    /// Topics refused by an answer; the broker has accepted no other topic since.
+    private var unproven: Set<String> = []
+    /// Topics refused by an answer before the broker accepted another topic.
+    private var proven: Set<String> = []
+    /// The time of the first refusal by an answer since the last acceptance.
+    private var acceptsNothingSince: Duration?
     /// The number of times that the broker acknowledged later messages and not one on the topic.
     private var omissions: [String: Int] = [:]
     private var refusals: [String: Refusal] = [:] {
@@ -183,7 +207,16 @@ public struct TopicRefusals: Sendable {
 
     private mutating func recordAcceptance(of packet: Packet) {
         guard packet.origin == .message || packet.origin == .transientMessage else { return }
+        if acceptsNothingSince != nil || !proven.isEmpty { prove(by: packet.topic) }
         if accepted.count < 2, !accepted.contains(packet.topic) { accepted.append(packet.topic) }
+    }
+
+    /// Records that the broker accepts a topic, as proof against all others that it has refused.
+    private mutating func prove(by topic: String) {
+        acceptsNothingSince = nil
+        proven.formUnion(unproven)
+        proven.remove(topic)
+        unproven = []
     }
 
     private mutating func forgetAnswered() {
@@ -205,14 +238,32 @@ public struct TopicRefusals: Sendable {
     /// - Parameters:
     ///   - identifier: The packet identifier.
     ///   - reason: The broker's reason, for display.
+    ///   - isProven: True if the broker is known to accept other topics.
     ///   - now: The time.
-    /// - Returns: The topic, if this sets it aside; `nil` if it was set aside before or is not known.
-    public mutating func refused(_ identifier: UInt16, _ reason: String, at now: Duration) -> String? {
-        guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return nil }
+    /// - Returns: The conclusion.
+    public mutating func refused(
+        _ identifier: UInt16,
+        _ reason: String,
+        isProven: Bool = false,
+        at now: Duration
+    ) -> Answer {
+        guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return .ignored }
         let packet = sent[end]
         firstSent = end + 1
         forgetAnswered()
-        return packet.origin == .chosenTopic ? nil : setAside(packet.topic, reason, at: now)
+        guard packet.origin != .chosenTopic else { return .ignored }
+        guard refusals[packet.topic] == nil else { return .isSetAside }
+        guard isProven || proven.contains(packet.topic) else { return keep(packet.topic, at: now) }
+        return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
+    }
+
+    /// Records a refusal without proof that the broker accepts anything else.
+    private mutating func keep(_ topic: String, at now: Duration) -> Answer {
+        if unproven.count + proven.count >= Self.capacity { (unproven, proven) = ([], []) }
+        unproven.insert(topic)
+        let since = acceptsNothingSince ?? now
+        acceptsNothingSince = since
+        return now - since >= options.faultDelay ? .brokerAcceptsNothing : .unproven
     }
 
     /// Records that the broker acknowledged later packets and not this one, which is on `topic`.
@@ -230,6 +281,7 @@ public struct TopicRefusals: Sendable {
     public mutating func began(at now: Duration) {
         forgetSent()
         accepted = []
+        (unproven, proven, acceptsNothingSince) = ([], [], nil)
         cautiousUntil = now + Self.caution
         deferredUntil = now + options.deferral
     }
@@ -293,6 +345,7 @@ public struct TopicRefusals: Sendable {
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {
         blames[topic] = nil
         omissions[topic] = nil
+        proven.remove(topic)
         suspects.remove(topic)
         deferred.removeAll { $0 == topic }
         guard refusals[topic] == nil, refusals.count < Self.capacity else { return nil }

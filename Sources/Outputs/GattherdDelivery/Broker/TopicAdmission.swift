@@ -85,11 +85,10 @@ extension TopicAdmission {
         on topic: String,
         _ identifier: UInt16
     ) -> (PublishOutcome.Verdict, hasCautionEnded: Bool) {
+        guard !reason.concernsTopic else { return (refuse(identifier, reason), false) }
         switch busyTopics.verdict(reason, on: topic, at: context.now) {
         case .reading(let verdict): return (verdict, answered(identifier, reason))
-        case .topicRefused(let words):
-            refuse(identifier, reason)
-            return (.refused(words), false)
+        case .topicRefused: return (refuse(identifier, reason, isProven: true), false)
         }
     }
 
@@ -101,7 +100,7 @@ extension TopicAdmission {
     /// - Returns: True if the caution has ended.
     func answered(_ identifier: UInt16, _ reason: MQTTReason = .success) -> Bool {
         guard !reason.concernsTopic else {
-            refuse(identifier, reason)
+            _ = refuse(identifier, reason)
             return false
         }
         let wasCautious = refusals.isCautious
@@ -129,8 +128,22 @@ extension TopicAdmission {
         if isNew { context.logger.responseTopicRefused(reason) }
     }
 
-    private func refuse(_ identifier: UInt16, _ reason: MQTTReason) {
-        setAside(refusals.refused(identifier, reason.words, at: context.now))
+    /// Records that the broker refused the topic of a packet; returns the verdict on its readings.
+    private func refuse(
+        _ identifier: UInt16,
+        _ reason: MQTTReason,
+        isProven: Bool = false
+    ) -> PublishOutcome.Verdict {
+        switch refusals.refused(identifier, reason.words, isProven: isProven, at: context.now) {
+        case .setAside(let topic):
+            setAside(topic)
+            return .setAside(reason.words)
+        case .isSetAside: return .setAside(reason.words)
+        case .ignored: return .refused(reason.words)
+        case .unproven: break
+        case .brokerAcceptsNothing: context.logger.brokerAcceptsNothing(reason.words)
+        }
+        return .unproven(reason.words)
     }
 
     private func setAside(_ topic: String?) {

@@ -225,18 +225,24 @@ extension MessagePublisher {
         }
     }
 
-    /// Publishes a refused state later, if its topic is set aside or the broker is busy.
+    /// Publishes a refused state later, if its topic is set aside, the broker is busy or accepts nothing.
     private func refused(_ state: PublishQueue.State, _ reason: MQTTReason) {
         context.logger.refusedMessage(reason)
         if let topic = announcements.topics(of: state).first, admission.isSetAside(topic) {
             return hold(state, on: topic)
         }
-        guard case .busy = reason.verdict else { return }
-        after(context.settings.options.retryPause) { publisher in
+        guard let pause = retryPause(after: reason) else { return }
+        after(pause) { publisher in
             guard !publisher.announcements.isLeaving else { return }
             publisher.announcements.repeatState(state, &publisher.queue)
             publisher.publishQueued()
         }
+    }
+
+    /// The pause before a refused state is sent again; `nil` for a state that the broker will never accept.
+    private func retryPause(after reason: MQTTReason) -> Duration? {
+        if case .busy = reason.verdict { return context.settings.options.retryPause }
+        return reason.concernsTopic ? context.settings.options.refusedBackoff.minimum : nil
     }
 
     /// Publishes a refused response later if the broker is busy, or else on the gateway's own topic.

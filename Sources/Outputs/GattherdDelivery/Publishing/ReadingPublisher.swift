@@ -38,7 +38,7 @@ final class ReadingPublisher {
     ) -> [PublishOutcome] {
         guard let first = readings.first else { return [] }
         let topic = context.topics.reading(first.device, first.stream.stream)
-        guard admission.admits(topic) else { return readings.outcomes(.refused("the topic is set aside")) }
+        guard admission.admits(topic) else { return readings.outcomes(.setAside("the topic is set aside")) }
         guard !admission.defers(topic) else { return readings.outcomes(.deferred) }
         let rule = rule(for: first)
         do throws(MQTTRefusal) {
