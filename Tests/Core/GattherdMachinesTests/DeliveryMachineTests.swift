@@ -186,6 +186,42 @@ import Testing
         #expect(!world.remarks.contains { if case .skipped = $0 { true } else { false } })
     }
 
+    @Test func `a broker that refuses each reading by itself loses 100 of them, in however many sessions`() {
+        var world = World.connected(committed: 5000)
+        let end = world.now + .seconds(3600)
+        while world.now < end {
+            world.acknowledge(.refused("packet too large"))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(world.machine.cursor == 100)
+        #expect(world.sessions.count > 10)
+        #expect(world.remarks.contains(.acceptsNothing("packet too large")))
+        world.runUntilIdle()
+        #expect(world.machine.cursor == 5000)
+        #expect(world.sessions.last?.first == 101)
+    }
+
+    @Test func `refused readings of one stream are skipped as long as the broker accepts another one`() {
+        var world = World.connected()
+        for _ in 0..<400 {
+            world.commit(1, stream: "large")
+            world.commit(1, stream: "small")
+        }
+        for _ in 0..<2000 where world.machine.cursor != 800 {
+            world.answerAll()
+            let outcomes = world.unacknowledged.map {
+                PublishOutcome(seq: $0, $0.isMultiple(of: 2) ? .accepted : .refused("packet too large"))
+            }
+            world.unacknowledged = []
+            world.step(.answered(session: 1, outcomes))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(world.machine.cursor == 800)
+        #expect(world.sessions.count == 1)
+    }
+
     @Test func `a refused reading waits for proof while other streams continue`() {
         var world = World.connected()
         world.commit(1, stream: "denied")

@@ -137,6 +137,8 @@ extension DeliveryMachine {
         /// The time for which the broker may answer "busy", or without a reason, before a topic's readings are
         /// skipped.
         public var busyTimeout = Duration.seconds(60)
+        /// The number of readings that are skipped if the broker refuses one after the other; further ones are held.
+        public var refusalLimit = 100
         /// The time for which the broker may refuse every reading before the session is ended.
         public var refusalPatience = Duration.seconds(60)
         /// The shortest wait for the answer to a ping, and for a broker that reads nothing.

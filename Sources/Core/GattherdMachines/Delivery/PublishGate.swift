@@ -185,7 +185,11 @@ struct PublishGate: Sendable {
             let isNew = hold == nil
             return putBack(reading, until: now + options.retryPause, isNew ? .busy(detail) : nil)
         case .deferred: return putBack(reading, until: now + options.retryPause)
-        case .refused(let detail), .setAside(let detail): return acknowledge(reading, .skipped(reading, detail))
+        case .refused(let detail) where refusals.count < options.refusalLimit:
+            refusals.skip()
+            return acknowledge(reading, .skipped(reading, detail))
+        case .setAside(let detail): return acknowledge(reading, .skipped(reading, detail))
+        case .refused(let detail): return hold(reading, detail, at: now)
         case .unproven(let detail): return hold(reading, detail, at: now)
         }
     }
@@ -248,12 +252,17 @@ struct PublishGate: Sendable {
 private struct RefusalRun: Sendable {
     /// The time since which refused readings are held instead of skipped; `nil` if none is held.
     private(set) var heldSince: Duration?
+    /// The number of skipped readings.
+    private(set) var count = 0
     /// The broker's newest reason.
     private(set) var detail = ""
 
     mutating func accepted() {
-        if heldSince != nil { self = RefusalRun() }
+        if count > 0 || heldSince != nil { self = RefusalRun() }
     }
+
+    /// Records that a refused reading is skipped.
+    mutating func skip() { count += 1 }
 
     /// Records that a refused reading is held; returns the time since which readings are.
     mutating func hold(_ detail: String, at now: Duration) -> Duration {
@@ -263,6 +272,6 @@ private struct RefusalRun: Sendable {
         return since
     }
 
-    /// Ends the hold with its session.
+    /// Ends the hold with its session; the next one skips no more readings either.
     mutating func endHold() { heldSince = nil }
 }
