@@ -5,6 +5,9 @@
 ///
 /// ``output`` is the value to show. It does not jump back: the device's reports are suppressed while a write is
 /// pending. After the write they are suppressed until its echo arrives or ``echoTimeout`` has passed.
+///
+/// A value that the device has is not written. After a write that failed, or had no echo, the value is unknown until
+/// the next report.
 public struct Throttle<Value: Equatable & Sendable>: Transducer {
     public enum Event: Sendable {
         /// A person chose a value.
@@ -36,6 +39,8 @@ public struct Throttle<Value: Equatable & Sendable>: Transducer {
 
     /// The device's last value, if known.
     public private(set) var observed: Value?
+    /// True if the device reported ``observed`` after the last write.
+    private var isCurrent = false
     private var pending: Value?
     private var inFlight: Value?
     /// True if the device showed the value in flight after the write had started.
@@ -62,7 +67,7 @@ public struct Throttle<Value: Equatable & Sendable>: Transducer {
         switch event {
         case .set(let value): pending = value
         case .written: written(at: now)
-        case .failed: inFlight = nil
+        case .failed: (inFlight, isCurrent) = (nil, false)
         case .observed(let value): observe(value)
         case .tick: break
         }
@@ -76,15 +81,15 @@ public struct Throttle<Value: Equatable & Sendable>: Transducer {
 
     private mutating func observe(_ value: Value) {
         observed = value
+        isCurrent = value == (inFlight ?? echo?.value ?? value)
         if inFlight == value { isEchoed = true }
         if echo?.value == value { echo = nil }
     }
 
     private mutating func writeIfDue(at now: Duration) -> [Effect] {
         guard inFlight == nil, now >= notBefore, let value = pending.take() else { return [] }
-        // The device has it already, unless an echo is still expected.
-        guard (echo?.value ?? observed) != value else { return [] }
-        (inFlight, isEchoed, echo, notBefore) = (value, false, nil, now + interval)
+        guard (echo?.value ?? (isCurrent ? observed : nil)) != value else { return [] }
+        (inFlight, isEchoed, echo, isCurrent, notBefore) = (value, false, nil, false, now + interval)
         return [.write(value)]
     }
 }

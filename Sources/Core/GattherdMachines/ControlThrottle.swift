@@ -4,7 +4,7 @@ public import GattherdModel
 ///
 /// Of the values set within ``interval`` only the last is written, when the interval that began with the first ends.
 /// Writes never overlap, and a write starts no sooner than ``interval`` after the previous one ended. A value that
-/// the device already has is not written. Every request is answered exactly once. Time is passed in, counted from any
+/// the device already has is not written, if a stream reports the device's own changes. Every request is answered exactly once. Time is passed in, counted from any
 /// fixed instant.
 public struct ControlThrottle: Sendable {
     /// The caller's identifier of a request.
@@ -41,8 +41,10 @@ public struct ControlThrottle: Sendable {
     public let interval: Duration
     /// The maximum time for which a value waits for the link.
     public let timeout: Duration
+    /// True if the device reports each change of the value, so that a confirmed value stays known.
+    private let isReported: Bool
 
-    /// The device's value, if known.
+    /// The device's value, if known; unknown from the start of a write until it is confirmed or reported.
     public private(set) var confirmed: ControlValue?
     private var isReady = true
     private var pending: Pending?
@@ -52,9 +54,10 @@ public struct ControlThrottle: Sendable {
     /// The end of the pause after the last write.
     private var restsUntil: Duration = .zero
 
-    public init(interval: Duration, timeout: Duration = .seconds(10)) {
+    public init(interval: Duration, timeout: Duration = .seconds(10), isReported: Bool = false) {
         self.interval = interval
         self.timeout = timeout
+        self.isReported = isReported
     }
 
     /// True if no request waits for an answer.
@@ -98,7 +101,7 @@ public struct ControlThrottle: Sendable {
         guard next.value == .trigger || next.value != confirmed else {
             return [.answer(next.ticket, .success(next.value))]
         }
-        inFlight = next
+        (inFlight, confirmed) = (next, nil)
         return [.write(next.value, next.ticket)]
     }
 
@@ -106,7 +109,7 @@ public struct ControlThrottle: Sendable {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
         restsUntil = now + interval
-        if write.value != .trigger { confirmed = write.value }
+        if isReported, write.value != .trigger { confirmed = write.value }
         return [.answer(ticket, .success(write.value))]
     }
 
@@ -120,7 +123,7 @@ public struct ControlThrottle: Sendable {
         at now: Duration
     ) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
-        inFlight = nil
+        (inFlight, confirmed) = (nil, nil)
         restsUntil = now + interval
         guard retryable, pending == nil, now < write.expiry else { return [.answer(ticket, .failure(error))] }
         pending = write

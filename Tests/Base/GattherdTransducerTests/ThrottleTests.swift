@@ -88,6 +88,25 @@ import Testing
         #expect(at(200, .set(2)) == [.write(2)])
     }
 
+    @Test mutating func `after a failed write the shown value is written again, because the device may have another`() {
+        _ = at(0, .observed(1))
+        _ = at(0, .set(2))
+        _ = at(1, .failed)
+        #expect(at(200, .set(1)) == [.write(1)])
+        _ = at(201, .failed)
+        _ = at(202, .observed(1))
+        #expect(at(400, .set(1)) == [])
+    }
+
+    @Test mutating func `after a write without an echo the value reported before is written again`() {
+        _ = at(0, .observed(1))
+        _ = at(0, .set(2))
+        _ = at(1, .written)
+        #expect(at(1001, .tick) == [])
+        #expect(throttle.output == 1)
+        #expect(at(1002, .set(1)) == [.write(1)])
+    }
+
     @Test func `the slider maps 0 to 1 onto 0 to 255`() {
         var slider = NumberSlider()
         #expect(slider.handle(.moved(ratio: 0.5), at: .zero) == [.write(128)])

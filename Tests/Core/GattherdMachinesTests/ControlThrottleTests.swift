@@ -107,6 +107,23 @@ import Testing
             ]
         ),
         Row(
+            "after a failed write the former value is written again",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(110, .written(1), [ok(1, 5)]),
+                Step(120, set(7, 2)), Step(220, .tick, [write(7, 2)]), Step(225, .observed(.integer(5))),
+                Step(230, .failed(2, .timedOut, retryable: false), [.answer(2, .failure(.timedOut))]),
+                Step(240, set(5, 3)), Step(340, .tick, [write(5, 3)]),
+            ]
+        ),
+        Row(
+            "a value reported after a failed write is not written",
+            [
+                Step(0, set(7, 1)), Step(100, .tick, [write(7, 1)]),
+                Step(110, .failed(1, .timedOut, retryable: false), [.answer(1, .failure(.timedOut))]),
+                Step(120, .observed(.integer(7))), Step(130, set(7, 2)), Step(230, .tick, [ok(2, 7)]),
+            ]
+        ),
+        Row(
             "an answer to another write changes nothing",
             [Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(101, .written(7)), Step(102, .tick)]
         ),
@@ -129,11 +146,18 @@ import Testing
 
     @Test(arguments: rows)
     func `each history of events has the expected effects`(row: Row) {
-        var throttle = ControlThrottle(interval: .milliseconds(100))
+        var throttle = ControlThrottle(interval: .milliseconds(100), isReported: true)
         for step in row.steps {
             let effects = throttle.handle(step.event, at: .milliseconds(step.at))
             #expect(effects == step.effects, "at \(step.at) ms")
         }
+    }
+
+    @Test func `the same value is written again if the device does not report its changes`() {
+        var throttle = ControlThrottle(interval: .zero)
+        #expect(throttle.handle(.set(.boolean(true), 1), at: .zero) == [.write(.boolean(true), 1)])
+        _ = throttle.handle(.written(1), at: .zero)
+        #expect(throttle.handle(.set(.boolean(true), 2), at: .zero) == [.write(.boolean(true), 2)])
     }
 
     @Test func `a value is written at once without an interval`() {

@@ -93,7 +93,10 @@ struct ControlWrites {
         for control in controls {
             let descriptor = control.descriptor
             let key = ControlKey(device: device, control: descriptor.name)
-            let throttle = ControlThrottle(interval: descriptor.throttle ?? .zero)
+            let throttle = ControlThrottle(
+                interval: descriptor.throttle ?? .zero,
+                isReported: descriptor.echo != nil
+            )
             channels[key, default: Channel(plan: control, throttle: throttle)].plan = control
             channels[key]?.isLeaving = false
             actions += apply(.ready, to: key, at: now)
