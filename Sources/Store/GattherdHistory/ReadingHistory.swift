@@ -214,8 +214,13 @@ extension ReadingHistory {
     }
 
     /// Returns entries, after the end of a correction that concerns them.
+    ///
+    /// - Throws: ``StoreFault`` if the file cannot be read; `busy` while the entries are being searched.
     func entries(after seq: Int64, limit: Int, for consumer: String) async throws(StoreFault) -> JournalBatch {
         while true {
+            if file?.isRebuilding(after: seq) == true {
+                throw StoreFault("the readings since '\(consumer)' was configured last are being searched", .busy)
+            }
             do throws(StoreFault) {
                 return try requests.entries(after: seq, limit: limit, for: consumer, in: try opened())
             } catch {

@@ -122,6 +122,75 @@ struct ConsumerTests {
         #expect(try await everything(history.consumer("mqtt")).map(\.seq) == Array(1...9))
     }
 
+    @Test(arguments: [JournalConsumerOptions.Content.readings, .everything])
+    func `a consumer that comes back gets what the others acknowledged meanwhile`(
+        content: JournalConsumerOptions.Content
+    ) async throws {
+        let back = JournalConsumerOptions(name: "back", content: content)
+        var history = try await open(Self.mqtt, back)
+        try await history.append(.plain(integers: 0..<100))
+        for name in ["mqtt", "back"] { try await history.consumer(name).acknowledge(through: 100) }
+        try await history.close()
+        history = try await open(Self.mqtt)
+        for _ in 0..<5 { try await history.append(.plain(integers: 0..<1000)) }
+        try await history.record([event("a")])
+        try await history.consumer("mqtt").acknowledge(through: 5101)
+        let shell = folder.shell
+        try await eventually { try await shell.value("SELECT count(*) FROM outbox") == "0" }
+        try await history.close()
+        history = try await open(Self.mqtt, back)
+        try await history.append(.plain(integers: 0..<3))
+        let consumer = history.consumer("back")
+        #expect(try await consumer.acknowledged() == 100)
+        try await eventually { await (try? consumer.entries(after: 100, limit: 1)) != nil }
+        let seqs = try await everything(consumer, limit: 500).map(\.seq)
+        #expect(seqs == Array(101...5104).filter { content == .everything || $0 != 5101 })
+        #expect(try await everything(history.consumer("mqtt")).map(\.seq) == [5102, 5103, 5104])
+        // The extents are there now, so another start need not search them again.
+        try await history.close()
+        let file = try HistoryFile(path: folder.database, consumers: [Self.mqtt, back], log: .silent)
+        #expect(!file.isScanDue && file.journal?.position(of: "back") == 100)
+    }
+
+    @Test func `a consumer that comes back gets the readings of a time without any consumer`() async throws {
+        var history = try await open(Self.copy)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.consumer("copy").acknowledge(through: 10)
+        try await history.close()
+        history = try await open()
+        try await history.append(.plain(integers: 0..<300))
+        try await history.close()
+        history = try await open(Self.mqtt)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.close()
+        history = try await open(Self.mqtt, Self.copy)
+        let consumer = history.consumer("copy")
+        try await eventually { await (try? consumer.entries(after: 10, limit: 1)) != nil }
+        #expect(try await everything(consumer).map(\.seq) == Array(11...320))
+        #expect(try await everything(history.consumer("mqtt")).map(\.seq) == Array(311...320))
+    }
+
+    @Test func `no entry is handed out while those before it are being searched`() throws {
+        let back = JournalConsumerOptions(name: "back")
+        func file(_ consumers: [JournalConsumerOptions]) throws -> HistoryFile {
+            try HistoryFile(path: folder.database, consumers: consumers, log: .silent)
+        }
+        try file([Self.mqtt, back]).close()
+        do {
+            let file = try file([Self.mqtt])
+            for _ in 0..<5 { try file.append(.plain(integers: 0..<1000)) }
+            file.journal?.acknowledge(through: 5000, by: "mqtt")
+            while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+            try file.close()
+        }
+        let again = try file([Self.mqtt, back])
+        try again.append(.plain(integers: 0..<1))
+        #expect(again.isRebuilding(after: 0) && !again.isRebuilding(after: 5000))
+        while again.isUpkeepDue { try again.upkeep() }
+        #expect(!again.isRebuilding(after: 0))
+        #expect(try again.entries(after: 0, limit: .max, for: "back").readings.count == 5001)
+    }
+
     @Test func `a consumer that is not configured holds no readings`() async throws {
         var history = try await open(Self.mqtt, Self.copy)
         try await history.append(.plain(integers: 0..<3000))

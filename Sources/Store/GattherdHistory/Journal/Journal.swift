@@ -25,6 +25,10 @@ final class Journal {
     private var trimmed: Int64
     /// Readings with higher numbers that are not deleted are in `outbox`.
     private var start: Int64
+    /// The last number whose extent may be missing, because the consumers of that time had all readings.
+    ///
+    /// Only a consumer that was not configured then, or that goes back, is behind it.
+    private var lastTrimmed: Int64
     private let state: StateTable
     /// The entries that the open transaction has added.
     private var added: [JournalEntry] = []
@@ -64,6 +68,12 @@ final class Journal {
         let scan = try RewindScan(connection, meter, extents)
         self.scan = scan
         start = try state.value(of: .journalFrom)
+        lastTrimmed = try state.value(of: .journalTrimmed)
+        if let newest = try Self.unjournaled(connection), newest > start {
+            try state.set(.journalFrom, to: newest)
+            try state.set(.journalTrimmed, to: max(newest, lastTrimmed))
+            (start, lastTrimmed) = (newest, max(newest, lastTrimmed))
+        }
         selectChunkEnd = try Statement(
             "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
             on: connection
@@ -82,24 +92,34 @@ final class Journal {
             on: connection
         )
         trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
+        let complete = max(scan.end ?? 0, start, lastTrimmed)
         cursors = try consumers.map { (consumer) throws(StoreFault) in
-            try JournalCursor(consumer, table, connection, scanned: scan.end ?? .min, head: head)
+            try JournalCursor(consumer, table, connection, complete: complete, head: head)
         }
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
         trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.seq).min() ?? head
-        try recordUnjournaled(connection)
+        try resumeReturned()
     }
 
-    /// Records that readings are not in `outbox`, because there was no consumer when they were committed.
-    private func recordUnjournaled(_ connection: SQLiteConnection) throws(StoreFault) {
+    /// The newest reading, if it is not in `outbox` because there was no consumer when it was committed.
+    private static func unjournaled(_ connection: SQLiteConnection) throws(StoreFault) -> Int64? {
         let newest = try connection.integer("SELECT max(seq) FROM head")
         let known = try connection.integer(
             "SELECT max(coalesce((SELECT max(last) FROM outbox), 0), coalesce((SELECT max(cursor) FROM consumer), 0))"
         )
-        guard newest > known, newest > start else { return }
-        try state.set(.journalFrom, to: newest)
-        start = newest
+        return newest > known ? newest : nil
     }
+
+    /// Starts to rebuild the extents that were deleted while a consumer was not configured.
+    private func resumeReturned() throws(StoreFault) {
+        guard let lowest = cursors.map(\.position).filter({ $0 < lastTrimmed }).min() else { return }
+        trimmed = min(trimmed, lowest)
+        try scan.start(after: lowest, through: max(lastTrimmed, start))
+        scan.didCommit()
+    }
+
+    /// True while the extents after `seq` are being rebuilt, so that entries could be passed over.
+    func isRebuilding(after seq: Int64) -> Bool { scan.end != nil && seq < lastTrimmed }
 
     // MARK: - Adding
 
@@ -209,10 +229,9 @@ final class Journal {
     func skip(head: Int64) throws(StoreFault) -> [Gap] {
         var gaps: [Gap] = []
         for index in cursors.indices {
-            guard let longest = cursors[index].consumer.longestBacklog else { continue }
+            guard let longest = cursors[index].consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
             let start = cursors[index].handedOver(tail)
             let end = head - longest
-            guard end > start else { continue }
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
             let consumer = cursors[index].consumer
             let first = try reader.first(after: start, consumer.content) ?? .max
@@ -231,9 +250,13 @@ final class Journal {
 
     /// True if a consumer must skip entries.
     func isSkipDue(head: Int64) -> Bool {
-        cursors.contains { cursor in
-            cursor.consumer.longestBacklog.map { head - cursor.handedOver(tail) > $0 } ?? false
-        }
+        cursors.contains { isSkipDue($0, head) }
+    }
+
+    private func isSkipDue(_ cursor: JournalCursor, _ head: Int64) -> Bool {
+        guard let longest = cursor.consumer.longestBacklog, head - cursor.handedOver(tail) > longest else { return false }
+        // Readings whose extents are being rebuilt could not be counted.
+        return !isRebuilding(after: cursor.position)
     }
 
     // MARK: - Going back
@@ -242,12 +265,15 @@ final class Journal {
     struct Places {
         fileprivate let cursors: [JournalCursor]
         fileprivate let trimmed: Int64
+        fileprivate let lastTrimmed: Int64
     }
 
-    var places: Places { Places(cursors: cursors, trimmed: trimmed) }
+    var places: Places { Places(cursors: cursors, trimmed: trimmed, lastTrimmed: lastTrimmed) }
 
     /// Restores the cursors after a rewind that could not be committed.
-    func restore(_ places: Places) { (cursors, trimmed) = (places.cursors, places.trimmed) }
+    func restore(_ places: Places) {
+        (cursors, trimmed, lastTrimmed) = (places.cursors, places.trimmed, places.lastTrimmed)
+    }
 
     /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
     ///
@@ -263,12 +289,14 @@ final class Journal {
     }
 
     private func rewind(_ index: Int, to seq: Int64) throws(StoreFault) {
-        var complete = max(trimmed, start)
+        var complete = max(trimmed, start, lastTrimmed)
         if seq < delivered, try state.value(of: .lastDeleted) > seq {
             // Samples of readings that all consumers had may have been deleted.
             complete = max(complete, delivered)
             deletePassed.bind(seq, delivered)
             try meter.delete(deletePassed)
+            lastTrimmed = max(lastTrimmed, delivered)
+            try state.set(.journalTrimmed, to: lastTrimmed)
             trimmed = seq
         }
         cursors[index].move(to: seq)
@@ -285,12 +313,16 @@ final class Journal {
         guard let end = scan.end else { return }
         guard cursors.contains(where: { $0.seq < end }) else { return try scan.cancel() }
         guard meter.isExact else { return try meter.count() }
-        guard let first = try scan.step(), first < start else { return }
-        try state.set(.journalFrom, to: first)
+        guard let first = try scan.step() else { return }
+        if first < start { try state.set(.journalFrom, to: first) }
+        if first < lastTrimmed { try state.set(.journalTrimmed, to: first) }
     }
 
     /// Reads again from which number on all extents are there; call this after a commit that changed it.
-    func readStart() throws(StoreFault) { start = try state.value(of: .journalFrom) }
+    func readStart() throws(StoreFault) {
+        start = try state.value(of: .journalFrom)
+        lastTrimmed = try state.value(of: .journalTrimmed)
+    }
 
     private func index(of consumer: String) -> Int? {
         cursors.firstIndex { $0.consumer.name == consumer }
@@ -332,6 +364,7 @@ final class Journal {
         var progress = Progress(saved: cursors.map(\.seq), trimmed: trimmed)
         guard tidily || delivered - trimmed > Self.tolerated else { return progress }
         progress.trimmed = try chunkEnd()
+        if progress.trimmed > lastTrimmed { try state.set(.journalTrimmed, to: progress.trimmed) }
         trim.bind(progress.trimmed)
         try meter.delete(trim)
         return progress
@@ -341,6 +374,7 @@ final class Journal {
     func didSave(_ progress: Progress) {
         for (index, seq) in progress.saved.enumerated() { cursors[index].didSave(seq) }
         trimmed = progress.trimmed
+        lastTrimmed = max(lastTrimmed, trimmed)
         lost.didSave()
     }
 
@@ -353,12 +387,12 @@ final class Journal {
 extension JournalCursor {
     /// Reads the cursor of a consumer, which starts at `head` if nothing waits for it.
     ///
-    /// The extents up to `scanned` may be incomplete.
+    /// Extents up to `complete` may be missing.
     fileprivate init(
         _ consumer: JournalConsumerOptions,
         _ table: CursorTable,
         _ connection: SQLiteConnection,
-        scanned: Int64,
+        complete: Int64,
         head: Int64
     ) throws(StoreFault) {
         guard let saved = try table.cursor(of: consumer.name) else {
@@ -367,7 +401,7 @@ extension JournalCursor {
             return
         }
         let waiting = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
-        let isExact = consumer.content == .everything || saved < scanned
+        let isExact = consumer.content == .everything || saved < complete
         let seq = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
         self.init(consumer, seq: seq, saved: saved)
     }

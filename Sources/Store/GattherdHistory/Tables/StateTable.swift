@@ -10,6 +10,8 @@ final class StateTable {
         case linkBefore = "link_before"
         /// The journal has extents only for readings with higher numbers.
         case journalFrom = "journal_from"
+        /// The journal may lack extents up to this number, because the consumers of that time had all readings.
+        case journalTrimmed = "journal_trimmed"
         /// The highest number of a sample that was deleted by its age, or for its space.
         case lastDeleted = "last_deleted"
         /// The highest number of a reading that could not be stored, because the disk failed.
