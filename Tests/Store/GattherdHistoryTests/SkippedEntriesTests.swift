@@ -40,6 +40,23 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
+    @Test func `entries that an output holds without having delivered them count as skipped`() async throws {
+        var history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await history.append(.plain(integers: 1...8))
+        #expect(history.consumer("influx").recent(after: 0, limit: 5)?.readings.count == 5)
+        #expect(try await history.consumer("influx").entries(after: 5, limit: 2).readings.count == 2)
+        try await history.append(.plain(integers: 9...100))
+        for await notice in history.notices {
+            guard case .skipped = notice else { continue }
+            #expect(notice == .skipped(output: "influx", readings: 90, after: 0, through: 90))
+            break
+        }
+        try await history.close()
+        history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        #expect(try await history.consumer("influx").acknowledged() == 90)
+        try await history.close()
+    }
+
     @Test func `a gap is an event of its output, all else of history`() {
         let gap = HistoryNotice.skipped(output: "influx", readings: 90, after: 0, through: 90)
         #expect(gap.kind == "output")

@@ -230,7 +230,8 @@ final class Journal {
         var gaps: [Gap] = []
         for index in cursors.indices {
             guard let longest = cursors[index].consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
-            let start = cursors[index].handedOver(tail)
+            // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
+            let start = cursors[index].position
             let end = head - longest
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
             let consumer = cursors[index].consumer
