@@ -25,6 +25,9 @@ struct MachineBench {
     private var session = 0
     var readings: [JournalReading] = []
     var isJournalBroken = false
+    /// True to keep the journal's answers in ``lateAnswers``.
+    var isJournalSlow = false
+    private(set) var lateAnswers: [SparkplugMachine.Event] = []
     /// True to leave connections without an answer.
     var isBrokerDead = false
 
@@ -79,7 +82,13 @@ struct MachineBench {
         case .fetch(let after, let limit):
             if isJournalBroken { return [.journalFailed(.fetch)] }
             let batch = readings.filter { $0.seq > after }.prefix(limit)
-            return [.fetched(JournalBatch(batch.map { .reading($0) }, through: batch.last?.seq ?? after))]
+            let through = batch.last?.seq ?? after
+            let answer = SparkplugMachine.Event.fetched(
+                JournalBatch(batch.map { .reading($0) }, through: through),
+                after: after
+            )
+            guard isJournalSlow else { return [answer] }
+            lateAnswers.append(answer)
         case .save(let seq):
             if isJournalBroken { return [.journalFailed(.save)] }
             saved.append(seq)
@@ -108,6 +117,12 @@ extension MachineBench {
         let seq = Int64(readings.count + 1)
         readings.append(.of(stream, values, seq: seq, at: second))
         send(.headMoved(seq))
+    }
+
+    /// Sends the journal's answers, the oldest first.
+    mutating func answerFetches() {
+        isJournalSlow = false
+        while !lateAnswers.isEmpty { send(lateAnswers.removeFirst()) }
     }
 
     mutating func answerPing() {

@@ -128,6 +128,27 @@ import Testing
         #expect(bench.messages.last?.payload.metrics.first?.isHistorical == false)
     }
 
+    @Test func `a late answer of the journal to the former session loses no value`() {
+        var options = SparkplugMachine.Options()
+        options.fetchLimit = 2
+        var bench = MachineBench(options: options)
+        bench.connect(Devices.strap)
+        bench.commit(Devices.heartRate, .integer(61), .null, at: 1)
+        bench.commit(Devices.heartRate, .integer(62), .null, at: 2)
+        bench.isJournalSlow = true
+        bench.commit(Devices.heartRate, .integer(63), .null, at: 3)
+        bench.lose()
+        bench.wait(.seconds(20))
+        bench.forgetMessages()
+        #expect(bench.lateAnswers.count == 2)
+        bench.answerFetches()
+        bench.answerPing()
+        let values = bench.messages("DDATA").flatMap { $0.payload.metrics.filter(\.isHistorical).map(\.value) }
+        #expect(values == [.double(61), .double(62), .double(63)])
+        bench.wait(.seconds(1))
+        #expect(bench.saved.last == 3)
+    }
+
     @Test func `the cursor moves when the broker has answered a ping after the values`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)

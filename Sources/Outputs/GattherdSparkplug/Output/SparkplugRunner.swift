@@ -150,13 +150,15 @@ extension SparkplugRunner {
 
     /// Fetches from memory if possible; the file serves the backlog of earlier runs.
     private func fetch(after seq: Int64, limit: Int) {
-        if let batch = journal.recent(after: seq, limit: limit) { return step(.fetched(batch)) }
+        if let batch = journal.recent(after: seq, limit: limit) {
+            return step(.fetched(batch, after: seq))
+        }
         jobs.append(.fetch(after: seq, limit: limit))
     }
 
     private func fetchFromFile(after seq: Int64, limit: Int) async {
         do throws(StoreFault) {
-            step(.fetched(try await journal.entries(after: seq, limit: limit)))
+            step(.fetched(try await journal.entries(after: seq, limit: limit), after: seq))
         } catch {
             failed(.fetch, error)
         }

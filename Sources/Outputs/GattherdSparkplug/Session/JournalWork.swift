@@ -5,7 +5,8 @@ struct JournalWork: Sendable {
     private let options: SparkplugMachine.Options
     private(set) var progress: JournalProgress
     private var isLoading = false
-    private var isFetching = false
+    /// The number after which the pending fetch asks for entries; `nil` while none is pending.
+    private var fetchedAfter: Int64?
     private var isSaving = false
     /// The earliest times of the next request, cursor write and ping.
     private var requestAt = Duration.zero
@@ -28,10 +29,12 @@ struct JournalWork: Sendable {
         progress.headMoved(to: seq)
     }
 
-    /// Records entries that are to be sent; returns false if none were expected.
-    mutating func fetched(through seq: Int64, count: Int, at now: Duration) -> Bool {
-        guard isFetching else { return false }
-        isFetching = false
+    /// Records the entries after `start` that are to be sent; returns false if these were not expected.
+    ///
+    /// A session may end during a fetch. The next one asks for other entries, and the answers may come in any order.
+    mutating func fetched(after start: Int64, through seq: Int64, count: Int, at now: Duration) -> Bool {
+        guard fetchedAfter == start, start == progress.sent else { return false }
+        fetchedAfter = nil
         if seq <= progress.sent { requestAt = now + options.journalPause }
         progress.send(through: seq, count: count)
         return true
@@ -51,7 +54,7 @@ struct JournalWork: Sendable {
         requestAt = now + options.journalPause
         switch operation {
         case .load: isLoading = false
-        case .fetch: isFetching = false
+        case .fetch: fetchedAfter = nil
         case .save: isSaving = false
         }
     }
@@ -59,7 +62,7 @@ struct JournalWork: Sendable {
     /// Ends the session: what is not confirmed will be sent again, and late answers count no more.
     mutating func reset() {
         progress.reset()
-        isFetching = false
+        fetchedAfter = nil
     }
 
     // MARK: - Requests
@@ -71,8 +74,8 @@ struct JournalWork: Sendable {
     }
 
     mutating func fetch(at now: Duration) -> [SparkplugMachine.Effect] {
-        guard progress.canFetch, !isFetching, now >= requestAt else { return [] }
-        isFetching = true
+        guard progress.canFetch, fetchedAfter == nil, now >= requestAt else { return [] }
+        fetchedAfter = progress.sent
         return [.fetch(after: progress.sent, limit: options.fetchLimit)]
     }
 
@@ -108,7 +111,7 @@ struct JournalWork: Sendable {
     /// The time of the next ping or fetch.
     var sendDeadline: Duration? {
         let ping = progress.wantsPing ? pingAt : nil
-        let fetch = progress.canFetch && !isFetching ? requestAt : nil
+        let fetch = progress.canFetch && fetchedAfter == nil ? requestAt : nil
         return [ping, fetch].compactMap(\.self).min()
     }
 }

@@ -12,7 +12,8 @@ extension SparkplugMachine {
         case loaded(cursor: Int64, bdSeq: UInt8?)
         /// The newest committed number.
         case headMoved(Int64)
-        case fetched(JournalBatch)
+        /// The entries that follow a number.
+        case fetched(JournalBatch, after: Int64)
         case saved(Int64)
         case journalFailed(Operation)
         /// CONNACK and all SUBACKs have arrived.

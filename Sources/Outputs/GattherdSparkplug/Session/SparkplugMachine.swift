@@ -101,7 +101,7 @@ struct SparkplugMachine: Sendable {
         case .start, .stop, .tick, .connected, .failed: return applySession(event, at: now, time)
         case .loaded(let cursor, let bdSeq): loaded(cursor, bdSeq)
         case .headMoved(let seq): headMoved(to: seq)
-        case .fetched(let batch): return fetched(batch, at: now, time)
+        case .fetched(let batch, let start): return fetched(batch, after: start, at: now, time)
         case .saved(let seq): journal.saved(seq)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .message(let number, let message) where number == session: return received(message, at: now, time)
@@ -288,11 +288,16 @@ extension SparkplugMachine {
         journal.headMoved(to: seq)
     }
 
-    private mutating func fetched(_ batch: JournalBatch, at now: Duration, _ time: Timestamp) -> [Effect] {
+    private mutating func fetched(
+        _ batch: JournalBatch,
+        after start: Int64,
+        at now: Duration,
+        _ time: Timestamp
+    ) -> [Effect] {
         let readings = batch.readings
-        guard case .online = phase, journal.fetched(through: batch.through, count: readings.count, at: now) else {
-            return []
-        }
+        guard case .online = phase,
+            journal.fetched(after: start, through: batch.through, count: readings.count, at: now)
+        else { return [] }
         return publish(node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time))
     }
 
