@@ -4,8 +4,8 @@ public import GattherdModel
 ///
 /// Of the values set within ``interval`` only the last is written, when the interval that began with the first ends.
 /// Writes never overlap, and a write starts no sooner than ``interval`` after the previous one ended. A value that
-/// the device already has is not written, if a stream reports the device's own changes. Every request is answered exactly once. Time is passed in, counted from any
-/// fixed instant.
+/// the device already has is not written, if a stream reports the device's own changes. Every request is answered
+/// exactly once. Time is passed in, counted from any fixed instant.
 public struct ControlThrottle: Sendable {
     /// The caller's identifier of a request.
     public typealias Ticket = Int

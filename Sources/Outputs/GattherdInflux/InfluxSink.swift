@@ -46,6 +46,7 @@ public final class InfluxSink: BatchSink {
     public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
         await renewCredentials()
         var rest = entries.compactMap(\.reading)[...]
+        var (lost, words) = (0, "")
         while !rest.isEmpty {
             let write = try encode(rest)
             let answer = write.body.isEmpty ? .accepted : try await send(write.body)
@@ -53,9 +54,31 @@ public final class InfluxSink: BatchSink {
             case .accepted:
                 rest = rest.dropFirst(write.count)
                 state.withLock { $0.limit.accept(write.body.count) }
+            case .expired(let points, let fault):
+                lost += expired(points, of: rest.prefix(write.count))
+                words = fault.detail
+                rest = rest.dropFirst(write.count)
             case .tooLarge(let words): try shrink(below: write, words)
             case .failed(let fault): throw fault
             }
+        }
+        if lost > 0 { throw OutputFault(.refused, words, lost: lost) }
+    }
+
+    /// The number of readings, the oldest first, that have this number of points.
+    private func expired(_ points: Int, of readings: ArraySlice<JournalReading>) -> Int {
+        var rest = points
+        let counts = readings.sorted { $0.time < $1.time }.map { pointCount($0) }.filter { $0 > 0 }
+        return counts.prefix { count in
+            defer { rest -= count }
+            return rest > 0
+        }.count
+    }
+
+    private func pointCount(_ reading: JournalReading) -> Int {
+        var text: [UInt8] = []
+        return state.withLock { state in
+            state.points.write(reading, to: &text) ? text.count { $0 == UInt8(ascii: "\n") } : 0
         }
     }
 

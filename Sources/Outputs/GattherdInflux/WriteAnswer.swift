@@ -8,10 +8,15 @@ enum WriteAnswer: Hashable {
     case accepted
     /// The body is larger than the server or a proxy accepts.
     case tooLarge(String)
+    /// The server has all points but this number, which are older than it keeps points.
+    case expired(points: Int, OutputFault)
     case failed(OutputFault)
 }
 
-/// Judges answers by their status; texts are only passed on to people.
+/// Judges answers by their status; texts are passed on to people.
+///
+/// There is one exception: only the text tells that points are too old, and how many. All others of the request are
+/// stored then. Searching the old points one by one would take longer than further ones need to become too old.
 struct WriteJudge {
     /// The header that InfluxDB and VictoriaMetrics send with each answer to a write request.
     private static let signature = "X-Influxdb-Version"
@@ -25,11 +30,21 @@ struct WriteJudge {
         case 204: return .accepted
         // InfluxDB Clustered and Cloud Dedicated answer so if they have refused some of the points.
         case 201: return response.body.isEmpty ? .accepted : .failed(OutputFault(.refused, said))
-        case 400, 422: return .failed(refusal(response, said))
+        case 400, 422: return expiry(response, said) ?? .failed(refusal(response, said))
         case 413: return .tooLarge(said)
         case 408, 425, 429, 500...: return .failed(busy(response, said))
         default: return .failed(OutputFault(.misconfigured, "\(said); \(remedy(response))"))
         }
+    }
+
+    /// The answer of InfluxDB 1 and 2 to points beyond the database's retention; `nil` for another answer.
+    private func expiry(_ response: HTTPClientResponse, _ said: String) -> WriteAnswer? {
+        guard let message = Self.message(response.body),
+            message.contains("beyond retention policy") || message.contains("outside retention policy"),
+            let range = message.firstRange(of: "dropped"),
+            let count = Int(message[range.upperBound...].drop { !$0.isWholeNumber }.prefix { $0.isWholeNumber })
+        else { return nil }
+        return .expired(points: count, OutputFault(.refused, said))
     }
 
     /// A server that does not look like a database may answer so to everything.

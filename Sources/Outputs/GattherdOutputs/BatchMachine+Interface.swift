@@ -62,6 +62,8 @@ extension BatchMachine {
         case failed(OutputFault, retryAfter: Duration)
         /// The receiver refuses this entry, which is skipped.
         case skipped(JournalEntry, OutputFault)
+        /// The receiver has all entries of a batch but this number, which are skipped; the entry is the batch's first.
+        case lost(Int, JournalEntry, OutputFault)
         /// The receiver has recorded that these entries are missing.
         case missing(JournalGap)
     }

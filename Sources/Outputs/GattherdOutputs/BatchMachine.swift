@@ -285,6 +285,8 @@ public struct BatchMachine: Transducer {
         case (.write(let count, let through), nil):
             return accepted(count, through, isFast: ended.duration <= options.writeTimeout / 4, at: now)
         case (.record(let gap), nil): return recorded(gap, at: now)
+        case (.write(let count, let through), let fault?) where fault.kind == .refused && fault.lost > 0:
+            return partlyAccepted(count, through, fault, isFast: ended.duration <= options.writeTimeout / 4, at: now)
         case (.write(let count, _), let fault?) where fault.kind == .refused && count > 0:
             return refused(count, fault, at: now)
         case (.cursor, nil): return []
@@ -307,6 +309,21 @@ public struct BatchMachine: Transducer {
         delivered += UInt64(count)
         sizer.accepted(count, isFast: isFast)
         return receiver.accepted()
+    }
+
+    /// Passes a batch of which the receiver has stored all entries but some, which it will never take.
+    private mutating func partlyAccepted(
+        _ count: Int,
+        _ through: Int64,
+        _ fault: OutputFault,
+        isFast: Bool,
+        at now: Duration
+    ) -> [Effect] {
+        let (first, lost) = (queue?.first, min(fault.lost, count))
+        let effects = accepted(count, through, isFast: isFast, at: now)
+        delivered -= UInt64(lost)
+        skipped += UInt64(lost)
+        return effects + (first.map { [.report(.lost(lost, $0, fault))] } ?? [])
     }
 
     /// Searches the refused entry and skips it.

@@ -58,8 +58,10 @@ public struct OutputFault: Error, Hashable, Sendable {
     public let detail: String
     /// The shortest pause that the receiver asks for.
     public let retryAfter: Duration?
+    /// The number of refused entries, if the receiver has stored all others of the batch; 0 if that is not known.
+    public let lost: Int
 
-    public init(_ kind: Kind, _ detail: String, retryAfter: Duration? = nil) {
-        (self.kind, self.detail, self.retryAfter) = (kind, detail, retryAfter)
+    public init(_ kind: Kind, _ detail: String, retryAfter: Duration? = nil, lost: Int = 0) {
+        (self.kind, self.detail, self.retryAfter, self.lost) = (kind, detail, retryAfter, lost)
     }
 }

@@ -31,6 +31,7 @@ final class OutputReporter: Sendable {
         case .connected: connected()
         case .failed(let fault, let pause): failed(fault, retryAfter: pause)
         case .skipped(let entry, let fault): skipped(entry, fault)
+        case .lost(let count, let first, let fault): skipped(first, fault, count: count)
         case .missing(let gap): missing(gap)
         }
     }
@@ -63,8 +64,8 @@ final class OutputReporter: Sendable {
         )
     }
 
-    private func skipped(_ entry: JournalEntry, _ fault: OutputFault) {
-        guard let count = countSkipped() else { return }
+    private func skipped(_ entry: JournalEntry, _ fault: OutputFault, count: Int = 1) {
+        guard let count = countSkipped(count) else { return }
         let members: KeyValuePairs<String, SampleValue?> = [
             "output": .text(name), "state": .text("skipped"), "count": .integer(count), "seq": .integer(entry.seq),
             "device": entry.device.map { .text($0) }, "error": .text(fault.detail),
@@ -79,10 +80,10 @@ final class OutputReporter: Sendable {
     }
 
     /// Returns the number of entries to report now; `nil` if they are reported later.
-    private func countSkipped() -> Int64? {
+    private func countSkipped(_ count: Int) -> Int64? {
         let now = SuspendingClock.now
         return limits.withLock { limits in
-            limits.skipped += 1
+            limits.skipped += Int64(count)
             if let last = limits.skippedAt, now < last + Self.pause { return nil }
             defer { (limits.skippedAt, limits.skipped) = (now, 0) }
             return limits.skipped

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdHTTPClient
 import GattherdInflux
 import GattherdModel
@@ -129,12 +130,19 @@ import Testing
         #expect(server.rows("SELECT contact FROM heart_rate", database: "home").count == 1)
     }
 
-    @Test func `points beyond the retention of the database are refused`() async throws {
+    @Test func `points beyond the retention of the database are counted, and the others stored`() async throws {
         let server = try await server()
         try server.run("CREATE RETENTION POLICY day ON home DURATION 1d REPLICATION 1 DEFAULT")
         let sink = InfluxSink(try InfluxOptions(server.url))
-        let old = Readings.reading((0, .integer(1)), time: Timestamp(microseconds: 1_000_000_000_000_000))
-        #expect(await fault(sink, [.reading(old)])?.kind == .refused)
+        let now = Int64(Date.now.timeIntervalSince1970) * 1_000_000
+        let readings = (1...40 as ClosedRange<Int64>).map { number in
+            let time = Timestamp(microseconds: now - (number > 30 ? 0 : 3 * 86_400_000_000) + number)
+            let pulse = (0, SampleValue.integer(number))
+            return Readings.reading(pulse, (2, .real(800)), (2, .real(801)), seq: number, time: time)
+        }
+        let fault = try #require(await fault(sink, readings.map { .reading($0) }))
+        #expect(fault.kind == .refused && fault.lost == 30)
+        #expect(server.rows("SELECT count(bpm) FROM heart_rate", database: "home") == ["heart_rate,,0,10"])
     }
 
     @Test func `a body above the server's limit is split`() async throws {

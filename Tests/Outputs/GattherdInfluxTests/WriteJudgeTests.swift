@@ -72,13 +72,18 @@ struct WriteJudgeTests {
         #expect(fault(try judge(400, second, headers: [:]))?.kind == .refused)
     }
 
+    @Test(arguments: [
+        (400, #"{"error":"partial write: points beyond retention policy dropped=17"}"#),
+        (422, #"{"code":"x","message":"partial write: dropped 17 points outside retention policy of 24h"}"#),
+    ]) func `points that the server drops for their age are counted`(status: Int, body: String) throws {
+        guard case .expired(17, let fault) = try judge(status, body) else { throw PointsWereLost() }
+        #expect(fault.kind == .refused && fault.detail.contains("partial write"))
+        #expect(self.fault(try judge(status, body.replacing("17", with: "some")))?.kind == .refused)
+    }
+
     @Test func `the server's words are for people`() throws {
-        let first = try #require(
-            fault(try judge(400, #"{"error":"partial write: points beyond retention policy dropped=1"}"#))
-        )
-        #expect(
-            first.detail == "http://db.lan:8086 answers 400: partial write: points beyond retention policy dropped=1"
-        )
+        let first = try #require(fault(try judge(400, #"{"error":"partial write: field type conflict dropped=1"}"#)))
+        #expect(first.detail == "http://db.lan:8086 answers 400: partial write: field type conflict dropped=1")
         #expect(fault(try judge(500, #"{"code":"x","message":"bad\nday"}"#))?.detail.hasSuffix("500: bad day") == true)
         let long = try #require(fault(try judge(500, String(repeating: "x", count: 4000))))
         #expect(long.detail.count < 400)

@@ -103,6 +103,17 @@ import Testing
         #expect(world.calls.count < 6000)
     }
 
+    @Test func `entries that the receiver drops are counted, and stop nothing`() {
+        var world = World.started(committed: 20_000)
+        world.dropped = Set(1...15_000)
+        world.settle(limit: .seconds(60))
+        #expect(world.received == Array(15_001...20_000))
+        #expect(world.stored == 20_000)
+        #expect(world.machine.output.skipped == 15_000 && world.machine.output.delivered == 5000)
+        #expect(world.calls.count < 25)
+        #expect(world.reports.filter { $0.word.hasPrefix("lost") }.count == 15)
+    }
+
     @Test func `a receiver that refuses everything costs one entry for each pause`() {
         var world = World.started(committed: 3000)
         world.refused = Set(1...3000)
@@ -190,6 +201,7 @@ extension BatchMachine.Report {
         case .connected: "connected"
         case .failed(let fault, _): fault.kind.rawValue
         case .skipped(let entry, _): "skipped \(entry.seq)"
+        case .lost(let count, let first, _): "lost \(count) from \(first.seq)"
         case .missing(let gap): "missing \(gap.through)"
         }
     }

@@ -17,6 +17,8 @@ struct BatchTestWorld {
     var received: [Int64] = []
     /// The entries that the receiver refuses.
     var refused: Set<Int64> = []
+    /// The entries that the receiver drops while it stores the others of their batch.
+    var dropped: Set<Int64> = []
     /// The fault of the receiver; `nil` while it works.
     var fault: OutputFault?
     /// The time that the receiver needs for an entry.
@@ -154,8 +156,9 @@ struct BatchTestWorld {
             guard after == receiverCursor else { return OutputFault(.unavailable, "another cursor") }
             receiverCursor = through
         }
-        received += entries.map(\.seq)
-        return nil
+        received += entries.map(\.seq).filter { !dropped.contains($0) }
+        let lost = entries.count { dropped.contains($0.seq) }
+        return lost > 0 ? OutputFault(.refused, "too old", lost: lost) : nil
     }
 
     private mutating func answer(_ fault: OutputFault?) -> OutputFault? {

@@ -3,9 +3,10 @@
 /// MQTT 5 names a refused topic by its PUBACK. A broker whose access list is damaged refuses all of them. So a topic is
 /// set aside at its second refusal, and only if the broker accepted a message on another topic after the first one.
 ///
-/// Other brokers end the session, again at each attempt, so one topic would stop all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is
-/// the likeliest cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end
-/// packets are sent one at a time (``isCautious``), so that no other topic can be blamed.
+/// Other brokers end the session, again at each attempt, so one topic would stop all delivery. Brokers process packets
+/// in order: of the packets without an acknowledgement, the first is the likeliest cause. Its topic is blamed, and an
+/// acknowledgement clears a topic. In the session after such an end packets are sent one at a time (``isCautious``), so
+/// that no other topic can be blamed.
 ///
 /// A topic is set aside after ``blameLimit`` blames. A blame counts only with proof that the broker accepts something
 /// else: a message on another topic that it accepted in the same session. Without proof the topic is deferred: the

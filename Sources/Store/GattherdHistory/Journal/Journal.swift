@@ -229,12 +229,12 @@ final class Journal {
     func skip(head: Int64) throws(StoreFault) -> [Gap] {
         var gaps: [Gap] = []
         for index in cursors.indices {
-            guard let longest = cursors[index].consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
+            let consumer = cursors[index].consumer
+            guard let longest = consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
             let start = cursors[index].position
             let end = head - longest
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
-            let consumer = cursors[index].consumer
             let first = try reader.first(after: start, consumer.content) ?? .max
             skip(through: end, by: index, isLoss: first <= end)
             if count > 0 {
@@ -255,9 +255,9 @@ final class Journal {
     }
 
     private func isSkipDue(_ cursor: JournalCursor, _ head: Int64) -> Bool {
-        guard let longest = cursor.consumer.longestBacklog, head - cursor.handedOver(tail) > longest else { return false }
+        guard let longest = cursor.consumer.longestBacklog else { return false }
         // Readings whose extents are being rebuilt could not be counted.
-        return !isRebuilding(after: cursor.position)
+        return head - cursor.handedOver(tail) > longest && !isRebuilding(after: cursor.position)
     }
 
     // MARK: - Going back
