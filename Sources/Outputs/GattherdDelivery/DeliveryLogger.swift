@@ -163,12 +163,12 @@ extension DeliveryLogger {
         )
     }
 
-    func refusedSubscription(_ filter: String) {
+    func refusedSubscription(_ filter: String, isNeeded: Bool) {
         guard mayLog(.refusedSubscription(filter)) else { return }
-        if filter == topics.sets || filter == topics.requests {
+        if isNeeded {
             log(
                 .error,
-                "the broker refuses a subscription; requests cannot be received",
+                "the broker refuses a subscription, so messages to the gateway are lost; it is tried again",
                 [.init("mqtt.topic", filter)]
             )
         } else {

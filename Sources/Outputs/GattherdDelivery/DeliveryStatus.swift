@@ -20,6 +20,8 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var pause: DeliveryMachine.Pause?
     /// The refused topics that are set aside.
     public var refusals: [TopicRefusals.Refusal] = []
+    /// A refused subscription without which something does not work.
+    var refusedSubscription: RefusedSubscriptions.Problem?
     /// Readings without a PUBACK.
     public var inFlight = 0
 }
@@ -64,7 +66,7 @@ extension DeliveryStatus {
         case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
         case .busy: "waiting for a busy broker"
         case .refused: "the broker refuses readings and accepts no others; check its access list and its limits"
-        case nil: refusedTopics
+        case nil: refusedTopics ?? deafness
         }
     }
 
@@ -73,6 +75,15 @@ extension DeliveryStatus {
         guard let first = refusals.first else { return nil }
         let others = refusals.count > 1 ? " and \(refusals.count - 1) more" : ""
         return "refuses '\(first.topic)'\(others) (\(first.reason)); allow our user to use the gateway's topics"
+    }
+}
+
+extension DeliveryStatus {
+    /// The refused subscription, as a message.
+    private var deafness: String? {
+        refusedSubscription.map {
+            "refuses the subscription '\($0.filter)' (\($0.reason)), so messages to us are lost; allow our user to subscribe"
+        }
     }
 }
 
@@ -96,9 +107,9 @@ final class DeliveryBoard: Sendable {
         status.waitingSince = machine.waitingSince
         status.nextTry = machine.nextTry
         let isNew = current.withLock { [status] current in
-            let (last, refusals) = (current.session, current.refusals)
+            let (last, refusals, subscription) = (current.session, current.refusals, current.refusedSubscription)
             current = status
-            current.refusals = refusals
+            (current.refusals, current.refusedSubscription) = (refusals, subscription)
             return last != status.session
         }
         if isNew { session.set(status.session) }
@@ -106,6 +117,10 @@ final class DeliveryBoard: Sendable {
 
     func show(_ refusals: [TopicRefusals.Refusal]) {
         current.withLock { $0.refusals = refusals }
+    }
+
+    func show(_ subscriptions: RefusedSubscriptions) {
+        current.withLock { $0.refusedSubscription = subscriptions.problem }
     }
 }
 

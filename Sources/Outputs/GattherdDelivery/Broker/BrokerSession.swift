@@ -21,6 +21,8 @@ final class BrokerSession {
         case cautionEnded
         /// The broker refused a packet other than a reading.
         case refusedMessage(PacketsInFlight.Content, MQTTReason)
+        /// The broker answered a subscription of a state.
+        case subscribed(PublishQueue.State, filter: String, MQTTReason)
         case message(BrokerMessage)
         /// More messages may be sent now.
         case ready
@@ -167,7 +169,9 @@ extension BrokerSession {
             case .subscribed(let identifier, let reason):
                 let packet = sender.removeMessage(identifier)
                 if admission.answered(identifier) { report(.cautionEnded) }
-                if let filter = packet?.topic, reason.isFailure { context.logger.refusedSubscription(filter) }
+                if case .subscription(let state, let filter) = packet?.content {
+                    report(.subscribed(state, filter: filter, reason))
+                }
             case .unsubscribed(let identifier): _ = sender.removeMessage(identifier)
             case .message(let message): report(.message(message))
             }

@@ -129,15 +129,19 @@ final class PacketSender {
             let origin: TopicRefusals.Origin = payload.isEmpty ? .transientMessage : .message
             let properties = MessageProperties(isJSON: isJSON)
             return try publish(payload, to: topic, .state(state), origin, properties, isRetained: true)
-        case .subscription(let filter, let options): try subscribe(to: filter, options)
+        case .subscription(let filter, let options): try subscribe(to: filter, options, of: state)
         case .unsubscription(let filter): add(try mqtt.unsubscribe(from: filter), .other, on: nil)
         }
         return nil
     }
 
-    private func subscribe(to filter: String, _ options: SubscriptionOptions) throws(MQTTRefusal) {
+    private func subscribe(
+        to filter: String,
+        _ options: SubscriptionOptions,
+        of state: PublishQueue.State
+    ) throws(MQTTRefusal) {
         let identifier = try mqtt.subscribe(to: filter, options)
-        add(identifier, .subscription(filter: filter), on: filter)
+        add(identifier, .subscription(state, filter: filter), on: filter)
         admission.sent(filter, identifier, .subscription)
     }
 

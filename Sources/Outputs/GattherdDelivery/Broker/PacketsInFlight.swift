@@ -43,7 +43,7 @@ struct PacketsInFlight {
     enum Content {
         case state(PublishQueue.State)
         case response(MQTTResponse)
-        case subscription(filter: String)
+        case subscription(PublishQueue.State, filter: String)
         /// An event, a bare value or an UNSUBSCRIBE.
         case other
 

@@ -20,14 +20,18 @@ final class MessagePublisher {
     private var announcements: Announcements
     private var queue = PublishQueue()
     private let held: HeldStates
+    private let board: DeliveryBoard
+    private var subscriptions: RefusedSubscriptions
     /// The current session, once it is connected.
     private var session: BrokerSession?
     /// True after the last session; nothing is published any more.
     private var isFinished = false
 
-    init(_ context: DeliveryContext, _ admission: TopicAdmission) {
+    init(_ context: DeliveryContext, _ admission: TopicAdmission, _ board: DeliveryBoard) {
         self.context = context
         self.admission = admission
+        self.board = board
+        subscriptions = RefusedSubscriptions(context.settings.options)
         announcements = Announcements(context)
         held = HeldStates(context, admission)
     }
@@ -104,6 +108,8 @@ extension MessagePublisher {
     func endSession(unanswered: [MQTTResponse]) {
         session = nil
         held.removeAll()
+        subscriptions.endSession()
+        board.show(subscriptions)
         queue.endSession(unanswered: unanswered)
     }
 
@@ -222,6 +228,20 @@ extension MessagePublisher {
         case .response(let response): refused(response, reason)
         case .state(let state): refused(state, reason)
         case .subscription, .other: context.logger.refusedMessage(reason)
+        }
+    }
+
+    /// Handles the broker's answer to a subscription; a refused one is tried again later.
+    func subscribed(_ state: PublishQueue.State, to filter: String, _ reason: MQTTReason) {
+        let pause = subscriptions.answered(state, to: filter, reason)
+        board.show(subscriptions)
+        if reason.isFailure { context.logger.refusedSubscription(filter, isNeeded: state.isNeeded) }
+        guard let pause else { return }
+        after(pause) { publisher in
+            publisher.subscriptions.retry(state)
+            guard !publisher.announcements.isLeaving else { return }
+            publisher.queue.append(state)
+            publisher.publishQueued()
         }
     }
 

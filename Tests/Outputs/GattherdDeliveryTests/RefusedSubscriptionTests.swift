@@ -1,0 +1,66 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdDelivery
+
+/// Subscriptions that the broker refuses.
+@Suite(.timeLimit(.minutes(1))) struct RefusedSubscriptionTests {
+    private static let refused = MQTTReason(rawValue: 0x87)
+
+    @Test func `a refused subscription is tried again after growing pauses`() {
+        var subscriptions = RefusedSubscriptions(DeliveryMachine.Options())
+        var pauses: [Duration?] = []
+        for _ in 0..<9 {
+            pauses.append(subscriptions.answered(.subscribeToRequests, to: "a/+/+/set", Self.refused))
+            subscriptions.retry(.subscribeToRequests)
+        }
+        #expect(pauses == [10, 20, 40, 80, 160, 320, 600, 600, 600].map { .seconds($0) })
+        #expect(subscriptions.problem == .init(filter: "a/+/+/set", reason: "not authorized"))
+        _ = subscriptions.answered(.subscribeToRequests, to: "a/+/+/set", .success)
+        #expect(subscriptions == RefusedSubscriptions(DeliveryMachine.Options()))
+    }
+
+    @Test func `several refused filters of one state cause one attempt`() {
+        var subscriptions = RefusedSubscriptions(DeliveryMachine.Options())
+        #expect(subscriptions.answered(.subscribeToRequests, to: "a", Self.refused) != nil)
+        #expect(subscriptions.answered(.subscribeToRequests, to: "b", Self.refused) == nil)
+        _ = subscriptions.answered(.subscribeToRequests, to: "a", .success)
+        #expect(subscriptions.problem?.filter == "b")
+    }
+
+    @Test func `searches for retained messages are no problem of the output`() {
+        var subscriptions = RefusedSubscriptions(DeliveryMachine.Options())
+        #expect(subscriptions.answered(.subscribeToRetained, to: "a", Self.refused) != nil)
+        #expect(subscriptions.answered(.search(filter: "b"), to: "b", Self.refused) == nil)
+        #expect(subscriptions.problem == nil)
+    }
+
+    @Test func `requests are received once the broker accepts the subscription`() async throws {
+        let attempts = Locked(0)
+        let isRepaired = Locked(false)
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                let isRequests = packet.kind == .subscribe && packet.body.suffix(5).starts(with: "/set".utf8)
+                if isRequests { attempts.withLock { $0 += 1 } }
+                guard isRequests, !isRepaired.withLock({ $0 }) else {
+                    client.answer(packet)
+                    continue
+                }
+                client.send([0x90, 4] + packet.body.prefix(2) + [0, 0x87])
+            }
+        }
+        let delivery = broker.delivery(DeliveryFixture(try Broker()))
+        try await delivery.running {
+            try await eventually { attempts.withLock { $0 } > 1 }
+            try await eventually { delivery.status.problem?.contains("/+/+/set") == true }
+            isRepaired.withLock { $0 = true }
+            try await eventually { delivery.status.problem == nil }
+        }
+        #expect(delivery.counters.connects.value == 1)
+    }
+}
