@@ -61,9 +61,42 @@ import Testing
             states() == [
                 .info, .health, .alerts, .connection(device: "strap"), .availability(device: "strap"),
                 .gatewayDiscovery, .discovery(device: "strap"),
-                .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .online,
+                .subscribeToRetained, .subscribeToBirth, .subscribeToRequests, .subscribeToState, .online,
             ]
         )
+    }
+
+    private mutating func receive(state: String, isRetained: Bool = false, at now: Duration = .zero) {
+        let payload = Array(state.utf8)
+        let message = BrokerMessage(
+            topic: "gattherd/lab/bridge/state",
+            payload: payload,
+            length: payload.count,
+            isRetained: isRetained
+        )
+        _ = announcements.receive(message, &queue)
+        announcements.repeatStates(&queue, at: now)
+    }
+
+    @Test mutating func `online is published again when a late will overwrites it, a few times at once`() {
+        startSession()
+        _ = states()
+        receive(state: "online")
+        receive(state: "offline", isRetained: true)
+        #expect(states().isEmpty)
+        for _ in 0..<3 {
+            receive(state: "offline")
+            #expect(states() == [.online])
+        }
+        for _ in 0..<100 { receive(state: "offline") }
+        #expect(states().isEmpty)
+        #expect(announcements.repetitionTime == .seconds(10))
+        announcements.repeatStates(&queue, at: .seconds(10))
+        #expect(states() == [.online] && announcements.repetitionTime == nil)
+        announcements.goOffline(&queue)
+        _ = states()
+        receive(state: "offline", at: .seconds(60))
+        #expect(states().isEmpty && announcements.repetitionTime == nil)
     }
 
     @Test mutating func `an availability is published when it changes, and is offline at the end`() {

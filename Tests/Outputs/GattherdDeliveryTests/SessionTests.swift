@@ -119,6 +119,20 @@ struct SessionTests {
         }
     }
 
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `online returns after somebody has overwritten it`(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery(version)
+        try await delivery.running {
+            let state = try await Subscriber(fixture.broker, to: "gattherd/lab/bridge/state")
+            await state.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish("offline", to: "gattherd/lab/bridge/state", retained: true)
+            await state.messages { $0.map(\.payload).suffix(2) == ["offline", "online"] }
+        }
+        let late = try await Subscriber(fixture.broker, to: "gattherd/lab/bridge/state")
+        await late.messages { $0.map(\.payload) == ["offline"] }
+    }
+
     @Test func `a broker that lost its retained messages receives the state again`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery()

@@ -35,6 +35,8 @@ struct Announcements {
     private var formerBases: [FormerBase]
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
+    /// The repetitions of `online` after somebody has overwritten it.
+    private var repetitions = RequestLimit(burst: 3, interval: .seconds(10))
 
     init(_ context: DeliveryContext) {
         topics = context.topics
@@ -83,6 +85,7 @@ struct Announcements {
     /// Queues all retained states, then the subscriptions, then `online`.
     mutating func startSession(_ queue: inout PublishQueue) {
         isLeaving = false
+        repetitions.fulfil()
         queue.append(.info)
         queue.append(.health)
         queue.append(.alerts)
@@ -91,6 +94,7 @@ struct Announcements {
         for index in formerBases.indices { formerBases[index].startSession(&queue) }
         if isDiscoverable { queue.append(.subscribeToBirth) }
         queue.append(.subscribeToRequests)
+        queue.append(.subscribeToState)
         queue.append(.online)
     }
 
@@ -105,13 +109,28 @@ struct Announcements {
         current.queueDescriptions(&queue)
     }
 
-    /// Handles a message other than a request: Home Assistant's birth, or a retained message.
+    /// The time at which ``repeatStates(_:at:)`` must be called; `nil` while nothing is to be repeated.
+    var repetitionTime: Duration? { isLeaving ? nil : repetitions.deadline }
+
+    /// Queues the states that are to be published again and may be now.
+    mutating func repeatStates(_ queue: inout PublishQueue, at now: Duration) {
+        guard !isLeaving else { return }
+        if repetitions.claim(at: now) { queue.append(.online) }
+    }
+
+    /// Handles a message other than a request: Home Assistant's birth, the gateway's own state, or a retained message.
+    ///
+    /// A broker that notices a lost connection late publishes its will late, after the `online` of the next session.
     ///
     /// - Returns: A device that was removed, because it is not enrolled.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
         if message.topic == home.status {
             let isBirth = !message.isRetained && message.payload == Array("online".utf8)
             if isBirth { current.queueDiscovery(&queue) }
+            return nil
+        }
+        if message.topic == topics.state {
+            if !message.isRetained, message.payload != Array("online".utf8) { repetitions.request() }
             return nil
         }
         if hearsOnlyOthers, !message.isRetained, message.length > 0, topics.isAvailability(message.topic) {
@@ -172,6 +191,7 @@ extension Announcements {
         case .discovery(let device): current.discoveryTopic(of: device).map { [$0] } ?? []
         case .subscribeToRequests: [topics.sets, topics.requests]
         case .subscribeToBirth: [home.status]
+        case .subscribeToState: [topics.stateFilter]
         case .subscribeToRetained: [topics.availabilities, topics.descriptions, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
         case .search(let filter): [filter]
@@ -188,7 +208,7 @@ extension Announcements {
             .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
-        case .subscribeToBirth: return subscriptions(state, .newMessages)
+        case .subscribeToBirth, .subscribeToState: return subscriptions(state, .newMessages)
         case .subscribeToRetained, .subscribeToRemoved, .search: return subscriptions(state, .retainedMessages)
         case .endSearch(let filter): return [.unsubscription(filter: filter)]
         case .unsubscribeFromRemoved(let device): return [.unsubscription(filter: topics.all(of: device))]
@@ -245,7 +265,7 @@ extension SubscriptionOptions {
     /// Requests: messages keep the retain flag they were published with.
     fileprivate static let requests = SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
     /// New messages only: the broker sends no retained ones.
-    fileprivate static let newMessages = SubscriptionOptions(excludesRetained: true)
+    fileprivate static let newMessages = SubscriptionOptions(excludesOwn: true, excludesRetained: true)
     /// Retained messages of earlier runs, with QoS 0: with QoS 1 a broker queues few messages and drops the rest.
     fileprivate static let retainedMessages = SubscriptionOptions(qos: 0, excludesOwn: true)
 }

@@ -22,6 +22,7 @@ final class MessagePublisher {
     private let held: HeldStates
     private let board: DeliveryBoard
     private var subscriptions: RefusedSubscriptions
+    private let repetitionTimer: DeadlineTimer
     /// The current session, once it is connected.
     private var session: BrokerSession?
     /// True after the last session; nothing is published any more.
@@ -31,6 +32,7 @@ final class MessagePublisher {
         self.context = context
         self.admission = admission
         self.board = board
+        repetitionTimer = DeadlineTimer(context.time)
         subscriptions = RefusedSubscriptions(context.settings.options)
         announcements = Announcements(context)
         held = HeldStates(context, admission)
@@ -51,7 +53,18 @@ final class MessagePublisher {
 
     /// Handles a message other than a request; returns a device that was removed, because it is not enrolled.
     func receive(_ message: BrokerMessage) -> String? {
-        announcements.receive(message, &queue)
+        defer { repeatStates() }
+        return announcements.receive(message, &queue)
+    }
+
+    /// Publishes states again that somebody asked for or overwrote, as fast as their limits allow.
+    private func repeatStates() {
+        guard announcements.repetitionTime != nil else { return }
+        announcements.repeatStates(&queue, at: context.now)
+        repetitionTimer.set(announcements.repetitionTime) { [weak self] in
+            self?.repeatStates()
+            self?.publishQueued()
+        }
     }
 
     /// Records what a device says of itself in a reading, for its description.
@@ -108,6 +121,7 @@ extension MessagePublisher {
     func endSession(unanswered: [MQTTResponse]) {
         session = nil
         held.removeAll()
+        repetitionTimer.set(nil)
         subscriptions.endSession()
         board.show(subscriptions)
         queue.endSession(unanswered: unanswered)

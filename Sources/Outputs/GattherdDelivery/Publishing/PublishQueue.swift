@@ -22,6 +22,8 @@ struct PublishQueue {
         case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
         case subscribeToBirth
+        /// The subscription that shows if somebody overwrites `online`.
+        case subscribeToState
         /// The subscription that finds retained messages of former devices.
         case subscribeToRetained
         /// The subscription that finds retained messages of a removed device.

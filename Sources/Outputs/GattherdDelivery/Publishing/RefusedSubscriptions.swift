@@ -64,7 +64,9 @@ struct RefusedSubscriptions: Hashable, Sendable {
 
 extension PublishQueue.State {
     /// True for subscriptions that last for the session.
-    fileprivate var isRepeatedAfterRefusal: Bool { isNeeded || self == .subscribeToRetained }
+    fileprivate var isRepeatedAfterRefusal: Bool {
+        isNeeded || self == .subscribeToState || self == .subscribeToRetained
+    }
 
     /// True for subscriptions without which requests or Home Assistant's starts are missed.
     var isNeeded: Bool { self == .subscribeToRequests || self == .subscribeToBirth }

@@ -14,6 +14,8 @@ struct Topics: Sendable {
 
     /// The topic of `online` and `offline`, also of the last will.
     var state: String { "\(base)/bridge/state" }
+    /// The filter for ``state``; unlike it, so that a broker that refuses the filter does not lose the topic.
+    var stateFilter: String { "\(state)/#" }
     var info: String { "\(base)/bridge/info" }
     var alerts: String { "\(base)/bridge/alerts" }
     var health: String { "\(base)/bridge/health" }

@@ -28,7 +28,7 @@ struct SparkplugMachine: Sendable {
     private var failures = 0
     private(set) var node: EdgeNode
     private var host: HostWatch
-    private var rebirths: RebirthLimit
+    private var rebirths: RequestLimit
     private var journal: JournalWork
     /// The bdSeq of the next connection; `nil` until loaded.
     private var nextBdSeq: UInt8?
@@ -45,7 +45,7 @@ struct SparkplugMachine: Sendable {
         self.node = node
         self.options = options
         host = HostWatch(isConfigured: waitsForHost)
-        rebirths = RebirthLimit(burst: options.rebirths, interval: options.rebirthInterval)
+        rebirths = RequestLimit(burst: options.rebirths, interval: options.rebirthInterval)
         journal = JournalWork(options: options)
         random = SplitMix64(seed: seed)
     }
