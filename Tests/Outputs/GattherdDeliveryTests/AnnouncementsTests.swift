@@ -99,6 +99,26 @@ import Testing
         #expect(states().isEmpty && announcements.repetitionTime == nil)
     }
 
+    @Test mutating func `a flood of births publishes the discovery payloads three times, then once in 10 s`() {
+        startSession()
+        _ = states()
+        let birth = BrokerMessage(
+            topic: "homeassistant/status",
+            payload: Array("online".utf8),
+            length: 6,
+            isRetained: false
+        )
+        var count = 0
+        for second in 0..<100 {
+            for _ in 0..<10 {
+                _ = announcements.receive(birth, &queue)
+                announcements.repeatStates(&queue, at: .seconds(second))
+                count += states().count { $0 == .gatewayDiscovery }
+            }
+        }
+        #expect((11...13).contains(count))
+    }
+
     @Test mutating func `an availability is published when it changes, and is offline at the end`() {
         startSession()
         _ = states()

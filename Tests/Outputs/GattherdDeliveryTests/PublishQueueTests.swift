@@ -77,6 +77,19 @@ import Testing
         }
     }
 
+    @Test func `responses take turns with states, however many there are`() {
+        var queue = Self.openQueue
+        for number in 0..<10 {
+            queue.append(.availability(device: "\(number)"))
+            _ = queue.responses.append(Self.response())
+        }
+        var kinds = ""
+        while let item = Self.next(&queue) {
+            if case .state = item { kinds += "s" } else { kinds += "r" }
+        }
+        #expect(kinds == String(repeating: "sr", count: 10))
+    }
+
     @Test func `responses without an acknowledgement are the first of the next session`() {
         var queue = PublishQueue()
         for topic in ["a", "b", "c"] { _ = queue.responses.append(Self.response(topic)) }

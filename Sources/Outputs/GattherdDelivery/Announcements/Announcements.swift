@@ -37,6 +37,8 @@ struct Announcements {
     private(set) var isLeaving = false
     /// The repetitions of `online` after somebody has overwritten it.
     private var repetitions = RequestLimit(burst: 3, interval: .seconds(10))
+    /// The publication of discovery payloads after Home Assistant's starts.
+    private var births = RequestLimit(burst: 3, interval: .seconds(10))
 
     init(_ context: DeliveryContext) {
         topics = context.topics
@@ -86,6 +88,7 @@ struct Announcements {
     mutating func startSession(_ queue: inout PublishQueue) {
         isLeaving = false
         repetitions.fulfil()
+        births.fulfil()
         queue.append(.info)
         queue.append(.health)
         queue.append(.alerts)
@@ -110,11 +113,14 @@ struct Announcements {
     }
 
     /// The time at which ``repeatStates(_:at:)`` must be called; `nil` while nothing is to be repeated.
-    var repetitionTime: Duration? { isLeaving ? nil : repetitions.deadline }
+    var repetitionTime: Duration? {
+        isLeaving ? nil : [repetitions.deadline, births.deadline].compactMap(\.self).min()
+    }
 
     /// Queues the states that are to be published again and may be now.
     mutating func repeatStates(_ queue: inout PublishQueue, at now: Duration) {
         guard !isLeaving else { return }
+        if births.claim(at: now) { current.queueDiscovery(&queue) }
         if repetitions.claim(at: now) { queue.append(.online) }
     }
 
@@ -126,7 +132,7 @@ struct Announcements {
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
         if message.topic == home.status {
             let isBirth = !message.isRetained && message.payload == Array("online".utf8)
-            if isBirth { current.queueDiscovery(&queue) }
+            if isBirth, isDiscoverable { births.request() }
             return nil
         }
         if message.topic == topics.state {

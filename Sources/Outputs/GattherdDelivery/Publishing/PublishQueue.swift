@@ -63,6 +63,8 @@ struct PublishQueue {
     private var events: [[UInt8]] = []
     /// True if clean-up states were dropped because the broker retains too many messages.
     private var isCleanUpIncomplete = false
+    /// True if the last message was a state, so that a waiting response comes next.
+    private var isResponseNext = false
     /// True during a session.
     private(set) var isOpen = false
 
@@ -107,7 +109,7 @@ struct PublishQueue {
         return false
     }
 
-    /// Dequeues the next message; `offline` follows all responses.
+    /// Dequeues the next message; states and responses take turns, and `offline` follows all responses.
     ///
     /// - Parameters:
     /// - isCleanUpAllowed: False while too many packets are in flight for clean-up.
@@ -115,6 +117,11 @@ struct PublishQueue {
     /// - Returns: The message; `nil` if none can be published now.
     mutating func next(isCleanUpAllowed: Bool, isDeferred: (State) -> Bool) -> Item? {
         let isWaiting = !responses.isEmpty
+        if isResponseNext, let response = responses.next() {
+            isResponseNext = false
+            return .response(response)
+        }
+        isResponseNext = true
         if let state = states.next(unless: { $0 == .offline && isWaiting || isDeferred($0) }) { return .state(state) }
         if let response = responses.next() { return .response(response) }
         if !events.isEmpty { return .event(events.removeFirst()) }
