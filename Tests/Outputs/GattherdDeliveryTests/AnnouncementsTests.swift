@@ -119,6 +119,30 @@ import Testing
         #expect((11...13).contains(count))
     }
 
+    @Test(arguments: [true, false])
+    mutating func `a broker without retained messages gets the states again when Home Assistant starts`(
+        canRetain: Bool
+    ) {
+        _ = apply { changes in
+            changes.info = Array("{}".utf8)
+            changes.update(DeliveryFixture.status("strap", .ready))
+        }
+        queue.startSession()
+        announcements.startSession(canRetain: canRetain, &queue)
+        _ = states()
+        let payload = Array("online".utf8)
+        _ = announcements.receive(
+            BrokerMessage(topic: "homeassistant/status", payload: payload, length: 6, isRetained: false),
+            &queue
+        )
+        announcements.repeatStates(&queue, at: .zero)
+        let all: [PublishQueue.State] = [
+            .info, .health, .alerts, .connection(device: "strap"), .availability(device: "strap"), .gatewayDiscovery,
+            .online,
+        ]
+        #expect(states() == (canRetain ? [.gatewayDiscovery] : all))
+    }
+
     @Test mutating func `an availability is published when it changes, and is offline at the end`() {
         startSession()
         _ = states()

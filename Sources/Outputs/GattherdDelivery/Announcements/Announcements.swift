@@ -35,6 +35,7 @@ struct Announcements {
     private var formerBases: [FormerBase]
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
+    private var canRetain = true
     /// The repetitions of `online` after somebody has overwritten it.
     private var repetitions = RequestLimit(burst: 3, interval: .seconds(10))
     /// The publication of discovery payloads after Home Assistant's starts.
@@ -85,19 +86,35 @@ struct Announcements {
     }
 
     /// Queues all retained states, then the subscriptions, then `online`.
-    mutating func startSession(_ queue: inout PublishQueue) {
+    ///
+    /// - Parameters:
+    ///   - canRetain: False if the broker keeps no retained messages.
+    ///   - queue: The queue.
+    mutating func startSession(canRetain: Bool = true, _ queue: inout PublishQueue) {
         isLeaving = false
+        self.canRetain = canRetain
         repetitions.fulfil()
         births.fulfil()
-        queue.append(.info)
-        queue.append(.health)
-        queue.append(.alerts)
-        current.startSession(&queue)
+        queueStates(&queue)
         former.startSession(&queue)
         for index in formerBases.indices { formerBases[index].startSession(&queue) }
         if isDiscoverable { queue.append(.subscribeToBirth) }
         queue.append(.subscribeToRequests)
         queue.append(.subscribeToState)
+        queue.append(.online)
+    }
+
+    private mutating func queueStates(_ queue: inout PublishQueue) {
+        queue.append(.info)
+        queue.append(.health)
+        queue.append(.alerts)
+        current.startSession(&queue)
+    }
+
+    /// Queues what Home Assistant needs after its start; without retained messages it has no states either.
+    private mutating func welcomeHome(_ queue: inout PublishQueue) {
+        guard !canRetain else { return current.queueDiscovery(&queue) }
+        queueStates(&queue)
         queue.append(.online)
     }
 
@@ -120,7 +137,7 @@ struct Announcements {
     /// Queues the states that are to be published again and may be now.
     mutating func repeatStates(_ queue: inout PublishQueue, at now: Duration) {
         guard !isLeaving else { return }
-        if births.claim(at: now) { current.queueDiscovery(&queue) }
+        if births.claim(at: now) { welcomeHome(&queue) }
         if repetitions.claim(at: now) { queue.append(.online) }
     }
 

@@ -15,7 +15,8 @@ final class PacketSender {
     private var readings = ReadingsInFlight()
     private var others = PacketsInFlight()
     private var aliases = TopicAliases()
-    private var canRetain = true
+    /// False if the broker keeps no retained messages.
+    private(set) var canRetain = true
 
     /// Creates a sender without packets; `fail` is called when the broker does not answer a packet in time.
     init(

@@ -94,7 +94,7 @@ extension MessagePublisher {
 
     /// Publishes all retained states, then the subscriptions, then `online`.
     func publishAllStates() {
-        announcements.startSession(&queue)
+        announcements.startSession(canRetain: session?.sender.canRetain ?? true, &queue)
         publishQueued()
         clearFormerBases()
     }
