@@ -70,6 +70,24 @@ struct SessionTests {
         }
     }
 
+    @Test func `a broker whose packet limit is below the gateway's state is reported as a configuration error`()
+        async throws
+    {
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x27, 0, 0, 0, 30])
+            client.serve()
+        }
+        let log = TestLog()
+        log.commit(300)
+        let delivery = try broker.delivery(log)
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .session)
+            #expect(fault?.detail.contains("max_packet_size") == true)
+        }
+        #expect(delivery.counters.refused.value == 0)
+    }
+
     @Test func `a broker without retained messages receives every reading and a will`() async throws {
         let fixture = try await DeliveryFixture.started(settings: ["retain_available false"])
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/#")

@@ -106,6 +106,11 @@ final class BrokerSession {
         report(.opened)
     }
 
+    /// Ends the session, because nothing can be published in it.
+    func fail(_ fault: BrokerFault) {
+        report(.failed(fault))
+    }
+
     /// Waits for the answer to the final `offline`; `nil` if it could not be published.
     func awaitOffline(_ identifier: UInt16?) {
         offline = identifier

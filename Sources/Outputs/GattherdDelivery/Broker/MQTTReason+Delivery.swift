@@ -91,6 +91,12 @@ extension MQTTRefusal {
 }
 
 extension BrokerFault {
+    /// The fault for a session in which not even the gateway's state can be published.
+    static func withoutState(_ topic: String, _ error: MQTTRefusal) -> BrokerFault {
+        let remedy = "raise the broker's limit of packets (mosquitto: max_packet_size), or shorten mqtt.base_topic"
+        return BrokerFault(.session, "'online' on '\(topic)' cannot be published: \(error); \(remedy)")
+    }
+
     /// The fault for a broker without QoS 1, which cannot confirm the arrival of readings.
     static let withoutQoS1 = BrokerFault(
         .session,

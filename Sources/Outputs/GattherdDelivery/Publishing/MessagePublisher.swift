@@ -222,6 +222,7 @@ extension MessagePublisher {
     /// Drops a message that could not be written.
     private func dropUnpublished(_ item: PublishQueue.Item, _ error: MQTTRefusal) {
         switch item {
+        case .state(.online): session?.fail(.withoutState(context.topics.state, error))
         case .state(let state): context.logger.unpublished("\(state)", error)
         case .response(let response):
             if case .busy = error.verdict { return delay(response) }
