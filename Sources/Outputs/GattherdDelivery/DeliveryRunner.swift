@@ -118,6 +118,7 @@ final class DeliveryRunner {
         case .unacknowledged(let reading): session?.sender.recordOmission(of: reading)
         case .skipped(let reading, let detail):
             context.counters.refused.add()
+            journal.didSkip(reading)
             let topic = context.topics.reading(reading.device, reading.stream.stream)
             if !admission.isSetAside(topic) { context.logger.skipped(topic, detail) }
         case .disconnected:
@@ -235,6 +236,7 @@ extension DeliveryRunner {
     private func connected(_ session: BrokerSession, _ limits: BrokerLimits) {
         context.counters.connects.add()
         dialler.isWillRetained = limits.canRetain
+        journal.didConnect()
         admission.startSession()
         messages.startSession(session)
         armSearchTimers(session)

@@ -29,6 +29,32 @@ import Testing
         #expect(passed(numbers(1, 1, 2, 2, 1)) { $0.isOnChange = true } == [true, false, true, false, true])
     }
 
+    @Test func `an unchanged reading passes if subscribers did not get the one before`() {
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        policy.isOnChange = true
+        func reading(_ second: Int64, stream: String = "s") -> JournalReading {
+            .test(at: Timestamp(microseconds: second * 1_000_000), stream: stream, [("t", .real(21))])
+        }
+        func passes(_ reading: JournalReading) -> Bool { filter.passes(reading, under: policy) }
+        #expect(passes(reading(0)) && passes(reading(0, stream: "other")) && !passes(reading(1)))
+        filter.notPublished(reading(0))
+        #expect(passes(reading(2)) && !passes(reading(3)) && !passes(reading(3, stream: "other")))
+        filter.forgetValues()
+        #expect(passes(reading(4)) && passes(reading(4, stream: "other")))
+        #expect(!passes(reading(5)) && !passes(reading(5, stream: "other")))
+    }
+
+    @Test func `values that subscribers may have lost do not end the shortest interval`() {
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        (policy.isOnChange, policy.minimumInterval) = (true, .seconds(10))
+        func reading(_ second: Int64) -> JournalReading {
+            .test(at: Timestamp(microseconds: second * 1_000_000), [("t", .real(21))])
+        }
+        #expect(filter.passes(reading(0), under: policy))
+        filter.forgetValues()
+        #expect(!filter.passes(reading(5), under: policy) && filter.passes(reading(10), under: policy))
+    }
+
     @Test func `a deadband counts from the last published value, so that slow drift is seen`() {
         let passed = passed(numbers(0, 0.4, 0.8, 1.2, 0.9)) { policy in
             policy.isOnChange = true

@@ -116,6 +116,16 @@ public struct DeliveryFilter: Sendable {
         nextRelease == nil ? [] : release(at: published.values.compactMap { $0.delayed?.due }.max() ?? .zero)
     }
 
+    /// Records that subscribers did not get a reading that was selected, so that the next of its stream is a change.
+    public mutating func notPublished(_ reading: JournalReading) {
+        published[StreamKey(reading)]?.values = [:]
+    }
+
+    /// Records that subscribers may have lost all values, so that the next reading of each stream is a change.
+    public mutating func forgetValues() {
+        for stream in published.keys { published[stream]?.values = [:] }
+    }
+
     /// Removes the published values of a device.
     public mutating func forget(_ device: String) {
         published = published.filter { $0.key.device != device }
