@@ -23,6 +23,7 @@ final class DeliveryLogger: Sendable {
     private struct State: Sendable {
         var lastFault: BrokerFault?
         var loggedAt: [Subject: SuspendingClock.Instant] = [:]
+        var gaps = GapReports()
     }
 
     /// The shortest time between two messages about one subject.
@@ -87,6 +88,20 @@ extension DeliveryLogger {
             .error,
             "the broker refuses readings, which are skipped",
             [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+        )
+    }
+
+    /// Reports readings that history lost before they were published.
+    func missing(_ gap: JournalGap) {
+        guard let gap = state.withLock({ $0.gaps.add(gap, at: SuspendingClock.now) }) else { return }
+        record([
+            "state": .text("gap"), "after": .integer(gap.after), "through": .integer(gap.through),
+            "reason": .text(gap.reason),
+        ])
+        log(
+            .warning,
+            "readings are not published, because history does not have them any more",
+            [LogField("after", gap.after), LogField("through", gap.through), LogField("reason", gap.reason)]
         )
     }
 

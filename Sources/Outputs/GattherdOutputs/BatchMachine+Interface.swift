@@ -64,7 +64,7 @@ extension BatchMachine {
         case skipped(JournalEntry, OutputFault)
         /// The receiver has all entries of a batch but this number, which are skipped; the entry is the batch's first.
         case lost(Int, JournalEntry, OutputFault)
-        /// The receiver has recorded that these entries are missing.
+        /// History has lost these entries before the receiver had them; it has recorded that, if it keeps the cursor.
         case missing(JournalGap)
     }
 

@@ -97,7 +97,7 @@ public struct BatchMachine: Transducer {
         case .tick: return tick(at: now)
         case .headMoved(let seq): headMoved(to: seq, at: now)
         case .cursorLoaded(let seq): cursorLoaded(seq, at: now)
-        case .fetched(let batch): fetched(batch, at: now)
+        case .fetched(let batch): return fetched(batch, at: now)
         case .saved(let seq): requests.saved(seq)
         case .journalFailed(.rewind): receiverCursor.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
@@ -208,14 +208,21 @@ public struct BatchMachine: Transducer {
         (cursor, queue) = (seq, fetched)
     }
 
-    private mutating func fetched(_ batch: JournalBatch, at now: Duration) {
+    private mutating func fetched(_ batch: JournalBatch, at now: Duration) -> [Effect] {
         // Without a queue the receiver has another cursor, and these entries are not wanted any more.
-        guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return }
-        queue?.append(batch, recordsGaps: receiverCursor.isKept)
-        guard let queue, queue.isEmpty else { return }
+        guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return [] }
+        let gap = queue?.append(batch, recordsGaps: receiverCursor.isKept)
+        guard let queue, queue.isEmpty else { return reports(of: gap) }
         // The cursor of a receiver that keeps it moves with the next entries.
         if !receiverCursor.isKept { cursor = queue.through }
         self.queue?.restartGathering(behind: 0, to: requests.head, at: now)
+        return reports(of: gap)
+    }
+
+    /// Reports a gap that the receiver does not record; it would be passed unnoticed.
+    private func reports(of gap: JournalGap?) -> [Effect] {
+        guard !receiverCursor.isKept, let gap else { return [] }
+        return [.report(.missing(gap))]
     }
 
     /// The time of the next fetch; `nil` if none is needed.

@@ -31,10 +31,13 @@ struct FetchedEntries: Sendable {
     /// - Parameters:
     ///   - batch: The batch.
     ///   - recordsGaps: True if the receiver records entries that are lost.
-    mutating func append(_ batch: JournalBatch, recordsGaps: Bool) {
-        if recordsGaps, let missing = batch.missing, missing.through > through {
-            gap = JournalGap(after: through, through: missing.through, reason: missing.reason)
+    /// - Returns: The entries that are lost, if any.
+    mutating func append(_ batch: JournalBatch, recordsGaps: Bool) -> JournalGap? {
+        let found = batch.missing.flatMap { missing in
+            missing.through > through
+                ? JournalGap(after: through, through: missing.through, reason: missing.reason) : nil
         }
+        if recordsGaps, found != nil { gap = found }
         let before = (count: entries.count, bytes: bytes)
         for entry in batch.entries where entry.seq > through {
             entries.append(entry)
@@ -43,6 +46,7 @@ struct FetchedEntries: Sendable {
         }
         through = max(through, batch.through)
         if entries.count > before.count { entrySize = (bytes - before.bytes) / (entries.count - before.count) }
+        return found
     }
 
     /// Returns the first entries within these limits, at least one if there is one.

@@ -9,10 +9,10 @@ final class OutputReporter: Sendable {
         /// The entries skipped since the last report about them.
         var skipped: Int64 = 0
         var journalFailedAt: SuspendingClock.Instant?
-        var missingAt: SuspendingClock.Instant?
+        var gaps = GapReports()
     }
 
-    /// The shortest time between two reports about skipped entries, about gaps, or about the journal.
+    /// The shortest time between two reports about skipped entries, or about the journal.
     private static let pause = Duration.seconds(60)
 
     private let name: String
@@ -50,9 +50,9 @@ final class OutputReporter: Sendable {
         )
     }
 
-    /// Reports a gap; the receiver has all of them.
+    /// Reports a gap, together with earlier ones that were too many to be reported.
     private func missing(_ gap: JournalGap) {
-        guard limits.withLock({ Self.isDue(&$0.missingAt) }) else { return }
+        guard let gap = limits.withLock({ $0.gaps.add(gap, at: SuspendingClock.now) }) else { return }
         record([
             "output": .text(name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),

@@ -154,6 +154,17 @@ struct ReadingDeliveryTests {
         }
     }
 
+    @Test func `readings that history has lost are recorded as a gap`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        fixture.log.commit(10)
+        fixture.log.lose(through: 7)
+        let delivery = fixture.delivery()
+        await delivery.running { await fixture.log.waitForCursor(10) }
+        let gap = #"{"state":"gap","after":0,"through":7,"reason":"deleted"}"#
+        #expect(fixture.losses.filter { $0.contains("gap") } == [gap])
+        #expect(delivery.counters.acknowledged.value == 3)
+    }
+
     @Test func `a subscriber that leaves delays nothing`() async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery(.v5, { $0.publishing.all.isRetained = false })

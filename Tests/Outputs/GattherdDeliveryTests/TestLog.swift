@@ -9,6 +9,7 @@ final class TestLog: JournalConsumer {
         var requests = 0
         var readings: [JournalReading] = []
         var cursor: Int64 = 0
+        var lost: Int64 = 0
     }
 
     private let state = Locked(State())
@@ -52,10 +53,18 @@ final class TestLog: JournalConsumer {
 
     private func batch(after seq: Int64, limit: Int) -> JournalBatch {
         state.withLock { state in
+            if seq < state.lost {
+                return JournalBatch(missing: JournalGap(after: seq, through: state.lost, reason: "deleted"))
+            }
             let readings = state.readings.dropFirst(Int(seq)).prefix(limit)
             let end = readings.count < limit ? Int64(state.readings.count) : readings.last?.seq ?? seq
             return JournalBatch(readings.map { .reading($0) }, through: end)
         }
+    }
+
+    /// Loses all readings up to this number.
+    func lose(through seq: Int64) {
+        state.withLock { $0.lost = seq }
     }
 
     func heads() -> AsyncStream<Int64> { head.watch() }

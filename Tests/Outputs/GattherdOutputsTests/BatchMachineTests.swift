@@ -4,6 +4,25 @@ import GattherdOutputs
 import Testing
 
 @Suite struct BatchMachineTests {
+    @Test func `entries that history has lost are reported, and the cursor passes them`() {
+        var world = BatchTestWorld.started(committed: 100)
+        world.deleted = 40
+        world.settle()
+        #expect(world.received == Array(41...100) && world.stored == 100)
+        #expect(world.reports.contains(.missing(JournalGap(after: 0, through: 40, reason: "deleted"))))
+    }
+
+    @Test func `many gaps are joined, and none is left out`() {
+        var (reports, found) = (GapReports(), [JournalGap]())
+        let start = SuspendingClock.now
+        for number in 0..<100 as Range<Int64> {
+            let gap = JournalGap(after: 2 * number, through: 2 * number + 1, reason: "deleted")
+            found += [reports.add(gap, at: start + .seconds(number == 99 ? 60 : 1))].compactMap(\.self)
+        }
+        #expect(found.count == GapReports.burst + 1)
+        #expect(found.last == JournalGap(after: 40, through: 199, reason: "deleted"))
+    }
+
     typealias World = BatchTestWorld
 
     static let down = OutputFault(.unavailable, "down")

@@ -149,6 +149,18 @@ import Testing
         #expect(bench.saved.last == 3)
     }
 
+    @Test func `values that history has lost are reported, and the cursor passes them`() {
+        var bench = MachineBench()
+        bench.connect(Devices.strap)
+        bench.isJournalSlow = true
+        bench.commit(Devices.heartRate, .integer(61), .null, at: 1)
+        let gap = JournalGap(after: 0, through: 1, reason: "deleted")
+        bench.send(.fetched(JournalBatch(missing: gap), after: 0))
+        bench.wait(.seconds(1))
+        #expect(bench.reports.contains(.missing(gap)))
+        #expect(bench.saved == [1])
+    }
+
     @Test func `the cursor moves when the broker has answered a ping after the values`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)

@@ -240,21 +240,24 @@ extension ReadingHistory {
         _ unstored: inout UnstoredReadings,
         _ stored: [Int64],
         after seq: Int64,
-        limit: Int
+        limit: Int,
+        for consumer: String = "a"
     ) -> [Int64] {
         let entries = stored.prefix(max(0, limit)).map { JournalEntry.reading(reading($0)) }
         let isComplete = stored.count < limit
         let batch = JournalBatch(entries, through: isComplete ? 1000 : entries.last?.seq ?? seq)
-        return unstored.merged(with: batch, after: seq, limit: limit, isComplete: isComplete).entries.map(\.seq)
+        let found = unstored.merged(with: batch, after: seq, limit: limit, isComplete: isComplete, for: consumer)
+        return found.entries.map(\.seq)
     }
 
     @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
         var unstored = UnstoredReadings(consumers: ["a", "b"], capacity: JournalReading.test(1).size * 10)
         unstored.append((1...8).map { reading($0) })
-        #expect(merged(&unstored, [], after: 0, limit: 3) == [1, 2, 3])
+        #expect(merged(&unstored, [], after: 0, limit: 8) == Array(1...8))
+        #expect(merged(&unstored, [], after: 0, limit: 3, for: "b") == [1, 2, 3])
         unstored.append((9...15).map { reading($0) })
         #expect(unstored.left == 10)
-        #expect(unstored.dropped == 2)
+        #expect(unstored.dropped == 2, "b had not got them")
         #expect(merged(&unstored, [], after: 3, limit: 100) == Array(6...15))
         unstored.acknowledge(through: 14, by: "a")
         #expect(unstored.left == 10, "b may still need them")
@@ -276,7 +279,7 @@ extension ReadingHistory {
         unstored.append([3, 4, 9].map { reading($0) })
         func next(after seq: Int64) -> JournalBatch {
             let gap = JournalGap(after: seq, through: 20, reason: "lost")
-            return unstored.merged(with: JournalBatch(missing: gap), after: seq, limit: 9, isComplete: false)
+            return unstored.merged(with: JournalBatch(missing: gap), after: seq, limit: 9, isComplete: false, for: "a")
         }
         #expect(next(after: 0).missing == JournalGap(after: 0, through: 2, reason: "lost"))
         #expect(next(after: 2).entries.map(\.seq) == [3, 4] && next(after: 2).through == 4)

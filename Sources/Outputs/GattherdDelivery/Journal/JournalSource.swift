@@ -53,6 +53,7 @@ final class JournalSource {
 
     private func fetched(_ batch: JournalBatch) -> DeliveryMachine.Event {
         let readings = batch.readings
+        if let gap = batch.missing { context.logger.missing(gap) }
         return .fetched(readings, through: batch.through, selection(of: readings))
     }
 

@@ -100,6 +100,8 @@ final class SparkplugLogger: Sendable {
     private let options: SparkplugOptions
     private let current = Locked<String?>(nil)
     private let skips = Locked(SkipReports())
+    private let journalFailures = Locked(SkipReports())
+    private let gaps = Locked(GapReports())
 
     init(
         _ options: SparkplugOptions,
@@ -136,6 +138,7 @@ final class SparkplugLogger: Sendable {
             counters.rebirthRequests.add()
             log(.debug, "a host requests a rebirth")
         case .bornAgain: counters.rebirths.add()
+        case .missing(let gap): missing(gap)
         case .ignored(let topic, let reason):
             counters.commandsIgnored.add()
             let fields = [LogField("mqtt.topic", topic.cut(toBytes: 200)), LogField("reason", reason)]
@@ -162,7 +165,21 @@ final class SparkplugLogger: Sendable {
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 
+    private func missing(_ gap: JournalGap) {
+        guard let gap = gaps.withLock({ $0.add(gap, at: SuspendingClock.now) }) else { return }
+        record([
+            "output": .text(settings.name), "state": .text("gap"), "after": .integer(gap.after),
+            "through": .integer(gap.through), "reason": .text(gap.reason),
+        ])
+        let fields = [
+            LogField("after", gap.after), LogField("through", gap.through), LogField("reason", gap.reason),
+        ]
+        log(.warning, "values are not published, because history does not have them any more", fields)
+    }
+
     func journalFailed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
+        let mayLog = journalFailures.withLock { $0.report(1, at: SuspendingClock.now) != nil }
+        guard mayLog else { return }
         let fields = [LogField("log.operation", operation.rawValue), LogField("log.error", fault.detail)]
         log(.warning, "the journal cannot be read or saved; retrying", fields)
     }

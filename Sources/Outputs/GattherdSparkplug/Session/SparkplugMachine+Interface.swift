@@ -65,6 +65,8 @@ extension SparkplugMachine {
         case rebirthRequested
         /// All births were published because a host asked for them.
         case bornAgain
+        /// History has lost these entries before they were published.
+        case missing(JournalGap)
         /// A message of a host that is not understood or not allowed.
         case ignored(topic: String, String)
     }

@@ -298,7 +298,8 @@ extension SparkplugMachine {
         guard case .online = phase,
             journal.fetched(after: start, through: batch.through, count: readings.count, at: now)
         else { return [] }
-        return publish(node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time))
+        let gap: [Effect] = batch.missing.map { [.report(.missing($0))] } ?? []
+        return gap + publish(node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time))
     }
 
     /// Publishes the current values once the historical ones are sent.

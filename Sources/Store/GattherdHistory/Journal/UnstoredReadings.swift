@@ -12,18 +12,20 @@ struct UnstoredReadings {
     /// The index of the first reading that is still needed.
     private var start = 0
     private var bytes = 0
-    private var handedOver: Int64 = 0
+    /// The last number that each consumer has got.
+    private var handedOver: [String: Int64]
     /// The number of the last reading that arrived.
     private(set) var last: Int64 = 0
     /// The number of the last reading that was removed.
     private(set) var removed: Int64 = 0
     /// The number of readings that arrived.
     private(set) var count = 0
-    /// The number of readings dropped before they were handed over.
+    /// The number of readings dropped before all consumers had got them.
     private(set) var dropped = 0
 
     init(consumers: [String], capacity: Int = 32 << 20) {
         acknowledged = Dictionary(consumers.map { ($0, 0) }) { first, _ in first }
+        handedOver = acknowledged
         self.capacity = capacity
     }
 
@@ -37,8 +39,10 @@ struct UnstoredReadings {
         count += more.count
         last = more.last?.seq ?? last
         bytes += more.reduce(0) { $0 + $1.size }
+        guard bytes > capacity else { return }
+        let passed = handedOver.values.min() ?? .max
         while bytes > capacity, left > 1 {
-            if readings[start].seq > handedOver { dropped += 1 }
+            if readings[start].seq > passed { dropped += 1 }
             removeFirst()
         }
     }
@@ -50,29 +54,40 @@ struct UnstoredReadings {
     ///   - seq: The number after which entries are wanted.
     ///   - limit: The most entries.
     ///   - isComplete: True if the journal has no entries beyond the stored ones.
+    ///   - consumer: The consumer that gets them.
     /// - Returns: The entries, or a gap.
-    mutating func merged(with stored: JournalBatch, after seq: Int64, limit: Int, isComplete: Bool) -> JournalBatch {
-        if let gap = stored.missing { return merged(with: gap, limit: limit) }
+    mutating func merged(
+        with stored: JournalBatch,
+        after seq: Int64,
+        limit: Int,
+        isComplete: Bool,
+        for consumer: String
+    ) -> JournalBatch {
+        if let gap = stored.missing { return merged(with: gap, limit: limit, for: consumer) }
         let later = readings[start...].drop { $0.seq <= seq }.map { JournalEntry.reading($0) }
         // Beyond the stored entries there may be more, unless these are complete.
         let through = max(stored.through, later.last?.seq ?? 0)
         let known = isComplete ? through : stored.through
         let found = (stored.entries + later.filter { $0.seq <= known }).sorted { $0.seq < $1.seq }
         let entries = Array(found.prefix(max(0, limit)))
-        handedOver = max(handedOver, entries.last?.seq ?? 0)
+        handOver(through: entries.last?.seq ?? 0, to: consumer)
         return JournalBatch(entries, through: entries.count < found.count ? entries.last?.seq ?? seq : known)
     }
 
     /// Returns what the journal does not have: the readings at the gap's start, or the gap before the first of them.
-    private mutating func merged(with gap: JournalGap, limit: Int) -> JournalBatch {
+    private mutating func merged(with gap: JournalGap, limit: Int, for consumer: String) -> JournalBatch {
         let inside = readings[start...].drop { $0.seq <= gap.after }.prefix { $0.seq <= gap.through }
         guard let first = inside.first else { return JournalBatch(missing: gap) }
         guard first.seq == gap.after + 1 else {
             return JournalBatch(missing: JournalGap(after: gap.after, through: first.seq - 1, reason: gap.reason))
         }
         let run = inside.prefix(max(1, limit)).enumerated().prefix { $1.seq == first.seq + Int64($0) }.map(\.element)
-        handedOver = max(handedOver, run.last?.seq ?? 0)
+        handOver(through: run.last?.seq ?? 0, to: consumer)
         return JournalBatch(run.map { .reading($0) }, through: run.last?.seq ?? gap.after)
+    }
+
+    private mutating func handOver(through seq: Int64, to consumer: String) {
+        handedOver[consumer]? = max(handedOver[consumer] ?? 0, seq)
     }
 
     /// Removes the readings that all consumers have acknowledged.

@@ -1,0 +1,29 @@
+/// Gaps that are reported one by one while they are few, and joined while they are many.
+///
+/// A damaged history may have a gap after each entry.
+public struct GapReports: Sendable {
+    /// The most reports within ``period``.
+    public static let burst = 20
+    public static let period = Duration.seconds(60)
+
+    private var startedAt: SuspendingClock.Instant?
+    private var count = 0
+    private var waiting: JournalGap?
+
+    public init() {}
+
+    /// Adds a gap; returns the gap to be reported now, which contains those that were not reported.
+    public mutating func add(_ gap: JournalGap, at now: SuspendingClock.Instant) -> JournalGap? {
+        let joined = waiting.map {
+            JournalGap(after: min($0.after, gap.after), through: max($0.through, gap.through), reason: gap.reason)
+        }
+        if startedAt.map({ now >= $0 + Self.period }) ?? true { (startedAt, count) = (now, 0) }
+        guard count < Self.burst else {
+            waiting = joined ?? gap
+            return nil
+        }
+        count += 1
+        waiting = nil
+        return joined ?? gap
+    }
+}
