@@ -120,6 +120,34 @@ struct BaseTopicTests {
         #expect(Set(rest.map(\.topic)) == ["old/base/other/x", "old/other/lamp/availability", "old/end"])
     }
 
+    /// With the default base topic a new name is a new base topic, too.
+    @Test(arguments: ["gattherd/annex", "gattherd/lab"])
+    func `a renamed gateway clears the discovery payloads of its former name`(base: String) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let strap = DeviceDescription(device: "strap", address: "C0:FF:EE:00:00:01", streams: [])
+        func delivery(_ gateway: String, _ base: String, former: [String] = []) -> MQTTDelivery {
+            let delivery = fixture.delivery { settings in
+                (settings.gateway, settings.baseTopic, settings.clientID) = (gateway, base, gateway)
+                (settings.formerBases, settings.formerBasePause) = (former, .milliseconds(300))
+            }
+            delivery.enrol(["strap": strap.address])
+            delivery.update(DeliveryFixture.status("strap", .ready))
+            delivery.describe(strap)
+            return delivery
+        }
+        let subscriber = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        let old = ["gattherd_lab_gateway", "gattherd_lab_c0ffee000001"].map { "homeassistant/device/\($0)/config" }
+        await delivery("lab", "gattherd/lab").running {
+            await subscriber.messages { messages in old.allSatisfy { topic in messages.contains { $0.topic == topic } } }
+        }
+        await delivery("annex", base, former: base == "gattherd/lab" ? [] : ["gattherd/lab"]).running {
+            await subscriber.messages { messages in
+                old.allSatisfy { topic in messages.contains { $0.topic == topic && $0.payload.isEmpty } }
+            }
+        }
+        #expect(!subscriber.messages.contains { $0.topic.contains("annex") && $0.payload.isEmpty })
+    }
+
     @Test func `a former base topic that another gateway uses is left alone`() async throws {
         let fixture = try await DeliveryFixture.started()
         await useFormerBase(fixture)

@@ -48,7 +48,7 @@ struct Announcements {
         hearsOnlyOthers = context.settings.version == .v5
         logger = context.logger
         current = CurrentDevices(context)
-        formerBases = context.settings.formerBases.map { FormerBase($0) }
+        formerBases = context.settings.formerBases.map { FormerBase($0, context.home) }
         former = FormerDevices(
             topics,
             home,
@@ -159,7 +159,7 @@ struct Announcements {
         if hearsOnlyOthers, !message.isRetained, message.length > 0, topics.isAvailability(message.topic) {
             logger.otherGateway(message.topic)
         }
-        if let index = formerBases.firstIndex(where: { message.topic.hasPrefix($0.base + "/") }) {
+        if let index = formerBases.firstIndex(where: { $0.owns(message) }) {
             formerBases[index].receive(message, &queue)
             return nil
         }
@@ -259,10 +259,13 @@ extension Announcements {
         case .discovery(let device): current.discovery(of: device)
         case .online: Array("online".utf8)
         case .offline: Array("offline".utf8)
-        case .clear(let topic): current.uses(topic) || former.isAwaited(topic) ? nil : []
+        case .clear(let topic): current.uses(topic) || former.isAwaited(topic) || isGateway(topic) ? nil : []
         default: nil
         }
     }
+
+    /// True if the gateway's own discovery payload is on the topic.
+    private func isGateway(_ topic: String) -> Bool { isDiscoverable && topic == home.gatewayTopic }
 
     private func subscriptions(_ state: PublishQueue.State, _ options: SubscriptionOptions) -> [Packet] {
         topics(of: state).map { .subscription(filter: $0, options) }

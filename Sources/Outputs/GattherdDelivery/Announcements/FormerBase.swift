@@ -5,6 +5,7 @@ import GattherdModel
 ///
 /// The gateway has left `offline` there. If the state is `online`, another gateway has the base topic now, and
 /// everything stays. Devices are found by their availability, so no other tree below the base topic is touched. The
+/// discovery payloads of Home Assistant are found by their topics; they have the gateway's former name. The
 /// availabilities and the state go last: if the session ends before, the next one finds the rest by them.
 struct FormerBase {
     private enum Phase {
@@ -21,6 +22,8 @@ struct FormerBase {
     private static let maximumDevices = 300
 
     private let topics: Topics
+    /// Home Assistant's messages of the gateway at this base topic, whatever its name was.
+    private let home: HomeAssistant
     private var phase = Phase.asking
     /// The devices found since the last search.
     private var devices: Set<String> = []
@@ -29,21 +32,34 @@ struct FormerBase {
     /// True if there was no room for something.
     private var isIncomplete = false
 
-    init(_ base: String) {
+    init(_ base: String, _ home: HomeAssistant) {
         topics = Topics(base: base)
+        self.home = HomeAssistant(topics: topics, gateway: home.gateway, prefix: home.prefix, version: home.version)
     }
 
     var base: String { topics.base }
 
     mutating func startSession(_ queue: inout PublishQueue) {
-        self = FormerBase(base)
+        self = FormerBase(base, home)
         queue.append(.search(filter: topics.state))
     }
 
-    /// Handles a retained message below the base topic.
+    /// True for a message below the base topic, and for a discovery payload with topics below it.
+    func owns(_ message: BrokerMessage) -> Bool {
+        message.topic.hasPrefix(base + "/") || isDiscovery(message)
+    }
+
+    private func isDiscovery(_ message: BrokerMessage) -> Bool {
+        guard message.topic.hasPrefix(home.prefix + "/") else { return false }
+        return home.isGateway(message.payload) || home.device(in: message.payload) != nil
+    }
+
+    /// Handles a retained message of the gateway at the base topic.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) {
         guard message.isRetained, message.length > 0 else { return }
-        if message.topic == topics.state {
+        if isDiscovery(message) {
+            if phase == .clearing { clearDiscovery(message.topic, &queue) }
+        } else if message.topic == topics.state {
             handleState(message.payload, &queue)
         } else if phase == .clearing, let device = topics.device(message.topic), Slug.isValid(device) {
             clear(message.topic, of: device, &queue)
@@ -59,7 +75,13 @@ struct FormerBase {
     }
 
     private func search(_ queue: inout PublishQueue) {
-        queue.append(.search(filter: topics.availabilities))
+        for filter in [topics.availabilities, home.all] { queue.append(.search(filter: filter)) }
+    }
+
+    private mutating func clearDiscovery(_ topic: String, _ queue: inout PublishQueue) {
+        isBusy = true
+        guard queue.hasCleanUpRoom else { return isIncomplete = true }
+        queue.append(.clear(topic: topic))
     }
 
     private mutating func clear(_ topic: String, of device: String, _ queue: inout PublishQueue) {

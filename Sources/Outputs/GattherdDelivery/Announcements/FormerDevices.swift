@@ -124,12 +124,14 @@ struct FormerDevices {
         !hasDescriptions && enrolled?[device] != nil && topic == topics.description(device)
     }
 
-    /// True for a discovery payload of this gateway that describes none of its devices.
+    /// True for a discovery payload with this base topic that describes neither the gateway nor one of its devices.
     ///
     /// The payload of a renamed device stays until the device is described again: Home Assistant would forget its
     /// entities, with everything that people have set there.
     private func isUnwantedDiscovery(_ message: BrokerMessage) -> Bool {
         if message.topic == home.gatewayTopic { return !isDiscoverable && home.isGateway(message.payload) }
+        // A gateway that was renamed has left its own payload, too.
+        if home.isGateway(message.payload) { return true }
         return home.device(in: message.payload) != nil && !isAwaited(message.topic)
     }
 
