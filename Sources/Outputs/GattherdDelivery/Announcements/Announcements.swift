@@ -168,6 +168,12 @@ struct Announcements {
         return device
     }
 
+    /// Records the broker's answer to a subscription.
+    mutating func answered(_ state: PublishQueue.State, isRefused: Bool) {
+        guard case .search(let filter) = state else { return }
+        for index in formerBases.indices { formerBases[index].answered(filter, isRefused: isRefused) }
+    }
+
     /// True if there may be retained messages below a former base topic.
     var hasFormerBase: Bool { !formerBases.isEmpty }
 

@@ -27,8 +27,12 @@ struct FormerBase {
     private var phase = Phase.asking
     /// The devices found since the last search.
     private var devices: Set<String> = []
-    /// True if a message has arrived since the last ``finish(_:)``.
+    /// True if a message or an answer has arrived since the last ``finish(_:)``.
     private var isBusy = false
+    /// The searches that the broker has not answered.
+    private var unanswered: Set<String> = []
+    /// True if the broker refuses a search, so that messages cannot be found.
+    private var isRefused = false
     /// True if there was no room for something.
     private var isIncomplete = false
 
@@ -41,7 +45,19 @@ struct FormerBase {
 
     mutating func startSession(_ queue: inout PublishQueue) {
         self = FormerBase(base, home)
-        queue.append(.search(filter: topics.state))
+        search(topics.state, &queue)
+    }
+
+    /// Records the broker's answer to a search; retained messages follow it.
+    mutating func answered(_ filter: String, isRefused: Bool) {
+        guard unanswered.remove(filter) != nil else { return }
+        isBusy = true
+        if isRefused { self.isRefused = true }
+    }
+
+    private mutating func search(_ filter: String, _ queue: inout PublishQueue) {
+        unanswered.insert(filter)
+        queue.append(.search(filter: filter))
     }
 
     /// True for a message below the base topic, and for a discovery payload with topics below it.
@@ -74,8 +90,8 @@ struct FormerBase {
         search(&queue)
     }
 
-    private func search(_ queue: inout PublishQueue) {
-        for filter in [topics.availabilities, home.all] { queue.append(.search(filter: filter)) }
+    private mutating func search(_ queue: inout PublishQueue) {
+        for filter in [topics.availabilities, home.all] { search(filter, &queue) }
     }
 
     private mutating func clearDiscovery(_ topic: String, _ queue: inout PublishQueue) {
@@ -90,22 +106,23 @@ struct FormerBase {
         guard queue.hasCleanUpRoom, isKnown || devices.count < Self.maximumDevices else { return isIncomplete = true }
         if !isKnown {
             devices.insert(device)
-            queue.append(.search(filter: topics.all(of: device)))
+            search(topics.all(of: device), &queue)
         }
         if topic != topics.availability(device) { queue.append(.clear(topic: topic)) }
     }
 
-    /// Continues once the broker has sent everything; called at intervals.
+    /// Continues once the broker has answered all searches and has sent everything; called at intervals.
     ///
     /// - Returns: True if nothing is left to be done.
     mutating func finish(_ queue: inout PublishQueue) -> Bool {
         defer { isBusy = false }
+        guard !isBusy, unanswered.isEmpty, !isRefused else { return false }
         switch phase {
         case .asking, .inUse:
             queue.append(.endSearch(filter: topics.state))
             return true
         case .clearing:
-            guard !isBusy, queue.isCleanUpDone else { return false }
+            guard queue.isCleanUpDone else { return false }
             if isIncomplete { searchAgain(&queue) } else { leave(&queue) }
             return false
         case .leaving: return queue.isCleanUpDone
@@ -115,7 +132,7 @@ struct FormerBase {
     /// Searches for the messages for which there was no room.
     private mutating func searchAgain(_ queue: inout PublishQueue) {
         if devices.count >= Self.maximumDevices { clearAvailabilities(&queue) }
-        for device in devices { queue.append(.search(filter: topics.all(of: device))) }
+        for device in devices { search(topics.all(of: device), &queue) }
         search(&queue)
         isIncomplete = false
     }

@@ -248,6 +248,7 @@ extension MessagePublisher {
 
     /// Handles the broker's answer to a subscription; a refused one is tried again later.
     func subscribed(_ state: PublishQueue.State, to filter: String, _ reason: MQTTReason) {
+        announcements.answered(state, isRefused: reason.isFailure)
         let pause = subscriptions.answered(state, to: filter, reason)
         board.show(subscriptions)
         if reason.isFailure { context.logger.refusedSubscription(filter, isNeeded: state.isNeeded) }
