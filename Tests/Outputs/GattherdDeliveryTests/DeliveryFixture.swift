@@ -47,6 +47,7 @@ struct DeliveryFixture: Sendable {
         var settings = DeliverySettings(gateway: "lab", host: "localhost", port: UInt16(broker.port))
         settings.version = version
         settings.options = Self.options
+        settings.formerBasePause = .milliseconds(200)
         change(&settings)
         return MQTTDelivery(
             settings,

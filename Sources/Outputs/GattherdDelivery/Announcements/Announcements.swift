@@ -170,15 +170,20 @@ struct Announcements {
 
     /// Records the broker's answer to a subscription.
     mutating func answered(_ state: PublishQueue.State, isRefused: Bool) {
-        guard case .search(let filter) = state else { return }
-        for index in formerBases.indices { formerBases[index].answered(filter, isRefused: isRefused) }
+        switch state {
+        case .subscribeToRemoved(let device): former.answered(device)
+        case .search(let filter):
+            for index in formerBases.indices { formerBases[index].answered(filter, isRefused: isRefused) }
+        default: break
+        }
     }
 
-    /// True if there may be retained messages below a former base topic.
-    var hasFormerBase: Bool { !formerBases.isEmpty }
+    /// True while retained messages of removed devices or below a former base topic are searched.
+    var isSearching: Bool { !formerBases.isEmpty || former.isSearching }
 
-    /// Continues the removal below former base topics; returns those that need no further attention.
-    mutating func finishFormerBases(_ queue: inout PublishQueue) -> [String] {
+    /// Continues the removals; returns the former base topics that need no further attention.
+    mutating func finishRemovals(_ queue: inout PublishQueue) -> [String] {
+        former.finish(&queue)
         let done = formerBases.indices.filter { formerBases[$0].finish(&queue) }.map { formerBases[$0].base }
         formerBases.removeAll { done.contains($0.base) }
         return done

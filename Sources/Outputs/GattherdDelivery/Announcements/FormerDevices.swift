@@ -6,6 +6,13 @@ import GattherdModel
 /// The broker alone knows which messages it retains. A subscription finds the availability of every device, and one for
 /// each removed device finds the rest.
 struct FormerDevices {
+    /// The search for the retained messages of one removed device.
+    private struct Search {
+        var isAnswered = false
+        /// True if a message or an answer has arrived since the last ``finish(_:)``.
+        var isBusy = true
+    }
+
     /// The number of removed devices whose late messages are cleared as well.
     static let maximum = 500
 
@@ -15,6 +22,8 @@ struct FormerDevices {
     private let hasDescriptions: Bool
     /// The devices removed lately, the newest last; at most ``maximum``.
     private(set) var removed: [String] = []
+    /// The removed devices whose availability is not cleared yet.
+    private var unfinished: [String: Search] = [:]
     /// Devices with a removed device's name, whose old messages could not be cleared for lack of a session.
     private var successors: Set<String> = []
     /// Successors in this session; readings that the broker still retains belong to the removed device.
@@ -33,6 +42,7 @@ struct FormerDevices {
 
     /// Queues the subscriptions and removals at the start of a session.
     mutating func startSession(_ queue: inout PublishQueue) {
+        unfinished = [:]
         for device in removed { clear(device, &queue) }
         for device in successors {
             queue.append(.subscribeToRemoved(device: device))
@@ -61,7 +71,11 @@ struct FormerDevices {
     mutating func remove(_ device: String, _ queue: inout PublishQueue) {
         removed.removeAll { $0 == device }
         removed.append(device)
-        if removed.count > Self.maximum { endRemoval(of: removed[0], &queue) }
+        if removed.count > Self.maximum {
+            let oldest = removed[0]
+            if unfinished[oldest] != nil { queue.append(.clear(topic: topics.availability(oldest))) }
+            endRemoval(of: oldest, &queue)
+        }
         successors.remove(device)
         sessionSuccessors.remove(device)
         clear(device, &queue)
@@ -70,13 +84,14 @@ struct FormerDevices {
     private mutating func endRemoval(of device: String, _ queue: inout PublishQueue) {
         guard let index = removed.firstIndex(of: device) else { return }
         removed.remove(at: index)
+        unfinished[device] = nil
         queue.append(.unsubscribeFromRemoved(device: device))
     }
 
     /// Clears the retained messages of a removed device.
     ///
-    /// Further messages are cleared as the broker sends them. The availability goes last: another run finds the device
-    /// by it.
+    /// Further messages are cleared as the broker sends them. The availability goes last, by ``finish(_:)``: another
+    /// run finds the device by it.
     private mutating func clear(_ device: String, _ queue: inout PublishQueue) {
         guard queue.isOpen else { return }
         // The next search finds the device again.
@@ -84,10 +99,32 @@ struct FormerDevices {
             queue.dropCleanUp()
             return removed.removeAll { $0 == device }
         }
+        unfinished[device] = Search()
         queue.append(.subscribeToRemoved(device: device))
         if hasDescriptions { queue.append(.clear(topic: topics.description(device))) }
         queue.append(.clear(topic: topics.connection(device)))
-        queue.append(.clear(topic: topics.availability(device)))
+    }
+
+    /// True while the messages of a removed device are being searched.
+    var isSearching: Bool { !unfinished.isEmpty }
+
+    /// Records the broker's answer to the search for a device's messages, which follow it.
+    ///
+    /// If it refuses the search, nobody will find them, and the availability is cleared as well.
+    mutating func answered(_ device: String) {
+        unfinished[device]?.isAnswered = true
+        unfinished[device]?.isBusy = true
+    }
+
+    /// Clears the availability of devices for which the broker has sent everything; called at intervals.
+    mutating func finish(_ queue: inout PublishQueue) {
+        guard queue.isCleanUpDone else { return }
+        for (device, search) in unfinished {
+            unfinished[device]?.isBusy = false
+            guard search.isAnswered, !search.isBusy, queue.hasCleanUpRoom else { continue }
+            unfinished[device] = nil
+            queue.append(.clear(topic: topics.availability(device)))
+        }
     }
 
     /// Clears a received retained message of a former device.
@@ -98,6 +135,9 @@ struct FormerDevices {
         if message.topic.hasPrefix(home.prefix + "/") {
             if isUnwantedDiscovery(message) { queue.append(.clear(topic: message.topic)) }
         } else if let device = topics.device(message.topic) {
+            // The search for it is not over.
+            if unfinished[device] != nil, message.topic == topics.availability(device) { return nil }
+            unfinished[device]?.isBusy = true
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device)
                 || isUnwantedDescription(message.topic, device)
             {

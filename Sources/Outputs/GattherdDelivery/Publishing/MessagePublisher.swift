@@ -23,6 +23,8 @@ final class MessagePublisher {
     private let board: DeliveryBoard
     private var subscriptions: RefusedSubscriptions
     private let repetitionTimer: DeadlineTimer
+    /// True while the next step of the removal of retained messages is planned.
+    private var areRemovalsScheduled = false
     /// The current session, once it is connected.
     private var session: BrokerSession?
     /// True after the last session; nothing is published any more.
@@ -41,6 +43,7 @@ final class MessagePublisher {
     /// Applies changes and queues the messages that they cause; returns the removed devices.
     func apply(_ changes: DeliveryChanges) -> [String] {
         let removed = announcements.apply(changes, &queue)
+        continueRemovals()
         for event in changes.events where !queue.append(event) { context.counters.eventsDropped.add() }
         return removed
     }
@@ -53,7 +56,10 @@ final class MessagePublisher {
 
     /// Handles a message other than a request; returns a device that was removed, because it is not enrolled.
     func receive(_ message: BrokerMessage) -> String? {
-        defer { repeatStates() }
+        defer {
+            repeatStates()
+            continueRemovals()
+        }
         return announcements.receive(message, &queue)
     }
 
@@ -96,18 +102,20 @@ extension MessagePublisher {
     func publishAllStates() {
         announcements.startSession(canRetain: session?.sender.canRetain ?? true, &queue)
         publishQueued()
-        clearFormerBases()
+        continueRemovals()
     }
 
-    /// Continues the removal of retained messages below former base topics at intervals.
-    private func clearFormerBases() {
-        guard announcements.hasFormerBase else { return }
+    /// Continues the removal of retained messages at intervals.
+    private func continueRemovals() {
+        guard announcements.isSearching, !areRemovalsScheduled, session != nil else { return }
+        areRemovalsScheduled = true
         after(context.settings.formerBasePause) { publisher in
-            for base in publisher.announcements.finishFormerBases(&publisher.queue) {
+            publisher.areRemovalsScheduled = false
+            for base in publisher.announcements.finishRemovals(&publisher.queue) {
                 publisher.context.settings.forgetBase(base)
             }
             publisher.publishQueued()
-            publisher.clearFormerBases()
+            publisher.continueRemovals()
         }
     }
 
@@ -122,6 +130,7 @@ extension MessagePublisher {
         session = nil
         held.removeAll()
         repetitionTimer.set(nil)
+        areRemovalsScheduled = false
         subscriptions.endSession()
         board.show(subscriptions)
         queue.endSession(unanswered: unanswered)
