@@ -44,6 +44,18 @@ import Testing
         #expect(topics.verdict(busy, on: "a", at: .seconds(602)) == .topicRefused(busy.words))
     }
 
+    @Test func `busy answers of an earlier session do not count`() {
+        let busy = MQTTReason(rawValue: 0x97)
+        var topics = BusyTopics(patience: .seconds(60))
+        #expect(topics.verdict(busy, on: "a", at: .zero) == .reading(.busy(busy.words)))
+        topics.recordAcceptance(of: "b")
+        topics.startSession()
+        #expect(topics.verdict(busy, on: "a", at: .seconds(600)) == .reading(.busy(busy.words)))
+        topics.recordAcceptance(of: "b")
+        #expect(topics.verdict(busy, on: "a", at: .seconds(659)) == .reading(.busy(busy.words)))
+        #expect(topics.verdict(busy, on: "a", at: .seconds(660)) == .topicRefused(busy.words))
+    }
+
     @Test func `a client id taken over by another client is reported as such`() {
         #expect(MQTTReason(rawValue: 0x8E).loss()?.detail.contains("mqtt.client_id") == true)
         #expect(MQTTReason(rawValue: 7).loss() == nil)

@@ -56,6 +56,7 @@ final class TopicAdmission {
 extension TopicAdmission {
     func startSession() {
         refusals.began(at: context.now)
+        busyTopics.startSession()
     }
 
     /// The end of the time for which packets are sent one at a time; `nil` if they are not.
