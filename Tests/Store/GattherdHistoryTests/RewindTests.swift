@@ -185,6 +185,21 @@ struct RewindTests {
         #expect(again.suffix(2).map(\.seq) == [6001, 6002])
     }
 
+    @Test func `rebuilt extents do not cross the start or the end of a clock span`() throws {
+        let file = try file([Self.copy])
+        try file.append(.plain(integers: 0..<100))
+        file.journal?.acknowledge(through: 100, by: "copy")
+        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+        try file.connection.execute(
+            "INSERT INTO clock (boot, offset, seq, uptime, seq_end, time_end) VALUES ('other', 0, 30, 0, 70, 0)"
+        )
+        try file.rewind("copy", to: 0)
+        while file.isScanDue { try file.upkeep() }
+        #expect(try file.connection.integer("SELECT count(*) FROM outbox WHERE first <= 30 AND last > 30") == 0)
+        #expect(try file.connection.integer("SELECT count(*) FROM outbox WHERE first <= 70 AND last > 70") == 0)
+        #expect(try seqs(file, after: 0, for: "copy") == Array(1...100))
+    }
+
     @Test func `what retention has deleted is a gap, what remains is delivered`() throws {
         var limits = HistoryLimits()
         limits.samples = .seconds(3600)

@@ -4,6 +4,7 @@ import GattherdModel
 final class ExtentTable {
     private let insert: Statement
     private let selectOverlapping: Statement
+    private let selectBounds: Statement
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         insert = try Statement(
@@ -14,6 +15,10 @@ final class ExtentTable {
             "SELECT first, last FROM outbox WHERE first > ?1 AND first <= ?2 AND last >= ?3",
             on: connection
         )
+        selectBounds = try Statement(
+            "SELECT seq FROM clock UNION SELECT seq_end FROM clock WHERE seq_end IS NOT NULL",
+            on: connection
+        )
     }
 
     func insert(_ extent: Extent) throws(StoreFault) {
@@ -22,20 +27,27 @@ final class ExtentTable {
 
     /// Inserts readings, in the order of their numbers, that no extent has yet; only in a transaction.
     ///
+    /// No extent crosses the start or the end of a clock span: a correction moves extents as a whole.
+    ///
     /// - Returns: Their bytes.
     func insertMissing(_ readings: [Extent]) throws(StoreFault) -> Int {
         var rest = readings[...]
+        let bounds = Set(try selectBounds.rows { $0.integer(0) })
         var bytes = 0
         while let first = rest.first?.first {
             let near = rest.prefix { $0.first - first < Extent.capacity }
             rest = rest.dropFirst(near.count)
-            bytes += try insertMissing(near, from: first)
+            bytes += try insertMissing(near, from: first, bounds)
         }
         return bytes
     }
 
     /// Inserts the readings that no extent covers; they span one extent at most.
-    private func insertMissing(_ readings: ArraySlice<Extent>, from first: Int64) throws(StoreFault) -> Int {
+    private func insertMissing(
+        _ readings: ArraySlice<Extent>,
+        from first: Int64,
+        _ bounds: Set<Int64>
+    ) throws(StoreFault) -> Int {
         let known = try selectOverlapping.rows(
             binding: first - Extent.capacity,
             first + Extent.capacity,
@@ -44,7 +56,7 @@ final class ExtentTable {
         var (extent, bytes) = (Extent?.none, 0)
         for reading in readings where !known.contains(where: { $0.contains(reading.first) }) {
             bytes += reading.bytes
-            if extent?.add(reading) == true { continue }
+            if !bounds.contains(reading.first - 1), extent?.add(reading) == true { continue }
             if let extent { try insert(extent) }
             extent = reading
         }
