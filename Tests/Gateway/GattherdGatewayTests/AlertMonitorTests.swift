@@ -69,6 +69,26 @@ struct AlertMonitorTests {
         )
     }
 
+    @Test func `a change during the report of another one is reported after it`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        let published = Locked<[[String]]>([])
+        let events = Locked<[String]>([])
+        monitor.open(
+            record: { _, members in
+                for case (key: "state", value: .text(let state)?) in members { events.withLock { $0.append(state) } }
+            },
+            publish: { alerts in
+                // Another thread would have the same effect.
+                if !alerts.isEmpty { monitor.observe(batch(.integer(50))) }
+                published.withLock { $0.append(alerts.map(\.alert)) }
+            }
+        )
+        monitor.configure([Self.rule], devices: ["strap": "A"])
+        monitor.observe(batch(.integer(10)))
+        #expect(published.withLock { $0 } == [[], ["low"], []])
+        #expect(events.withLock { $0 } == ["raised", "cleared"])
+    }
+
     @Test func `silence is noticed without a reading`() async throws {
         let monitor = AlertMonitor { Timestamp(microseconds: 0) }
         let receiver = Receiver()

@@ -14,6 +14,39 @@ final class AlertMonitor: Sendable {
         var record: EventHandler = { _, _ in }
         var publish: @Sendable ([ActiveAlert]) -> Void = { _ in }
         var hasRules = false
+        /// The changes that are not reported yet.
+        private var changes: [AlertMachine.Change] = []
+        /// True if the raised alerts must be published, changed or not.
+        var isListDue = false
+        /// True while a thread reports.
+        private var isReporting = false
+
+        /// Applies events; returns true if the caller must report the changes.
+        mutating func handle(_ events: [AlertMachine.Event], at elapsed: Duration, _ time: Timestamp) -> Bool {
+            for change in events.flatMap({ machine.handle($0, at: elapsed) }) {
+                changes.append(change)
+                apply(change, time)
+            }
+            guard !isReporting, isListDue || !changes.isEmpty else { return false }
+            isReporting = true
+            return true
+        }
+
+        private mutating func apply(_ change: AlertMachine.Change, _ now: Timestamp) {
+            switch change {
+            case .cleared(let key): active[key] = nil
+            case .raised(let key, let reason):
+                active[key] = ActiveAlert(alert: key.alert, device: key.device, since: now.rfc3339, detail: reason)
+            }
+        }
+
+        /// Returns the changes to be reported now, and the alerts after them; `nil` ends the reporting.
+        mutating func nextReport() -> (changes: [AlertMachine.Change], active: [ActiveAlert])? {
+            isReporting = isListDue || !changes.isEmpty
+            guard isReporting else { return nil }
+            defer { (changes, isListDue) = ([], false) }
+            return (changes, sorted)
+        }
 
         /// The raised alerts, by device and name.
         var sorted: [ActiveAlert] {
@@ -64,10 +97,9 @@ final class AlertMonitor: Sendable {
         state.withLock { state in
             state.hasRules = !rules.isEmpty
             state.addresses = devices
+            state.isListDue = true
         }
         handle([.configure(rules, devices: devices.keys.sorted())])
-        let (publish, active) = state.withLock { ($0.publish, $0.sorted) }
-        publish(active)
     }
 
     /// The raised alerts, by device and name.
@@ -96,13 +128,11 @@ final class AlertMonitor: Sendable {
     /// Raises alerts when their time has come, until cancelled.
     func run() async {
         while !Task.isCancelled {
-            let deadline = state.withLock(\.machine.deadline)
-            if let deadline, deadline <= elapsed {
-                handle([.tick])
-            } else {
-                next.set(deadline)
-                await waitUntil(deadline)
+            let deadline = state.withLock { state in
+                next.set(state.machine.deadline)
+                return state.machine.deadline
             }
+            if let deadline, deadline <= elapsed { handle([.tick]) } else { await waitUntil(deadline) }
         }
     }
 
@@ -118,26 +148,22 @@ final class AlertMonitor: Sendable {
 
     private func handle(_ events: [AlertMachine.Event]) {
         let (time, elapsed) = (now(), elapsed)
-        let (changes, active, current) = state.withLock { state in
-            let changes = events.flatMap { state.machine.handle($0, at: elapsed) }
-            for change in changes { Self.apply(change, time, to: &state.active) }
-            return (changes, state.sorted, state)
+        let isReporter = state.withLock { state in
+            let isReporter = state.handle(events, at: elapsed, time)
+            // A later deadline needs no wake: the machine is asked again when the earlier one has come.
+            let deadline = state.machine.deadline
+            if let deadline, next.state.map({ deadline < $0 }) ?? true { next.set(deadline) }
+            return isReporter
         }
-        // A later deadline needs no wake: the machine is asked again when the earlier one has come.
-        if let deadline = current.machine.deadline, next.state.map({ deadline < $0 }) ?? true { next.set(deadline) }
-        for change in changes { Self.report(change, to: current.record) }
-        if !changes.isEmpty { current.publish(active) }
+        if isReporter { report() }
     }
 
-    private static func apply(
-        _ change: AlertMachine.Change,
-        _ now: Timestamp,
-        to active: inout [AlertMachine.Key: ActiveAlert]
-    ) {
-        switch change {
-        case .cleared(let key): active[key] = nil
-        case .raised(let key, let reason):
-            active[key] = ActiveAlert(alert: key.alert, device: key.device, since: now.rfc3339, detail: reason)
+    /// Reports all changes in order, one thread at a time, so that the last published list is the newest one.
+    private func report() {
+        let (record, publish) = state.withLock { ($0.record, $0.publish) }
+        while let report = state.withLock({ $0.nextReport() }) {
+            for change in report.changes { Self.report(change, to: record) }
+            publish(report.active)
         }
     }
 
