@@ -39,6 +39,26 @@ import Testing
         #expect(subscriptions.problem == nil)
     }
 
+    @Test func `a broker without wildcards gets no subscriptions with them, and receives readings`() async throws {
+        let filters = Locked<[String]>([])
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x28, 0])
+            client.serve { packet in
+                guard packet.kind == .subscribe else { return }
+                filters.withLock { $0.append(String(decoding: packet.body.dropFirst(5).dropLast(), as: UTF8.self)) }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(3)
+        let delivery = broker.delivery(fixture)
+        await delivery.running {
+            await fixture.log.waitForCursor(3)
+            #expect(delivery.status.problem?.contains("wildcard subscriptions not supported") == true)
+        }
+        #expect(filters.withLock { $0 } == ["homeassistant/status"])
+        #expect(delivery.counters.connects.value == 1)
+    }
+
     @Test func `requests are received once the broker accepts the subscription`() async throws {
         let attempts = Locked(0)
         let isRepaired = Locked(false)

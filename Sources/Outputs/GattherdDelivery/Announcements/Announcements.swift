@@ -19,6 +19,12 @@ struct Announcements {
             case .unsubscription: nil
             }
         }
+
+        /// The filter of a subscription with wildcards.
+        var wildcardFilter: String? {
+            guard case .subscription(let filter, _) = self else { return nil }
+            return filter.utf8.contains { "+#".utf8.contains($0) } ? filter : nil
+        }
     }
 
     private let topics: Topics

@@ -53,7 +53,9 @@ extension MQTTReason {
     var verdict: PublishOutcome.Verdict {
         switch self {
         case .noMatchingSubscribers: .noSubscribers
-        case .unspecified, .implementationSpecific, .serverBusy, .packetIdentifierInUse, .quotaExceeded: .busy(words)
+        case .unspecified, .implementationSpecific, .serverBusy, .packetIdentifierInUse, .messageRateTooHigh,
+            .quotaExceeded:
+            .busy(words)
         case let reason where reason.isFailure: .refused(words)
         default: .accepted
         }
@@ -66,8 +68,9 @@ extension MQTTReason {
     var mayConcernTopic: Bool {
         switch self {
         case .unspecified, .malformedPacket, .protocolError, .implementationSpecific, .notAuthorized,
-            .topicFilterInvalid,
-            .topicNameInvalid, .packetTooLarge, .payloadFormatInvalid, .retainNotSupported, .qosNotSupported:
+            .topicFilterInvalid, .topicNameInvalid, .packetTooLarge, .payloadFormatInvalid, .retainNotSupported,
+            .qosNotSupported, .sharedSubscriptionsNotSupported, .subscriptionIdentifiersNotSupported,
+            .wildcardSubscriptionsNotSupported:
             true
         default: !isFailure
         }

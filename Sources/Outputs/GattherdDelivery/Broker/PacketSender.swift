@@ -15,6 +15,8 @@ final class PacketSender {
     private var readings = ReadingsInFlight()
     private var others = PacketsInFlight()
     private var aliases = TopicAliases()
+    /// False if the broker accepts no filters with wildcards.
+    private(set) var takesWildcards = true
     /// False if the broker keeps no retained messages.
     private(set) var canRetain = true
 
@@ -44,6 +46,7 @@ final class PacketSender {
     /// Applies the limits of CONNACK.
     func apply(_ limits: BrokerLimits) {
         canRetain = limits.canRetain
+        takesWildcards = limits.takesWildcards
         aliases.maximum = limits.topicAliases
     }
 

@@ -218,7 +218,10 @@ extension MessagePublisher {
     private func publish(_ state: PublishQueue.State, to session: BrokerSession) throws(MQTTRefusal) {
         var identifier: UInt16?
         for packet in announcements.packets(of: state) {
-            if let topic = packet.topic, !admission.admits(topic) {
+            if let filter = packet.wildcardFilter, !session.sender.takesWildcards {
+                // A subscription that the broker does not support may end the session.
+                subscribed(state, to: filter, .wildcardSubscriptionsNotSupported)
+            } else if let topic = packet.topic, !admission.admits(topic) {
                 hold(state, on: topic)
             } else {
                 identifier = try session.sender.send(packet, of: state)

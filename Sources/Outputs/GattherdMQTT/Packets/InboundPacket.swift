@@ -5,6 +5,8 @@ public struct BrokerLimits: Hashable, Sendable {
     /// The broker's keepalive in seconds, if it differs from ours.
     public var keepalive: UInt16?
     public var canRetain = true
+    /// True if the broker accepts filters with wildcards.
+    public var takesWildcards = true
     /// True if the broker accepts QoS 1.
     public var takesQoS1 = true
     /// The highest topic alias that the broker accepts.
@@ -18,6 +20,7 @@ public struct BrokerLimits: Hashable, Sendable {
         receiveMaximum = properties.receiveMaximum.map { Int($0) } ?? receiveMaximum
         keepalive = properties.serverKeepalive
         canRetain = properties.canRetain != 0
+        takesWildcards = properties.takesWildcards != 0
         takesQoS1 = properties.maximumQoS != 0
         topicAliases = properties.topicAliasMaximum.map { Int($0) } ?? 0
         maximumPacket = properties.maximumPacket.map { Int($0) } ?? maximumPacket

@@ -15,6 +15,7 @@ struct InboundProperties {
     var receiveMaximum: UInt16?
     var maximumQoS: UInt8?
     var canRetain: UInt8?
+    var takesWildcards: UInt8?
     var maximumPacket: UInt32?
     var topicAliasMaximum: UInt16?
     var serverKeepalive: UInt16?
@@ -96,6 +97,7 @@ struct InboundProperties {
         switch identifier {
         case 0x24: maximumQoS = flag
         case 0x25: canRetain = flag
+        case 0x28: takesWildcards = flag
         default: break
         }
     }

@@ -40,12 +40,16 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     public static let receiveMaximumExceeded = Self(rawValue: 0x93)
     public static let topicAliasInvalid = Self(rawValue: 0x94)
     public static let packetTooLarge = Self(rawValue: 0x95)
+    public static let messageRateTooHigh = Self(rawValue: 0x96)
     public static let quotaExceeded = Self(rawValue: 0x97)
     public static let payloadFormatInvalid = Self(rawValue: 0x99)
     public static let retainNotSupported = Self(rawValue: 0x9A)
     public static let qosNotSupported = Self(rawValue: 0x9B)
     public static let useAnotherServer = Self(rawValue: 0x9C)
     public static let serverMoved = Self(rawValue: 0x9D)
+    public static let sharedSubscriptionsNotSupported = Self(rawValue: 0x9E)
+    public static let subscriptionIdentifiersNotSupported = Self(rawValue: 0xA1)
+    public static let wildcardSubscriptionsNotSupported = Self(rawValue: 0xA2)
 
     /// True for 0x80 and above.
     public var isFailure: Bool { rawValue >= 0x80 }
