@@ -285,6 +285,20 @@ import Testing
         #expect(bench.messages("DBIRTH").isEmpty)
     }
 
+    @Test func `the late readings of a removed device are published, and do not bring it back`() {
+        var bench = MachineBench()
+        bench.connect(Devices.strap)
+        bench.isJournalSlow = true
+        bench.commit(Devices.heartRate, .integer(60), .null)
+        bench.send(.removed(device: "strap"))
+        bench.forgetMessages()
+        bench.answerFetches()
+        #expect(bench.types == ["DBIRTH", "DDATA", "DDEATH"])
+        #expect(!bench.machine.node.contains("strap"))
+        bench.commit(Devices.heartRate, .integer(61), .null)
+        #expect(bench.machine.node.contains("strap"), "a new device has the name")
+    }
+
     @Test func `a stop publishes what remains, waits for the broker, and ends with NDEATH`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)

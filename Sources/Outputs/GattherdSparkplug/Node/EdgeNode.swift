@@ -32,6 +32,8 @@ struct EdgeNode: Sendable {
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]
+    /// The removed devices of which readings may still be published, and the last numbers of these.
+    private var removed: [String: Int64] = [:]
     private var aliases = AliasPool()
     private let nodeAliases: (bdSeq: UInt64, version: UInt64, online: UInt64)
     /// The number of the next message; NBIRTH has 0.
@@ -152,10 +154,16 @@ struct EdgeNode: Sendable {
         isOnline(name) ? [] : death(of: name, at: time)
     }
 
+    /// True if the device exists, or has readings that are published.
+    func contains(_ name: String) -> Bool { devices[name] != nil }
+
     /// Forgets a device; returns its death.
-    mutating func remove(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+    ///
+    /// Its readings up to the number `last` are still published, between another birth and another death.
+    mutating func remove(_ name: String, through last: Int64, at time: Timestamp) -> [SparkplugMessage] {
         let death = death(of: name, at: time)
         devices[name] = nil
+        removed[name] = last
         return death + onlineUpdate(at: time)
     }
 
@@ -205,6 +213,7 @@ extension EdgeNode {
         at time: Timestamp
     ) -> [SparkplugMessage] {
         guard isBorn else { return [] }
+        if !removed.isEmpty, let first = readings.first?.seq { removed = removed.filter { $0.value >= first } }
         var order: [String] = []
         var groups: [String: [JournalReading]] = [:]
         for reading in readings {
@@ -224,6 +233,8 @@ extension EdgeNode {
         isDying: Bool,
         at time: Timestamp
     ) -> [SparkplugMessage] {
+        let isRemoved = devices[name] == nil && removed[name] != nil
+        defer { if isRemoved { devices[name] = nil } }
         var device = devices[name] ?? SparkplugDevice(name: name)
         for reading in readings { device.learn(reading, &aliases) }
         devices[name] = device

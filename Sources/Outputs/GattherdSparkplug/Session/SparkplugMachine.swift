@@ -110,7 +110,7 @@ struct SparkplugMachine: Sendable {
         case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
         case .removed(let device):
             deaths[device] = nil
-            return publish(node.remove(device, at: time))
+            return publish(node.remove(device, through: progress.head ?? 0, at: time))
         case .permitted(let permissions): return publish(node.allow(permissions, at: time))
         case .controlSet(let request, let value):
             return publish(node.controlWasSet(request.control, of: request.device, to: value, at: time))
