@@ -7,6 +7,21 @@ public enum SampleValue: Hashable, Sendable {
     case text(String)
     /// An unknown value.
     case null
+
+    /// The value of a number; `nil` for other values.
+    package var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .boolean, .text, .null: nil
+        }
+    }
+
+    /// The value of a number, 1 and 0 for true and false; `nil` for other values.
+    package var numberOrFlag: Double? {
+        if case .boolean(let flag) = self { return flag ? 1 : 0 }
+        return number
+    }
 }
 
 /// The meaning of a metric's values over time.

@@ -131,13 +131,3 @@ struct ChartName: Hashable, Comparable {
 
     var text: String { "\(device) \(metric)" + (unit.map { ", \($0)" } ?? "") }
 }
-
-extension SampleValue {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .real(let number): number
-        case .boolean, .text, .null: nil
-        }
-    }
-}

@@ -203,16 +203,6 @@ extension JournalReading {
     }
 }
 
-extension SampleValue {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .real(let number): number
-        case .boolean, .text, .null: nil
-        }
-    }
-}
-
 extension Timestamp {
     fileprivate func elapsed(to other: Timestamp) -> Duration {
         .microseconds(other.microseconds &- microseconds)

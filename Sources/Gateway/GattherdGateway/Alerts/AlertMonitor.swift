@@ -119,7 +119,8 @@ final class AlertMonitor: Sendable {
     private static func events(of reading: Reading, _ batch: ReadingBatch) -> [AlertMachine.Event] {
         let stream = reading.stream
         let values = batch.samples[reading.samples].compactMap { sample -> AlertMachine.Event? in
-            guard stream.metrics.indices.contains(sample.metric), let value = sample.value.number else { return nil }
+            guard stream.metrics.indices.contains(sample.metric) else { return nil }
+            guard let value = sample.value.number, value.isFinite else { return nil }
             return .value(value, stream.metrics[sample.metric], stream: stream.stream, device: stream.device)
         }
         return [.heard(device: stream.device)] + values
@@ -221,16 +222,5 @@ private struct AlertEvent {
             }
         }
         guard !alert.isEmpty else { return nil }
-    }
-}
-
-extension SampleValue {
-    /// The value as a number; `nil` for what is none.
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let value): Double(value)
-        case .real(let value): value.isFinite ? value : nil
-        case .boolean, .text, .null: nil
-        }
     }
 }

@@ -43,7 +43,7 @@ extension LiveStatus {
 extension LiveStream {
     fileprivate var points: [MetricFamily.Point] {
         zip(stream.metrics, values).compactMap { metric, value in
-            guard let number = value?.number else { return nil }
+            guard let number = value?.numberOrFlag else { return nil }
             return MetricFamily.Point(
                 number,
                 [
@@ -51,17 +51,6 @@ extension LiveStream {
                     "unit": metric.unit ?? "",
                 ]
             )
-        }
-    }
-}
-
-extension SampleValue {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .real(let number): number
-        case .boolean(let flag): flag ? 1 : 0
-        case .text, .null: nil
         }
     }
 }

@@ -59,7 +59,7 @@ enum MetricType: Int, Hashable, Comparable, Sendable {
     /// A metric that is not repeated has one value.
     func encode(_ values: [SampleValue]) -> SparkplugMetric.Value? {
         switch self {
-        case .reals: return .bytes(values.flatMap { Self.littleEndian($0.number ?? .nan) })
+        case .reals: return .bytes(values.flatMap { Self.littleEndian($0.numberOrFlag ?? .nan) })
         case .texts: return .bytes(values.flatMap { Array($0.words.utf8.filter { $0 != 0 }) + [0] })
         case .boolean, .integer, .real, .text: break
         }
@@ -67,7 +67,7 @@ enum MetricType: Int, Hashable, Comparable, Sendable {
         case (_, .null): return nil
         case (.boolean, .boolean(let flag)): return .boolean(flag)
         case (.integer, .integer(let number)): return .long(UInt64(bitPattern: number))
-        case (.real, let value): return value.number.map { .double($0) }
+        case (.real, let value): return value.numberOrFlag.map { .double($0) }
         case (.text, let value): return .string(value.words)
         default: return nil
         }
@@ -79,16 +79,6 @@ enum MetricType: Int, Hashable, Comparable, Sendable {
 }
 
 extension SampleValue {
-    /// The value as a number; `nil` for a text and an unknown value.
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .real(let number): number
-        case .boolean(let flag): flag ? 1 : 0
-        case .text, .null: nil
-        }
-    }
-
     /// The value as text; empty for an unknown value.
     fileprivate var words: String {
         switch self {

@@ -28,13 +28,3 @@ enum Aggregate: String, CaseIterable, Sendable {
         }
     }
 }
-
-extension SampleValue {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let whole): Double(whole)
-        case .real(let real): real
-        case .boolean, .text, .null: nil
-        }
-    }
-}

@@ -15,13 +15,13 @@ struct NumberSummary {
 
     /// Creates a summary of `value`; `nil` if it is no finite number, which history stores as unknown.
     init?(_ value: SampleValue) {
-        guard let number = value.number, number.isFinite else { return nil }
+        guard let number = value.numberOrFlag, number.isFinite else { return nil }
         self.init(n: 1, sum: number, min: value, max: value)
     }
 
     /// `nil` when `min` and `max` are not numbers.
     init?(n: Int64, sum: Double, min: SampleValue, max: SampleValue) {
-        guard n > 0, min.number != nil, max.number != nil else { return nil }
+        guard n > 0, min.numberOrFlag != nil, max.numberOrFlag != nil else { return nil }
         self.n = n
         rawSum = sum
         self.min = min
@@ -45,19 +45,10 @@ struct NumberSummary {
 }
 
 extension SampleValue {
-    fileprivate var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .real(let number): number
-        case .boolean(let flag): flag ? 1 : 0
-        case .text, .null: nil
-        }
-    }
-
     /// Compares integers exactly, also those that are equal as `Double`.
     fileprivate func isLess(than other: SampleValue) -> Bool {
         if case .integer(let left) = self, case .integer(let right) = other { return left < right }
-        guard let left = number, let right = other.number else { return false }
+        guard let left = numberOrFlag, let right = other.numberOrFlag else { return false }
         return left < right
     }
 }
