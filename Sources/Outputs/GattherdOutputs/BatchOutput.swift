@@ -1,7 +1,6 @@
 import GattherdLog
 public import GattherdModel
 import GattherdSync
-import Glibc
 
 /// An output that delivers the entries of the journal to a ``BatchSink``, or to a ``CursorKeepingSink`` exactly once.
 ///
@@ -148,7 +147,7 @@ public actor BatchOutput: Output {
     }
 
     private func show(_ progress: BatchMachine.Progress) {
-        let (uptime, time) = (now, Timestamp.now)
+        let (uptime, time) = (now, Timestamp(microseconds: WallClock.microseconds))
         board.withLock { status in
             (status.state, status.cursor, status.backlog) = (progress.state, progress.cursor, progress.backlog)
             (status.delivered, status.skipped) = (progress.delivered, progress.skipped)
@@ -267,14 +266,5 @@ extension JournalConsumer {
         } catch {
             throw OutputFault(.unavailable, "the journal cannot be read: \(error.detail)")
         }
-    }
-}
-
-extension Timestamp {
-    /// The system's time.
-    fileprivate static var now: Timestamp {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
     }
 }

@@ -1,7 +1,6 @@
 package import GattherdModel
 package import GattherdOutputs
 import GattherdSync
-import Glibc
 
 /// Copies the journal to the central database, each entry exactly once.
 ///
@@ -78,7 +77,7 @@ package final class PostgresSink: CursorKeepingSink {
         let epoch = try knownEpoch()
         let batch = BatchParameters(entries)
         let (hasCorrections, devices) = (batch.hasCorrections, batch.devices)
-        let (time, errors) = (Self.now, state.withLock(\.errors))
+        let (time, errors) = (WallClock.microseconds, state.withLock(\.errors))
         let newest = max(await head() ?? through, through)
         let answer = try await run(
             Self.append,
@@ -122,7 +121,7 @@ package final class PostgresSink: CursorKeepingSink {
         let records = seen.map(\.record)
         let isNew = state.withLock { $0.reported != records }
         let fixed: [PostgresParameter] = [
-            .text(version), .integer(head.flatMap { $0 < 0 ? nil : $0 }), .integer(Self.now),
+            .text(version), .integer(head.flatMap { $0 < 0 ? nil : $0 }), .integer(WallClock.microseconds),
             .integer(state.withLock(\.errors)),
         ]
         let arrays = isNew ? DeviceParameters(seen).parameters : DeviceParameters.unchanged
@@ -190,12 +189,5 @@ package final class PostgresSink: CursorKeepingSink {
             .misconfigured,
             "\(url): the answer is none of gattherd's; run at the centre: gattherd fleet upgrade"
         )
-    }
-
-    /// The system's time in microseconds.
-    private static var now: Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 }

@@ -2,13 +2,14 @@ import CLinux
 import FoundationEssentials
 package import GattherdHistory
 package import GattherdModel
+import GattherdSync
 import Glibc
 
 /// The system's clocks.
 package enum SystemClock {
     /// The system's time in UTC.
     package static var now: Timestamp {
-        Timestamp(microseconds: microseconds(of: CLOCK_REALTIME))
+        Timestamp(microseconds: WallClock.microseconds)
     }
 
     /// 2026-11-01, the date of this version: an earlier time is certainly wrong.

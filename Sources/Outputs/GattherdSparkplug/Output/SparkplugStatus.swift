@@ -3,7 +3,6 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 import GattherdSync
-import Glibc
 
 /// The newest state of the output, readable on any thread.
 final class SparkplugBoard: Sendable {
@@ -61,11 +60,7 @@ extension SparkplugMachine.State {
 
 extension Timestamp {
     /// The time of day.
-    static var now: Timestamp {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
+    static var now: Timestamp { Timestamp(microseconds: WallClock.microseconds) }
 }
 
 /// The counters of the output.

@@ -104,9 +104,5 @@ final class NotificationSocket {
 
 extension Timestamp {
     /// The wall clock.
-    static var now: Timestamp {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
+    static var now: Timestamp { Timestamp(microseconds: WallClock.microseconds) }
 }

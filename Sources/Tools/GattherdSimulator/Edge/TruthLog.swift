@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdSync
 import Glibc
 
 /// The log of the events at the peripherals: a file with one JSON object per line.
@@ -14,7 +15,7 @@ final class TruthLog {
     init(path: String) throws(SimulatorError) {
         descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
-            throw SimulatorError("cannot write \(path): \(unsafe String(cString: strerror(errno)))")
+            throw SimulatorError("cannot write \(path): \(SystemError.current)")
         }
     }
 
@@ -26,7 +27,7 @@ final class TruthLog {
     /// Adds an event at a link of a gateway, which is named if there are several.
     func add(_ event: TruthEvent, gateway: String?) {
         let place = gateway.map { ",\"gateway\":\"\($0)\"" } ?? ""
-        lines += "{\"t\":\(Self.microseconds()),\(Self.members(of: event))\(place)}\n".utf8
+        lines += "{\"t\":\(WallClock.microseconds),\(Self.members(of: event))\(place)}\n".utf8
     }
 
     /// Writes the buffered lines.
@@ -42,12 +43,6 @@ final class TruthLog {
             rest = rest.dropFirst(count)
         }
         lines.removeAll(keepingCapacity: true)
-    }
-
-    private static func microseconds() -> Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
     /// The JSON members of an event.
