@@ -1,4 +1,5 @@
 import CCurl
+import GattherdSync
 import Glibc
 import Synchronization
 
@@ -95,7 +96,7 @@ final class CurlTransfer: Sendable {
         let words = session.words(for: code)
         let number = unsafe ccurl_system_error(session.easy)
         guard code == CURLE_COULDNT_CONNECT, number != 0 else { return HTTPClientError(.init(code), words) }
-        return HTTPClientError(.unreachable, "\(words) (\(unsafe String(cString: strerror(number))))")
+        return HTTPClientError(.unreachable, "\(words) (\(SystemError(number)))")
     }
 }
 

@@ -8,7 +8,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     public let code: Int32
 
     public var description: String {
-        "cannot start \(program): \(unsafe String(cString: strerror(code)))"
+        "cannot start \(program): \(SystemError(code))"
     }
 }
 

@@ -1,3 +1,4 @@
+import GattherdSync
 import Glibc
 
 /// A dbus-daemon for this process alone, on a socket in a temporary folder.
@@ -166,6 +167,6 @@ private final class BusFolder: Sendable {
 extension PrivateBus.Failure {
     /// The failed action and the system's reason.
     fileprivate static func system(_ action: String) -> PrivateBus.Failure {
-        PrivateBus.Failure(description: "\(action): \(unsafe String(cString: strerror(errno)))")
+        PrivateBus.Failure(description: "\(action): \(SystemError.current)")
     }
 }

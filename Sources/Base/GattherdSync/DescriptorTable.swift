@@ -38,7 +38,7 @@ public struct WatchError: Error, Hashable, Sendable, CustomStringConvertible {
     public let code: Int32
 
     public var description: String {
-        "cannot watch descriptor \(descriptor): \(unsafe String(cString: strerror(code)))"
+        "cannot watch descriptor \(descriptor): \(SystemError(code))"
     }
 }
 

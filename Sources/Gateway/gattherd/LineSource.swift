@@ -1,4 +1,5 @@
 import CLinux
+import GattherdSync
 import Glibc
 
 /// The lines of a file or of standard input, without their line breaks.
@@ -23,7 +24,7 @@ final class LineSource {
         name = path == "-" ? "standard input" : path
         descriptor = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw CommandFailure(.noInput, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.noInput, "gattherd: \(path): \(SystemError.current)")
         }
         var status = stat()
         size = unsafe fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
@@ -81,7 +82,7 @@ final class LineSource {
         } while count < 0 && errno == EINTR
         buffer.removeLast(Self.chunk - max(0, count))
         guard count >= 0 else {
-            throw CommandFailure(.inputOutput, "gattherd: \(name): \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.inputOutput, "gattherd: \(name): \(SystemError.current)")
         }
         read += count
         return count > 0

@@ -1,4 +1,5 @@
 import GattherdOutputs
+import GattherdSync
 import Glibc
 
 /// The path of the output, and the words about its errors.
@@ -46,7 +47,7 @@ struct LinesPath: Sendable {
     /// Returns the fault of an operation on the path that failed with `code`.
     func fault(_ code: Int32) -> OutputFault {
         guard code != EISDIR else { return notAFile }
-        let reason = unsafe String(cString: strerror(code))
+        let reason = SystemError(code).description
         let (kind, advice): (OutputFault.Kind, String) =
             switch code {
             case ENOENT, ENOTDIR: (.misconfigured, "make its folder: mkdir -p '\(folder)'")

@@ -1,6 +1,7 @@
 import GattherdDBus
 import GattherdProcess
 import GattherdSimulator
+import GattherdSync
 import Glibc
 
 /// `gattherd-sim run`.
@@ -57,7 +58,7 @@ struct RunSimulator {
 
     private static func scenario(_ path: String) throws(ProgramFailure) -> Scenario {
         guard let text = contents(of: path) else {
-            let reason = unsafe String(cString: strerror(errno))
+            let reason = SystemError.current.description
             throw ProgramFailure(message: "cannot read \(path): \(reason)", code: EX_NOINPUT)
         }
         do throws(ScenarioError) {

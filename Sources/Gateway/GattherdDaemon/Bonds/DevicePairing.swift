@@ -1,4 +1,5 @@
 public import GattherdBluetooth
+import GattherdSync
 import Glibc
 
 /// The pairing rules of a device, and the handling of a lost bond.
@@ -61,7 +62,7 @@ public enum PinFile {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             let problem = errno
-            throw PinFileError(path, "cannot be read: \(unsafe String(cString: strerror(problem)))\(advice(problem))")
+            throw PinFileError(path, "cannot be read: \(SystemError(problem))\(advice(problem))")
         }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 64)

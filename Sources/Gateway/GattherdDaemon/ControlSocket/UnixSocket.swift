@@ -1,3 +1,4 @@
+import GattherdSync
 import Glibc
 
 /// Stream sockets in the file system.
@@ -35,7 +36,7 @@ enum UnixSocket {
             let problem = errno
             close(socket)
             let remedy = "let this user write there, or set RUNTIME_DIRECTORY to another directory"
-            throw ControlSocketError(path, "cannot listen: \(unsafe String(cString: strerror(problem))); \(remedy)")
+            throw ControlSocketError(path, "cannot listen: \(SystemError(problem)); \(remedy)")
         }
         return socket
     }
@@ -77,7 +78,7 @@ enum UnixSocket {
         switch code {
         case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
         case EACCES: "only the daemon's user and root may talk to it; run the command with sudo"
-        default: unsafe String(cString: strerror(code))
+        default: SystemError(code).description
         }
     }
 }

@@ -3,6 +3,7 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdMQTT
+import GattherdSync
 import Glibc
 
 extension Configuration {
@@ -26,7 +27,7 @@ extension NamedFile {
 
     private var unreadable: ConfigError? {
         guard unsafe access(path.value, R_OK) != 0 else { return nil }
-        let reason = unsafe String(cString: strerror(errno))
+        let reason = SystemError.current.description
         return ConfigError(.file("'\(path.value)' cannot be read: \(reason)"), about: path)
     }
 }

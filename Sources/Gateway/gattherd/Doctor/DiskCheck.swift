@@ -2,6 +2,7 @@ import CLinux
 import GattherdConfig
 import GattherdGateway
 import GattherdHistory
+import GattherdSync
 import Glibc
 
 /// Findings about the place of history: permissions, file system, free space.
@@ -36,7 +37,7 @@ struct DiskCheck {
         var answer = clinux_file_system()
         let code = unsafe clinux_file_system(folder, &answer)
         guard code != 0, !(code == ENOENT && isMadeBySystemd) else { return nil }
-        let text = "history's folder '\(folder)' cannot be used: \(unsafe String(cString: strerror(code)))"
+        let text = "history's folder '\(folder)' cannot be used: \(SystemError(code))"
         let remedy = code == ENOENT ? "run: mkdir -p '\(folder)', or correct history.path" : "correct history.path"
         return DoctorFinding("history", .error, text, remedy: remedy)
     }
@@ -77,7 +78,7 @@ struct DiskCheck {
         let target = isThere ? path : folder
         guard unsafe access(target, W_OK) != 0 else { return [.good("history", "'\(path)' can be written")] }
         // Read errno before any other call changes it.
-        let reason = unsafe String(cString: strerror(errno))
+        let reason = SystemError.current.description
         let user = HostFacts.current.user
         let text = "'\(target)' cannot be written by user \(user): \(reason)"
         let advice = "if the daemon runs as \(user): chown \(user) '\(target)'; else ask as the daemon's user"

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdSimulator
+import GattherdSync
 import Glibc
 
 /// A scenario file.
@@ -14,7 +15,7 @@ struct ScenarioFile {
     init(_ path: String?) throws(CommandFailure) {
         self.path = if let path { path } else { try Self.standardPath() }
         guard let data = FileManager.default.contents(atPath: self.path) else {
-            let reason = unsafe String(cString: strerror(errno))
+            let reason = SystemError.current.description
             throw CommandFailure(.inputOutput, "gattherd simulate: cannot read \(self.path): \(reason)")
         }
         do throws(ScenarioError) {

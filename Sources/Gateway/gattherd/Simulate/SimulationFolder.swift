@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdSync
 import Glibc
 
 /// The folder of a simulation.
@@ -18,7 +19,7 @@ struct SimulationFolder {
             path = unsafe mkdtemp(&template).map { unsafe String(cString: $0) } ?? ""
         }
         guard unsafe access(path, W_OK | X_OK) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
+            let reason = SystemError.current.description
             throw CommandFailure(
                 .cannotCreate,
                 "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)"
@@ -34,7 +35,7 @@ struct SimulationFolder {
         guard folder >= 0, flock(folder, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
             let isTaken = code == EWOULDBLOCK
-            let reason = isTaken ? "another simulation runs there" : unsafe String(cString: strerror(code))
+            let reason = isTaken ? "another simulation runs there" : SystemError(code).description
             throw CommandFailure(.cannotCreate, "gattherd simulate: \(path): \(reason); choose another --keep")
         }
         try refuseStrangers()

@@ -1,5 +1,6 @@
 import CLinux
 import CMicroHTTPD
+import GattherdSync
 import Glibc
 
 /// A daemon of libmicrohttpd without a thread of its own: ``run()`` does its work.
@@ -87,7 +88,7 @@ struct ListeningSocket {
         var yes: Int32 = 1
         unsafe setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         guard unsafe bind(socket, first.ai_addr, first.ai_addrlen) == 0, listen(socket, SOMAXCONN) == 0 else {
-            let reason = unsafe String(cString: strerror(errno))
+            let reason = SystemError.current.description
             close(socket)
             throw ListenError(description: "cannot listen on \(host), port \(port): \(reason)")
         }

@@ -1,4 +1,5 @@
 import CLinux
+import GattherdSync
 import Glibc
 
 /// A connected, non-blocking TCP socket, which closes on deinitialisation.
@@ -140,7 +141,7 @@ public enum MQTTConnectionError: Error, Hashable, Sendable, CustomStringConverti
     public var description: String {
         switch self {
         case .ended: "the broker closed it"
-        case .system(let code): unsafe String(cString: strerror(code))
+        case .system(let code): SystemError(code).description
         case .violation(let violation): "the broker violated the protocol: \(violation)"
         case .security: "TLS failed"
         case .refusal(let refusal): "\(refusal)"

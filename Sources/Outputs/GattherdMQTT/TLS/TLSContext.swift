@@ -1,4 +1,5 @@
 import COpenSSL
+import GattherdSync
 import Glibc
 
 /// The TLS settings of the connection to the broker.
@@ -134,7 +135,7 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
         return unsafe inet_pton(AF_INET, name, &octets) == 1 || inet_pton(AF_INET6, name, &octets) == 1
     }
 
-    private static func words(of code: Int32) -> String { unsafe String(cString: strerror(code)) }
+    private static func words(of code: Int32) -> String { SystemError(code).description }
 
     /// OpenSSL's last error, in its words.
     private static func lastError() -> String {

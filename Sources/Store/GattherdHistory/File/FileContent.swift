@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdSync
 import Glibc
 
 /// The kind of file at the history's path, by its first bytes.
@@ -78,7 +79,7 @@ enum FileContent: Equatable {
         case EACCES, EPERM:
             StoreFault("\(path): this user may not read the history; run this as root or as the daemon's user")
         default:
-            StoreFault("\(path): \(unsafe String(cString: strerror(code))); is this the daemon's history.path?")
+            StoreFault("\(path): \(SystemError(code)); is this the daemon's history.path?")
         }
     }
 

@@ -1,5 +1,6 @@
 import CSQLite
 import GattherdModel
+import GattherdSync
 import Glibc
 
 extension StoreFault {
@@ -60,7 +61,7 @@ extension StoreFault {
             case ENOSPC, EDQUOT: "; free some space on the disk"
             default: ""
             }
-        self.init("\(path): \(action): \(unsafe String(cString: strerror(code)))\(remedy)", Kind(errno: code))
+        self.init("\(path): \(action): \(SystemError(code))\(remedy)", Kind(errno: code))
     }
 }
 

@@ -1,5 +1,6 @@
 import GattherdCapture
 import GattherdGATT
+import GattherdSync
 import GattherdYAML
 import Glibc
 
@@ -21,7 +22,7 @@ struct ReplayReader {
         guard let path = fields.parsed(node, "a path", { $0 }) else { return }
         let place = path.hasPrefix("/") ? path : problems.folder + path
         guard let octets = Self.contents(of: place) else {
-            return problems.add("cannot read '\(place)': \(unsafe String(cString: strerror(errno)))", at: node.position)
+            return problems.add("cannot read '\(place)': \(SystemError.current)", at: node.position)
         }
         do throws(CaptureError) {
             let capture = try Capture(octets, file: path)
