@@ -29,11 +29,6 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    /// Ends a document; the next value starts another one.
-    public mutating func endDocument() {
-        needsComma = false
-    }
-
     public mutating func beginObject() { open("{") }
     public mutating func endObject() { close("}") }
     public mutating func beginArray() { open("[") }
@@ -158,5 +153,19 @@ extension JSONWriter {
         var writer = JSONWriter(reserving: count)
         body(&writer)
         return writer.bytes
+    }
+    /// Returns the text that `body` writes.
+    package static func text(_ body: (inout JSONWriter) -> Void) -> String {
+        String(decoding: bytes(body), as: UTF8.self)
+    }
+
+    /// Writes an array with what `write` makes of each element.
+    package mutating func array<Element>(
+        _ elements: some Sequence<Element>,
+        _ write: (inout JSONWriter, Element) -> Void
+    ) {
+        beginArray()
+        for element in elements { write(&self, element) }
+        endArray()
     }
 }

@@ -113,9 +113,7 @@ extension CaptureLine {
             writer.beginObject()
             write("uuid", service.uuid.description, to: &writer)
             writer.key("characteristics")
-            writer.beginArray()
-            for characteristic in service.characteristics { write(characteristic, to: &writer) }
-            writer.endArray()
+            writer.array(service.characteristics) { write($1, to: &$0) }
             writer.endObject()
         }
         writer.endArray()
@@ -125,9 +123,7 @@ extension CaptureLine {
         writer.beginObject()
         write("uuid", characteristic.uuid.description, to: &writer)
         writer.key("properties")
-        writer.beginArray()
-        for property in characteristic.properties { writer.string(property) }
-        writer.endArray()
+        writer.array(characteristic.properties) { $0.string($1) }
         writer.endObject()
     }
 

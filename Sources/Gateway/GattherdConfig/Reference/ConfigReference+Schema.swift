@@ -143,9 +143,7 @@ extension JSONWriter {
 
     fileprivate mutating func list(_ key: String, _ texts: [String]) {
         self.key(key)
-        beginArray()
-        for text in texts { string(text) }
-        endArray()
+        array(texts) { $0.string($1) }
     }
 
     fileprivate mutating func object(_ members: (inout JSONWriter) -> Void) {

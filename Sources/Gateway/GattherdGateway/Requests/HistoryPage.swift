@@ -65,9 +65,7 @@ struct HistoryPage: RowCollector {
         return JSONWriter.bytes { writer in
             writer.beginObject()
             writer.key("rows")
-            writer.beginArray()
-            for row in rows.objects { writer.raw(row) }
-            writer.endArray()
+            writer.array(rows.objects) { $0.raw($1) }
             writer.key("next")
             writer.optional(rows.next) { $0.timestamp($1) }
             if rows.omitted > 0 {

@@ -45,9 +45,7 @@ final class HistoryService: Sendable {
                 try reader.events(device: query.device, newest: query.limit)
             }
             return JSONWriter.bytes { writer in
-                writer.beginArray()
-                for event in events { writer.event(event) }
-                writer.endArray()
+                writer.array(events) { $0.event($1) }
             }
         }
     }
@@ -59,9 +57,7 @@ final class HistoryService: Sendable {
                 try reader.rejects(device: query.device, newest: query.limit)
             }
             return JSONWriter.bytes { writer in
-                writer.beginArray()
-                for reject in rejects { writer.reject(reject) }
-                writer.endArray()
+                writer.array(rejects) { $0.reject($1) }
             }
         }
     }

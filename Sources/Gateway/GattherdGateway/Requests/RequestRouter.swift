@@ -88,9 +88,7 @@ final class RequestRouter: Sendable {
                 writer.integer(number)
             }
             writer.key("outputs")
-            writer.beginArray()
-            for output in dependencies.outputs { writer.output(output.summary(at: SystemClock.now)) }
-            writer.endArray()
+            writer.array(dependencies.outputs) { $0.output($1.summary(at: SystemClock.now)) }
             writer.endObject()
         }
     }

@@ -121,9 +121,7 @@ struct StatusReporter: Sendable {
             writer.key("started")
             writer.timestamp(started)
             writer.key("profiles")
-            writer.beginArray()
-            for profile in registry.profiles { writer.string(profile.name) }
-            writer.endArray()
+            writer.array(registry.profiles) { $0.string($1.name) }
             writer.key("devices")
             writer.beginObject()
             for device in configuration.devices {

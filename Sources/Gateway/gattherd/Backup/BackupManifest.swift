@@ -46,9 +46,7 @@ struct BackupManifest: Equatable {
                 writer.string(text)
             }
             writer.key("elsewhere")
-            writer.beginArray()
-            for path in elsewhere { writer.string(path) }
-            writer.endArray()
+            writer.array(elsewhere) { $0.string($1) }
             writer.endObject()
         }
     }

@@ -147,12 +147,9 @@ struct CheckFinding {
 
     /// Returns a JSON array of findings.
     static func json(_ findings: [CheckFinding]) -> String {
-        let bytes = JSONWriter.bytes { writer in
-            writer.beginArray()
-            for finding in findings { finding.writeJSON(to: &writer) }
-            writer.endArray()
+        JSONWriter.text { writer in
+            writer.array(findings) { $1.writeJSON(to: &$0) }
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func writeJSON(to writer: inout JSONWriter) {

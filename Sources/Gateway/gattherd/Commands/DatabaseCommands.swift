@@ -181,18 +181,15 @@ struct DatabaseReport {
     }
 
     var json: String {
-        let bytes = JSONWriter.bytes { writer in
+        JSONWriter.text { writer in
             writer.beginObject()
             writer.key("path")
             writer.string(path)
             writer.key("findings")
-            writer.beginArray()
-            for finding in findings { writer.string(finding) }
-            writer.endArray()
+            writer.array(findings) { $0.string($1) }
             if let contents { write(contents, to: &writer) }
             writer.endObject()
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ contents: HistoryContents, to writer: inout JSONWriter) {

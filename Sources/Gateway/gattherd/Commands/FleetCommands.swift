@@ -245,7 +245,7 @@ struct FleetCommands {
     }
 
     private static func json(_ names: [String], _ numbers: Set<String>, _ rows: [[String?]]) -> String {
-        let bytes = JSONWriter.bytes { writer in
+        JSONWriter.text { writer in
             writer.beginArray()
             for row in rows {
                 writer.beginObject()
@@ -258,7 +258,6 @@ struct FleetCommands {
             }
             writer.endArray()
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

@@ -52,11 +52,8 @@ struct DoctorCommand {
     }
 
     private func json(_ findings: [DoctorFinding]) -> String {
-        let bytes = JSONWriter.bytes { writer in
-            writer.beginArray()
-            for finding in findings { finding.writeJSON(to: &writer) }
-            writer.endArray()
+        JSONWriter.text { writer in
+            writer.array(findings) { $1.writeJSON(to: &$0) }
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

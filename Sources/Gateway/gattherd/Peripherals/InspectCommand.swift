@@ -125,30 +125,25 @@ struct InspectCommand {
     // MARK: - JSON
 
     private func json(_ findings: Findings) -> String {
-        let bytes = JSONWriter.bytes { writer in
+        JSONWriter.text { writer in
             writer.beginObject()
             writer.member("address", client.address.description)
             writer.member("name", findings.name)
             writer.key("profiles")
-            writer.beginArray()
-            for profile in findings.profiles { writer.string(profile) }
-            writer.endArray()
+            writer.array(findings.profiles) { $0.string($1) }
             writer.key("services")
             writer.beginArray()
             for (service, entries) in findings.services { write(service, entries, to: &writer) }
             writer.endArray()
             writer.endObject()
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ service: Service, _ entries: [Entry], to writer: inout JSONWriter) {
         writer.beginObject()
         begin(service.uuid, to: &writer)
         writer.key("characteristics")
-        writer.beginArray()
-        for entry in entries { write(entry, to: &writer) }
-        writer.endArray()
+        writer.array(entries) { write($1, to: &$0) }
         writer.endObject()
     }
 
@@ -156,9 +151,7 @@ struct InspectCommand {
         writer.beginObject()
         begin(entry.characteristic.uuid, to: &writer)
         writer.key("properties")
-        writer.beginArray()
-        for word in entry.characteristic.properties.words { writer.string(word) }
-        writer.endArray()
+        writer.array(entry.characteristic.properties.words) { $0.string($1) }
         switch entry.value {
         case .success(let bytes): writer.member("hex", Hexadecimal.text(bytes.span))
         case .failure(let error): writer.member("error", error.detail)

@@ -155,7 +155,7 @@ enum ReplayText {
     }
 
     static func json(_ value: CaptureValue, _ outcome: ReplayDecoder.Outcome) -> String {
-        let bytes = JSONWriter.bytes { writer in
+        JSONWriter.text { writer in
             writer.beginObject()
             writer.key("ts")
             writer.timestamp(value.time)
@@ -164,7 +164,6 @@ enum ReplayText {
             write(value, outcome, to: &writer)
             writer.endObject()
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func write(

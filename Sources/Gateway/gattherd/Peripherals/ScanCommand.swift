@@ -178,12 +178,9 @@ struct ScanCommand {
     }
 
     private func json(_ found: [FoundPeripheral]) -> String {
-        let bytes = JSONWriter.bytes { writer in
-            writer.beginArray()
-            for peripheral in found { write(peripheral, to: &writer) }
-            writer.endArray()
+        JSONWriter.text { writer in
+            writer.array(found) { write($1, to: &$0) }
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(_ peripheral: FoundPeripheral, to writer: inout JSONWriter) {
@@ -195,9 +192,7 @@ struct ScanCommand {
         writer.member("device", names[peripheral.address])
         writer.member("name", peripheral.name)
         writer.key("services")
-        writer.beginArray()
-        for service in peripheral.services { writer.string(service.description) }
-        writer.endArray()
+        writer.array(peripheral.services) { $0.string($1.description) }
         writer.member("tx_power", peripheral.data.txPower)
         let makers = peripheral.data.manufacturerData.map { (hexadecimal($0.key), $0.value) }
         let services = peripheral.data.serviceData.map { ($0.key.description, $0.value) }

@@ -113,12 +113,11 @@ enum SampleText {
 
     /// Returns one object, in the order of `metrics`.
     static func json(_ samples: [NamedSample], _ metrics: [MetricDescriptor]) -> String {
-        let bytes = JSONWriter.bytes { writer in
+        JSONWriter.text { writer in
             writer.beginObject()
             write(samples, metrics, to: &writer)
             writer.endObject()
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Writes the members of a JSON object for the samples.
@@ -131,9 +130,7 @@ enum SampleText {
                 writer.value(first)
                 continue
             }
-            writer.beginArray()
-            for value in values { writer.value(value) }
-            writer.endArray()
+            writer.array(values) { $0.value($1) }
         }
     }
 }

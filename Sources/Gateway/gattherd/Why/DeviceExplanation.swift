@@ -100,17 +100,13 @@ struct DeviceExplanation {
         writer.key("next")
         writer.string(next)
         writer.key("advice")
-        writer.beginArray()
-        for words in advice { writer.string(words) }
-        writer.endArray()
+        writer.array(advice) { $0.string($1) }
         if let lease = link?.lease {
             writer.key("lease")
             LeaseWords(lease).writeJSON(to: &writer)
         }
         writer.key("story")
-        writer.beginArray()
-        for line in lines { line.writeJSON(to: &writer) }
-        writer.endArray()
+        writer.array(lines) { $1.writeJSON(to: &$0) }
         writer.endObject()
     }
 }

@@ -51,9 +51,7 @@ struct LeaseWords {
         writer.key("problem")
         writer.optional(lease.problem) { $0.string($1) }
         writer.key("bids")
-        writer.beginArray()
-        for bid in lease.bids { write(bid, to: &writer) }
-        writer.endArray()
+        writer.array(lease.bids) { write($1, to: &$0) }
         writer.endObject()
     }
 

@@ -66,9 +66,7 @@ public struct HistoryResponse: Sendable {
                 writer.integer(rows.omitted)
             }
             writer.key("rows")
-            writer.beginArray()
-            for object in objects { writer.raw(object) }
-            writer.endArray()
+            writer.array(objects) { $0.raw($1) }
             writer.endObject()
         }
     }

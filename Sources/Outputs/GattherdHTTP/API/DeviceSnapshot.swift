@@ -107,15 +107,6 @@ extension ControlKind {
     }
 }
 
-extension JSONWriter {
-    /// Writes an array with an element by `write` for each of `elements`.
-    mutating func array<Element>(_ elements: [Element], _ write: (inout JSONWriter, Element) -> Void) {
-        beginArray()
-        for element in elements { write(&self, element) }
-        endArray()
-    }
-}
-
 /// The status in the form of the command line's `--json`.
 enum StatusJSON {
     /// Returns a part of a status as JSON with sorted keys.

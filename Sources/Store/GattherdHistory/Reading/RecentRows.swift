@@ -51,12 +51,9 @@ struct RecentRows {
 
     /// Returns the words as a JSON array.
     private static func list(_ words: [String]) -> String {
-        let list = JSONWriter.bytes { writer in
-            writer.beginArray()
-            for word in words { writer.string(word) }
-            writer.endArray()
+        JSONWriter.text { writer in
+            writer.array(words) { $0.string($1) }
         }
-        return String(decoding: list, as: UTF8.self)
     }
 
     private func events(
