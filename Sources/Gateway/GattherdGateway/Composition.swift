@@ -288,7 +288,7 @@ package struct Composition: Sendable {
             http: configuration.http,
             log: log
         )
-        settings.rememberBase(in: configuration.history.path.value.folder)
+        settings.rememberBase(in: configuration.history.path.value.parentFolder)
         if let leases, configuration.fleet.publisher == .owner {
             settings.isPublisher = { leases.publishes($0, at: $1) }
         }

@@ -6,6 +6,7 @@ package import GattherdModel
 package import GattherdOutputs
 import GattherdPostgres
 import GattherdSparkplug
+import GattherdSync
 
 /// The outputs that gattherd has, one line for each; MQTT is apart, because it also carries controls and states.
 package enum OutputRegistry {
@@ -61,7 +62,7 @@ extension Configuration {
                 record: record,
                 readSecret: { (path, noun) throws(OutputError) in try SecretFile(path: path).required(noun) }
             )
-            context.stateFolder = history.path.value.folder
+            context.stateFolder = history.path.value.parentFolder
             (context.version, context.devices) = (GattherdVersion.current, devices)
             (context.setControl, context.permissions) = (commands.setControl, commands.permissions)
             do throws(OutputError) {
@@ -105,11 +106,6 @@ package struct OutputCommands: Sendable {
     package var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
 
     package init() {}
-}
-
-extension String {
-    /// The folder of a path.
-    var folder: String { lastIndex(of: "/").map { String(self[..<$0]) } ?? "." }
 }
 
 extension SecretFile {

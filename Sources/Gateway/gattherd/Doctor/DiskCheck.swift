@@ -28,9 +28,7 @@ struct DiskCheck {
         self.unit = unit
     }
 
-    private var folder: String {
-        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    }
+    private var folder: String { path.parentFolder }
 
     /// The reason why the folder cannot be used, if so; systemd creates the service's own folder.
     var folderProblem: DoctorFinding? {
@@ -60,7 +58,7 @@ struct DiskCheck {
 
     /// The service's own folder, which systemd creates and gives to the service's user.
     private func beforeFirstStart(_ folder: String) -> [DoctorFinding] {
-        let parent = folder.lastIndex(of: "/").map { $0 == folder.startIndex ? "/" : String(folder[..<$0]) } ?? "."
+        let parent = folder.parentFolder
         var answer = clinux_file_system()
         let made = DoctorFinding.good("history", "'\(folder)' is made when the service starts for the first time")
         guard unsafe clinux_file_system(parent, &answer) == 0 else { return [made] }

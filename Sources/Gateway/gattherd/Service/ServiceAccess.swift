@@ -3,6 +3,7 @@ import FoundationEssentials
 import GattherdConfig
 import GattherdGateway
 import GattherdProfiles
+import GattherdSync
 import Glibc
 
 /// The files of a configuration as the service sees them: with its user's rights and its unit's restrictions.
@@ -76,7 +77,7 @@ struct ServiceAccess {
 
     /// The findings for a file that is created if it is missing.
     private func findings(writing path: Located<String>) -> [ConfigError] {
-        let folder = path.value.lastIndex(of: "/").map { String(path.value[..<$0]) } ?? "."
+        let folder = path.value.parentFolder
         guard !unit.stateFolders.contains(where: { Self.contains($0, path.value) }) else { return [] }
         let state = unit.stateFolders.first ?? "/var/lib/gattherd"
         if let hidden = hidingSetting(path.value, movingTo: state) {

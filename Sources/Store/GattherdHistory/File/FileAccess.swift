@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdSync
 import Glibc
 
 /// Excludes a second daemon from the same history until the lock is released.
@@ -48,7 +49,7 @@ struct FileOwner {
 
     /// Returns the owner of the directory; if that is root, of the database; without a database, this process's user.
     init(database path: String) {
-        let directory = Self.status(path.directoryPath)
+        let directory = Self.status(path.parentFolder)
         let owner = [directory, Self.status(path)].compactMap(\.self).first { $0.st_uid != 0 } ?? directory
         user = owner?.st_uid ?? geteuid()
         group = owner?.st_gid ?? getegid()
@@ -83,7 +84,7 @@ enum FileSync {
 
     /// Syncs the directory of `path`, so that its file names are durable.
     static func directory(of path: String) throws(StoreFault) {
-        try sync(path.directoryPath, flags: O_RDONLY | O_DIRECTORY)
+        try sync(path.parentFolder, flags: O_RDONLY | O_DIRECTORY)
     }
 
     private static func sync(_ path: String, flags: Int32) throws(StoreFault) {
@@ -91,13 +92,5 @@ enum FileSync {
         guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot open", path: path) }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: path) }
-    }
-}
-
-extension String {
-    /// Returns the directory of a path.
-    var directoryPath: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
     }
 }
