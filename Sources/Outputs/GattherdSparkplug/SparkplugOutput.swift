@@ -1,5 +1,5 @@
 package import GattherdConfig
-import GattherdMQTT
+package import GattherdMQTT
 package import GattherdModel
 package import GattherdOutputs
 
@@ -132,7 +132,8 @@ extension ControlPermissions {
 }
 
 extension TLSSettings {
-    fileprivate init(_ settings: MQTTSettings.TLS) {
+    /// The settings of a section `tls`, of Sparkplug or of MQTT.
+    package init(_ settings: MQTTSettings.TLS) {
         self.init()
         ca = settings.ca?.value
         certificate = settings.certificate?.value

@@ -3,6 +3,7 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdMQTT
+import GattherdSparkplug
 import GattherdSync
 import Glibc
 

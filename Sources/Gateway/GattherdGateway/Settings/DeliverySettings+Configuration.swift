@@ -5,6 +5,7 @@ package import GattherdLog
 import GattherdMQTT
 import GattherdMachines
 package import GattherdModel
+import GattherdSparkplug
 import GattherdSync
 import Glibc
 
@@ -115,16 +116,5 @@ extension StreamPublishing {
         hasScalars = settings.hasScalars ?? false
         expiry = settings.expiry
         batch = settings.batch.flatMap { $0 > .zero ? $0 : nil }
-    }
-}
-
-extension TLSSettings {
-    init(_ settings: MQTTSettings.TLS) {
-        self.init()
-        ca = settings.ca?.value
-        certificate = settings.certificate?.value
-        key = settings.key?.value
-        serverName = settings.serverName
-        minimumVersion = settings.minimumVersion == .v13 ? .v13 : .v12
     }
 }
