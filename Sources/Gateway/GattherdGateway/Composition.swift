@@ -209,7 +209,7 @@ package struct Composition: Sendable {
     private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
         var limits = BlueZCentral.Limits()
         limits.batchDelay = min(configuration.history.commitInterval, longestBusDelay)
-        return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
+        return BlueZCentral(bus: BluetoothBus(configuration.bluetooth.bus).location, limits: limits, log: log)
     }
 
     private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory

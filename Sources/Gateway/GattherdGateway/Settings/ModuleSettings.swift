@@ -1,5 +1,5 @@
+package import GattherdBlueZ
 package import GattherdConfig
-package import GattherdDBus
 package import GattherdDaemon
 import GattherdHistory
 import GattherdLog
@@ -93,7 +93,7 @@ extension RetentionPeriod {
     }
 }
 
-extension DBusAddress {
+extension BluetoothBus {
     package init(_ bus: BusChoice) {
         switch bus {
         case .system: self = .system

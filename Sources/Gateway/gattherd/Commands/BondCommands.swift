@@ -113,7 +113,7 @@ extension BondCommands {
     private func withBondService<Answer: Sendable>(
         _ body: (BondService) async throws(BondError) -> Answer
     ) async throws(CommandFailure) -> Answer {
-        let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: .silent)
+        let central = BlueZCentral(bus: BluetoothBus(configuration.bluetooth.bus).location, log: .silent)
         let service = BondService(central, devices: configuration.devices.map { SupervisedDevice($0) })
         async let running: Void = central.run()
         let result: Result<Answer, CommandFailure>

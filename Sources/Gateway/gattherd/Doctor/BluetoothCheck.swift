@@ -1,3 +1,4 @@
+import GattherdBlueZ
 import GattherdConfig
 import GattherdDBus
 import GattherdGateway
@@ -18,7 +19,7 @@ struct BluetoothCheck {
     func findings() async -> [DoctorFinding] {
         let loop = EventLoop(name: "doctor")
         defer { loop.stop() }
-        let address = DBusAddress(bus)
+        let address = BluetoothBus(bus).location
         do throws(DBusError) {
             let connection = try await DBusConnection.open(address, on: loop, timeout: Self.answerTimeout)
             var findings = [DoctorFinding.good("bus", "the bus at \(address) answers")]
@@ -43,7 +44,7 @@ struct BluetoothCheck {
             let adapters = BluezAdapter.all(in: reply.first)
             return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings
         } catch {
-            return [BusProblem(error, facts, at: DBusAddress(bus)).noService]
+            return [BusProblem(error, facts, at: BluetoothBus(bus).location).noService]
         }
     }
 }

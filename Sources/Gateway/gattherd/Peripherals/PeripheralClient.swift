@@ -158,16 +158,6 @@ extension PeripheralClient {
     }
 }
 
-extension BluetoothBus {
-    init(_ bus: BusChoice) {
-        switch bus {
-        case .system: self = .system
-        case .session: self = .session
-        case .address(let address): self = .address(address)
-        }
-    }
-}
-
 extension OptionSpec {
     /// The option of commands that connect to BlueZ themselves.
     static let adapter = OptionSpec.value(

@@ -1,5 +1,5 @@
 @_exported public import GattherdBluetooth
-import GattherdDBus
+package import GattherdDBus
 
 /// The message bus that bluetoothd is on.
 public enum BluetoothBus: Hashable, Sendable {
@@ -9,7 +9,8 @@ public enum BluetoothBus: Hashable, Sendable {
     /// In D-Bus's syntax, for example that of a simulator's bus: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
     case address(String)
 
-    var location: DBusAddress {
+    /// The address for a connection of one's own.
+    package var location: DBusAddress {
         switch self {
         case .system: .system
         case .session: .session
