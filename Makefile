@@ -106,7 +106,7 @@ install-dev: ## what authors of native profiles need, to PREFIX: header, pkg-con
 	@install -D -m 644 -t $(KIT) config/dev/Package.swift LICENSE
 	@for folder in C/CGattherdProfile C/CGattherdProfile/include Core/GattherdGATT Profiles/ProfileKit; do \
 	    install -D -m 644 -t $(KIT)/Sources/$$folder $$(find Sources/$$folder -maxdepth 1 -type f) || exit; done
-	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gattherd-dev docs/native-profiles.md docs/profiles.md
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gattherd-dev docs/native-profiles.md docs/profiles.md docs/advertisements.md
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gattherd-dev/examples Plugins/Examples/*.c
 
 deb: build ## Debian packages in .build/deb: gattherd, which needs no toolchain where it is installed, and gattherd-dev

@@ -98,8 +98,15 @@ struct ProfileSchemaTests {
         #expect(try accepts(text))
     }
 
-    @Test func `the reference page lists every key and type`() throws {
-        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
+    /// The pages of the format.
+    private static func referencePages() throws -> String {
+        try ["docs/profiles.md", "docs/advertisements.md"].map {
+            try String(contentsOf: Checkout.root.appending(path: $0), encoding: .utf8)
+        }.joined()
+    }
+
+    @Test func `the reference pages list every key and type`() throws {
+        let page = try Self.referencePages()
         let mappings = [
             "characteristic", "field", "test", "advertisement", "part", "check", "decrypt", "objects", "control",
             "task", "answer",
@@ -116,12 +123,12 @@ struct ProfileSchemaTests {
         }
     }
 
-    @Test func `every profile of the reference page matches the schema and passes its tests`() throws {
-        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
+    @Test func `every profile of the reference pages matches the schema and passes its tests`() throws {
+        let page = try Self.referencePages()
         let texts = page.components(separatedBy: "```yaml\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        #expect(texts.count >= 4)
+        #expect(texts.count >= 7)
         for text in texts {
             #expect(try accepts(text), "\(text)")
             let results = ProfileTools.runVectors(of: try DeclarativeText.compile(text))
@@ -130,8 +137,8 @@ struct ProfileSchemaTests {
         }
     }
 
-    @Test func `the first profile of the reference page works`() throws {
-        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
+    @Test func `the first profile of the reference pages works`() throws {
+        let page = try Self.referencePages()
         let text = try #require(page.components(separatedBy: "```yaml\n").dropFirst().first)
         let profile = try DeclarativeText.compile(try #require(text.components(separatedBy: "```").first))
         let results = ProfileTools.runVectors(of: profile)

@@ -68,7 +68,7 @@ struct ModelCatalogue {
             # Catalogue
 
             The \(rows.count) models that \(profileCount) of the included profiles recognise, as `gattherd profile models` lists
-            them. Other devices that send the same formats work too. [Profiles](profiles.md#models) explains how models are
+            them. Other devices that send the same formats work too. [Models](advertisements.md#models) explains how models are
             recognised; [Devices](devices.md#add-a-device) shows how to add one.
 
              - *advertisement*: the device is only listened to. *connection*: it is connected.
