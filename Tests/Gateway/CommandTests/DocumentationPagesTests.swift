@@ -55,6 +55,18 @@ import Testing
         for file in page.namedSourceFiles { #expect(names.contains(file), "\(file)") }
     }
 
+    @Test func `the page of the history has every kind of event`() throws {
+        let page = try String(contentsOf: Checkout.root.appending(path: "docs/history.md"), encoding: .utf8)
+        let sources = Checkout.root.appending(path: "Sources")
+        let files = try FileManager.default.subpathsOfDirectory(atPath: sources.path).filter { $0.hasSuffix(".swift") }
+        let kinds = try files.flatMap { file in
+            try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+                .matches(of: /record\([^"]{0,80}\bkind: "(\w+)"/).map { String($0.1) }
+        }
+        #expect(Set(kinds).count >= 14, "\(kinds)")
+        for kind in Set(kinds) { #expect(page.contains("\n| `\(kind)` | "), "\(kind)") }
+    }
+
     @Test func `every SQL query runs on a history`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("gattherd.db")
