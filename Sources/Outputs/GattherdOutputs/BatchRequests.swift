@@ -1,3 +1,4 @@
+import GattherdMachines
 import GattherdModel
 
 /// The requests of a batch output to the journal: to load the cursor, to fetch entries, to save the cursor.
@@ -17,15 +18,14 @@ struct BatchRequests: Sendable {
     /// True if entries may have been committed that ``head`` does not show yet.
     private(set) var needsLastFetch = false
     private var isLastFetch = false
-    private var savedCursor: Int64 = 0
-    private(set) var isSaving = false
-    private var saveAt = Duration.zero
-    private var saveNotBefore = Duration.zero
-    private var hasFailedToSave = false
+    private var saves: CursorSaves
 
     init(_ options: BatchOptions) {
         self.options = options
+        saves = CursorSaves(interval: options.saveInterval, count: options.saveCount, pause: options.journalPause)
     }
+
+    var isSaving: Bool { !saves.isIdle }
 
     // MARK: - Answers
 
@@ -35,7 +35,7 @@ struct BatchRequests: Sendable {
     }
 
     mutating func cursorLoaded(_ seq: Int64) {
-        savedCursor = seq
+        saves.loaded(seq)
         loadAt = nil
     }
 
@@ -50,8 +50,7 @@ struct BatchRequests: Sendable {
     }
 
     mutating func saved(_ seq: Int64) {
-        (isSaving, hasFailedToSave) = (false, false)
-        savedCursor = max(savedCursor, seq)
+        saves.saved(seq)
     }
 
     mutating func failed(_ operation: BatchMachine.JournalOperation, at now: Duration) {
@@ -59,7 +58,7 @@ struct BatchRequests: Sendable {
         switch operation {
         case .load: loadAt = retry
         case .fetch: (isFetching, needsLastFetch, fetchNotBefore) = (false, needsLastFetch || isLastFetch, retry)
-        case .save: (isSaving, hasFailedToSave, saveAt, saveNotBefore) = (false, true, retry, retry)
+        case .save: saves.failed(at: now)
         case .rewind: break
         }
     }
@@ -88,21 +87,15 @@ struct BatchRequests: Sendable {
     }
 
     /// The time at which `cursor` must be saved; `nil` if it is saved, or being saved.
-    func saveTime(of cursor: Int64?) -> Duration? {
-        guard !isSaving, let cursor, cursor > savedCursor else { return nil }
-        return cursor - savedCursor >= options.saveCount ? saveNotBefore : saveAt
-    }
+    func saveTime(of cursor: Int64?) -> Duration? { saves.time(of: cursor) }
 
     mutating func save(_ cursor: Int64?, at now: Duration) -> [BatchMachine.Effect] {
-        guard let time = saveTime(of: cursor), now >= time, let cursor else { return [] }
-        (isSaving, saveAt) = (true, now + options.saveInterval)
-        return [.save(cursor)]
+        saves.start(cursor, at: now).map { [.save($0)] } ?? []
     }
 
     /// Saves the last cursor at once; a failed save is not repeated.
     mutating func saveLast(_ cursor: Int64?) -> [BatchMachine.Effect] {
-        guard !hasFailedToSave, saveTime(of: cursor) != nil, let cursor else { return [] }
-        isSaving = true
-        return [.save(cursor)]
+        guard !saves.hasFailed else { return [] }
+        return saves.startLast(cursor).map { [.save($0)] } ?? []
     }
 }

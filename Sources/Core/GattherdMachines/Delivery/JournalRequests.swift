@@ -14,18 +14,15 @@ struct JournalRequests: Sendable {
     private let options: DeliveryMachine.Options
     /// The newest committed `seq`; `nil` until the journal has reported one.
     private(set) var head: Int64?
-    private var savedCursor: Int64 = 0
+    private var saves: CursorSaves
     /// The time of the next load; `nil` while one is pending and after the last.
     private var loadAt: Duration?
     private var fetchAt = Duration.zero
     private var isFetching = false
-    private var isSaving = false
-    private var saveAt = Duration.zero
-    /// The end of the pause after the journal failed to save.
-    private var saveNotBefore = Duration.zero
 
     init(options: DeliveryMachine.Options) {
         self.options = options
+        saves = CursorSaves(interval: options.saveInterval, count: options.saveCount, pause: options.journalPause)
     }
 
     // MARK: - Reports of the journal
@@ -43,7 +40,7 @@ struct JournalRequests: Sendable {
     }
 
     mutating func cursorLoaded(_ seq: Int64) {
-        savedCursor = seq
+        saves.loaded(seq)
         loadAt = nil
     }
 
@@ -54,16 +51,14 @@ struct JournalRequests: Sendable {
     }
 
     mutating func saved(_ seq: Int64) {
-        isSaving = false
-        savedCursor = max(savedCursor, seq)
+        saves.saved(seq)
     }
 
     mutating func failed(_ operation: DeliveryMachine.JournalOperation, at now: Duration) {
-        let retry = now + options.journalPause
         switch operation {
-        case .load: loadAt = retry
-        case .fetch: (isFetching, fetchAt) = (false, retry)
-        case .save: (isSaving, saveAt, saveNotBefore) = (false, retry, retry)
+        case .load: loadAt = now + options.journalPause
+        case .fetch: (isFetching, fetchAt) = (false, now + options.journalPause)
+        case .save: saves.failed(at: now)
         }
     }
 
@@ -86,18 +81,13 @@ struct JournalRequests: Sendable {
 
     /// Saves a resume point that is due.
     mutating func save(_ resumePoint: Int64?, at now: Duration) -> [DeliveryMachine.Effect] {
-        guard let seq = unsaved(resumePoint), !isSaving, now >= saveDue(seq) else { return [] }
-        isSaving = true
-        saveAt = now + options.saveInterval
-        return [.save(seq)]
+        saves.start(resumePoint, at: now).map { [.save($0)] } ?? []
     }
 
     /// Saves the last resume point at once; `nil` if it is saved.
     mutating func saveLast(_ resumePoint: Int64?) -> [DeliveryMachine.Effect]? {
-        guard let seq = unsaved(resumePoint) else { return nil }
-        guard !isSaving else { return [] }
-        isSaving = true
-        return [.save(seq)]
+        if saves.isSaved(resumePoint) { return nil }
+        return saves.startLast(resumePoint).map { [.save($0)] } ?? []
     }
 
     // MARK: - Time
@@ -110,9 +100,10 @@ struct JournalRequests: Sendable {
     }
 
     func saveDeadline(of window: DeliveryWindow?) -> Duration? {
-        guard !isSaving, let window else { return nil }
-        if let seq = unsaved(window.resumePoint) { return saveDue(seq) }
-        return window.resumePointDueSince.map { max(saveAt, $0 + options.restartReplay) }
+        guard let window else { return nil }
+        guard saves.isSaved(window.resumePoint) else { return saves.time(of: window.resumePoint) }
+        guard saves.isIdle else { return nil }
+        return window.resumePointDueSince.map { max(saves.intervalEnd, $0 + options.restartReplay) }
     }
 
     /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
@@ -122,14 +113,5 @@ struct JournalRequests: Sendable {
             return nil
         }
         return head > window.fetched ? window.fetched : nil
-    }
-
-    private func unsaved(_ resumePoint: Int64?) -> Int64? {
-        resumePoint.flatMap { $0 > savedCursor ? $0 : nil }
-    }
-
-    /// The time of the next save, never before the end of the pause that follows a failure.
-    private func saveDue(_ seq: Int64) -> Duration {
-        seq - savedCursor >= options.saveCount ? saveNotBefore : saveAt
     }
 }

@@ -10,8 +10,6 @@ struct JournalProgress: Hashable, Sendable {
     private(set) var head: Int64?
     /// The last confirmed number; `nil` until loaded.
     private(set) var cursor: Int64?
-    /// The last number that is saved.
-    private(set) var saved: Int64 = 0
     /// The last number that was sent in this session, or is not to be sent.
     private(set) var sent: Int64 = 0
     /// The readings after the cursor, up to ``sent``.
@@ -40,11 +38,10 @@ struct JournalProgress: Hashable, Sendable {
     var canFetch: Bool { cursor != nil && !isCaughtUp && unconfirmed < window }
     /// True if a ping would confirm something new.
     var wantsPing: Bool { askedThrough == nil && cursor.map { sent > $0 } ?? false }
-    var hasUnsaved: Bool { cursor.map { $0 > saved } ?? false }
 
     mutating func load(_ seq: Int64) {
         guard cursor == nil else { return }
-        (cursor, saved, sent) = (seq, seq, seq)
+        (cursor, sent) = (seq, seq)
     }
 
     mutating func headMoved(to seq: Int64) {
@@ -71,10 +68,6 @@ struct JournalProgress: Hashable, Sendable {
         unconfirmed -= asked.count
         delivered += UInt64(clamping: asked.count)
         askedThrough = nil
-    }
-
-    mutating func save(_ seq: Int64) {
-        saved = max(saved, seq)
     }
 
     /// Ends the session: what is not confirmed will be sent again.

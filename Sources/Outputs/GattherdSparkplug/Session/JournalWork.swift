@@ -1,3 +1,5 @@
+import GattherdMachines
+
 /// An edge node's requests to the journal, and the pings that confirm values: which are due, and when.
 ///
 /// At most one request of each kind is pending. After a failure, and after an answer without entries, there is a pause.
@@ -5,24 +7,25 @@ struct JournalWork: Sendable {
     private let options: SparkplugMachine.Options
     private(set) var progress: JournalProgress
     private var isLoading = false
-    /// The number after which the pending fetch asks for entries; `nil` while none is pending.
-    private var fetchedAfter: Int64?
-    private var isSaving = false
-    /// The earliest times of the next request, cursor write and ping.
+    private var isFetching = false
+    private var saves: CursorSaves
+    /// The earliest times of the next request and ping.
     private var requestAt = Duration.zero
-    private var saveAt = Duration.zero
     private var pingAt = Duration.zero
 
     init(options: SparkplugMachine.Options) {
         self.options = options
         progress = JournalProgress(window: options.window)
+        saves = CursorSaves(interval: options.saveInterval, pause: options.journalPause)
     }
 
     // MARK: - Answers
 
     mutating func loaded(_ cursor: Int64) {
         isLoading = false
+        guard progress.cursor == nil else { return }
         progress.load(cursor)
+        saves.loaded(cursor)
     }
 
     mutating func headMoved(to seq: Int64) {
@@ -46,16 +49,15 @@ struct JournalWork: Sendable {
     }
 
     mutating func saved(_ seq: Int64) {
-        isSaving = false
-        progress.save(seq)
+        saves.saved(seq)
     }
 
     mutating func failed(_ operation: SparkplugMachine.Operation, at now: Duration) {
         requestAt = now + options.journalPause
         switch operation {
         case .load: isLoading = false
-        case .fetch: fetchedAfter = nil
-        case .save: isSaving = false
+        case .fetch: isFetching = false
+        case .save: saves.failed(at: now)
         }
     }
 
@@ -80,20 +82,13 @@ struct JournalWork: Sendable {
     }
 
     mutating func save(at now: Duration) -> [SparkplugMachine.Effect] {
-        guard progress.hasUnsaved, !isSaving, now >= saveAt, now >= requestAt, let cursor = progress.cursor else {
-            return []
-        }
-        isSaving = true
-        saveAt = now + options.saveInterval
-        return [.save(cursor)]
+        saves.start(progress.cursor, at: now).map { [.save($0)] } ?? []
     }
 
     /// Saves the last cursor at once; `nil` if nothing is left to be saved.
     mutating func saveLast() -> [SparkplugMachine.Effect]? {
-        if isSaving { return [] }
-        guard progress.hasUnsaved, let cursor = progress.cursor else { return nil }
-        isSaving = true
-        return [.save(cursor)]
+        if let cursor = saves.startLast(progress.cursor) { return [.save(cursor)] }
+        return saves.isIdle ? nil : []
     }
 
     /// True if the broker is to be pinged now.
@@ -107,7 +102,7 @@ struct JournalWork: Sendable {
     // MARK: - Time
 
     var loadDeadline: Duration? { progress.cursor == nil && !isLoading ? requestAt : nil }
-    var saveDeadline: Duration? { progress.hasUnsaved && !isSaving ? max(saveAt, requestAt) : nil }
+    var saveDeadline: Duration? { saves.time(of: progress.cursor) }
     /// The time of the next ping or fetch.
     var sendDeadline: Duration? {
         let ping = progress.wantsPing ? pingAt : nil
