@@ -87,9 +87,6 @@ public struct DeliverySettings: Sendable {
     /// The durations and bounds of the delivery machine.
     public var options = DeliveryMachine.Options()
 
-    /// The keepalive as CONNECT encodes it, in seconds.
-    var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
-
     /// The broker as a URL.
     package var target: String {
         let name = host.contains(":") ? "[\(host)]" : host

@@ -1,8 +1,9 @@
 import Foundation
-import GattherdConfig
 import GattherdGateway
 import TestKit
 import Testing
+
+@testable import GattherdConfig
 
 /// The reference of the configuration, which is made from its readers.
 @Suite struct ConfigReferenceTests {
@@ -68,7 +69,7 @@ import Testing
                 #expect(paths.contains("\(kind.section).\(key)"), "\(kind.section).\(key)")
             }
         }
-        #expect(Set(ConfigReference.ownPaths).subtracting(paths) == [])
+        #expect(Set(ConfigDescriptions.all.keys).subtracting(paths) == [])
     }
 
     @Test func `the page is that of the documentation`() throws {

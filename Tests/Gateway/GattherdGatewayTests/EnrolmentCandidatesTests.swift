@@ -31,7 +31,7 @@ import Testing
         #expect(offer(&candidates, 0..<1, at: 0) == [0])
         #expect(candidates.check([observation(0)], now: second(599)) == .init())
         #expect(candidates.check([observation(0)], now: second(600)) == .init(failed: ["d0"]))
-        #expect(candidates.isEmpty && candidates.hasPauses)
+        #expect(candidates.isEmpty && candidates.pauseCount > 0)
         #expect(candidates.admit("d0", at: "a0", by: "rule", now: second(4199)) == .paused)
         #expect(candidates.admit("d0", at: "a0", by: "rule", now: second(4200)) == .admitted)
     }

@@ -91,8 +91,3 @@ extension ConfigType {
         }
     }
 }
-
-extension ConfigReference {
-    /// The paths that this module describes.
-    package static var ownPaths: [String] { Array(ConfigDescriptions.all.keys) }
-}

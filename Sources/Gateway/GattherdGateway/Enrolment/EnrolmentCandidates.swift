@@ -68,10 +68,7 @@ struct EnrolmentCandidates: Sendable {
 
     func contains(_ device: String) -> Bool { candidates[device] != nil }
 
-    /// True while addresses pause; their peripherals must be offered again.
-    var hasPauses: Bool { !pauses.isEmpty }
-
-    /// The number of addresses that pause.
+    /// The number of addresses that pause; their peripherals must be offered again.
     var pauseCount: Int { pauses.count }
 
     /// Admits a device of the rule `rule`, or returns the reason why not.

@@ -210,7 +210,7 @@ extension EnrolmentService {
     /// Removes devices that were not seen for the `forget_after` of their rule, and candidates that failed.
     private func check() async {
         var next = running.configuration
-        let isIdle = enrolled.withLock { $0.failed.isEmpty && !$0.hasWaiting && !$0.candidates.hasPauses }
+        let isIdle = enrolled.withLock { $0.failed.isEmpty && !$0.hasWaiting && $0.candidates.pauseCount == 0 }
         guard !isIdle || next.devices.contains(where: { $0.rule != nil }) else { return }
         let lastSeen = updateLastSeen()
         let failed = await checkCandidates(lastSeen)
@@ -223,7 +223,7 @@ extension EnrolmentService {
         let names = Set(next.devices.map(\.name.value))
         let hasWaiting = enrolled.withLock { enrolled in
             defer { enrolled.hasWaiting = false }
-            return enrolled.hasWaiting || enrolled.candidates.hasPauses
+            return enrolled.hasWaiting || enrolled.candidates.pauseCount > 0
         }
         guard names.count < running.configuration.devices.count else {
             await save()

@@ -76,7 +76,7 @@ extension DialledConnection {
         var options = MQTTOptions(settings.version.ofPackets, clientID: settings.clientID)
         options.username = settings.username
         options.password = settings.password?.text
-        options.keepalive = .seconds(Int64(settings.keepaliveSeconds))
+        options.keepalive = settings.keepalive
         options.answerTimeout = settings.options.answerTimeout
         options.will = will
         do throws(MQTTConnectionError) {

@@ -37,7 +37,6 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     public static let topicFilterInvalid = Self(rawValue: 0x8F)
     public static let topicNameInvalid = Self(rawValue: 0x90)
     public static let packetIdentifierInUse = Self(rawValue: 0x91)
-    public static let receiveMaximumExceeded = Self(rawValue: 0x93)
     public static let topicAliasInvalid = Self(rawValue: 0x94)
     public static let packetTooLarge = Self(rawValue: 0x95)
     public static let messageRateTooHigh = Self(rawValue: 0x96)
