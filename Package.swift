@@ -115,7 +115,7 @@ let base: [Target] = [
     module("Base/GattherdTransducer", ["GattherdSync"]),
     // HTTP requests by libcurl, off the cooperative pool; gzip.
     module("Base/GattherdHTTPClient", ["CCurl", "CZlib", "GattherdSync"]),
-    // YAML text to nodes with positions, for configuration, profiles and scenarios.
+    // YAML text to nodes with positions, quantities and misspelt words, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
 ]
 
@@ -152,7 +152,7 @@ let profiles: [Target] = [
     // The registry of profiles: native loader, YAML compiler.
     module(
         "Profiles/GattherdProfiles",
-        ["CGattherdProfile", "COpenSSL", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
+        ["CGattherdProfile", "COpenSSL", "GattherdGATT", "GattherdModel", "GattherdYAML"]
     ),
 ]
 
@@ -161,7 +161,7 @@ let store: [Target] = [
     // SQLite: journal, series, events, rejects, retention, summaries, queries.
     module("Store/GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
     // Import and export of history: time expressions, charts, JSON lines, line protocol.
-    module("Store/GattherdExchange", ["GattherdConfig", "GattherdGATT", "GattherdHistory", "GattherdModel"]),
+    module("Store/GattherdExchange", ["GattherdGATT", "GattherdHistory", "GattherdModel", "GattherdYAML"]),
 ]
 
 // Outputs: where readings go.
@@ -240,7 +240,7 @@ let gateway: [Target] = [
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
             "GattherdHistory", "GattherdInflux", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines",
             "GattherdModel", "GattherdOutputs", "GattherdPostgres", "GattherdProcess", "GattherdProfiles",
-            "GattherdSparkplug", "GattherdSync",
+            "GattherdSparkplug", "GattherdSync", "GattherdYAML",
         ]
     ),
     // The command line: arguments, output, exit codes.
@@ -251,6 +251,7 @@ let gateway: [Target] = [
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdGateway",
             "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
             "GattherdPostgres", "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+            "GattherdYAML",
         ]
     ),
 ]

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdYAML
 
 /// One option of a command: `--name VALUE`, or `--name` for a flag.
 struct OptionSpec: Sendable {

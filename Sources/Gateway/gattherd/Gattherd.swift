@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdGateway
+import GattherdYAML
 import Glibc
 
 /// The program: finds the command, runs it, and ends with its exit code.

@@ -1,4 +1,3 @@
-import GattherdConfig
 import GattherdGATT
 import GattherdModel
 import GattherdYAML

@@ -1,4 +1,3 @@
-import GattherdConfig
 import GattherdGATT
 import GattherdHistory
 import GattherdModel

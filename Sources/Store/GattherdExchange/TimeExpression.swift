@@ -1,5 +1,5 @@
-import GattherdConfig
 public import GattherdModel
+import GattherdYAML
 
 /// Points in time as people write them: `1h`, `30m ago`, `today`, `2026-11-21 03:20`, RFC 3339.
 public enum TimeExpression {

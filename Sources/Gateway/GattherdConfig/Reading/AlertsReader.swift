@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdYAML
 
 /// Reads the list `alerts`.
 struct AlertsReader {

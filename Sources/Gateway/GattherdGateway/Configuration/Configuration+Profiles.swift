@@ -3,6 +3,7 @@ package import GattherdConfig
 import GattherdGATT
 import GattherdModel
 package import GattherdProfiles
+import GattherdYAML
 
 extension Configuration {
     package var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }

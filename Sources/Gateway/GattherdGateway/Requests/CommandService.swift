@@ -2,6 +2,7 @@ import GattherdConfig
 import GattherdDaemon
 import GattherdModel
 import GattherdProfiles
+import GattherdYAML
 
 /// Carries out the requests that come by the control socket.
 struct CommandService: Sendable {

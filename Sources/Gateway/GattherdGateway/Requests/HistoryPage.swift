@@ -1,4 +1,3 @@
-import GattherdDelivery
 import GattherdHistory
 package import GattherdModel
 

@@ -3,6 +3,7 @@ import GattherdExchange
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
+import GattherdYAML
 
 /// The options of all commands that read history: database, range and output.
 struct HistorySelection {

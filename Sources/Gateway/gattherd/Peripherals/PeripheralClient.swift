@@ -4,6 +4,7 @@ import GattherdConfig
 import GattherdDaemon
 import GattherdGATT
 import GattherdGateway
+import GattherdYAML
 
 /// A peripheral that a command uses.
 ///

@@ -3,6 +3,7 @@ import GattherdGATT
 import GattherdGateway
 import GattherdModel
 import GattherdProfiles
+import GattherdYAML
 
 extension CommandSpec {
     static let profileSources = [

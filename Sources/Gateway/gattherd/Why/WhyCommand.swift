@@ -4,6 +4,7 @@ import GattherdGATT
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
+import GattherdYAML
 import Glibc
 
 extension CommandSpec {

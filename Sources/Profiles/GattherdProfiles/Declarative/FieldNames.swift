@@ -1,4 +1,4 @@
-import GattherdConfig
+import GattherdYAML
 
 /// The names of earlier fields.
 struct FieldNames {

@@ -1,4 +1,3 @@
-import GattherdConfig
 import GattherdYAML
 
 /// Reads the members of one mapping.

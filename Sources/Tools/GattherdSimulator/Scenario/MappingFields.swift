@@ -96,8 +96,7 @@ struct MappingFields {
     /// Reports the members that were not read.
     func finish() {
         for member in members where !known.contains(member.name) {
-            let nearest = known.map { ($0, distance(member.name, $0)) }.min { $0.1 < $1.1 }
-            let hint = nearest.flatMap { $0.1 <= 2 ? "; did you mean '\($0.0)'?" : nil } ?? ""
+            let hint = Spelling.nearest(to: member.name, among: known).map { "; did you mean '\($0)'?" } ?? ""
             problems.add("unknown key '\(member.name)'\(hint)", at: member.key.position)
         }
     }
@@ -131,20 +130,4 @@ extension MappingFields {
             ScenarioValue.integer(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
-}
-
-/// The Levenshtein distance of two texts.
-private func distance(_ left: String, _ right: String) -> Int {
-    let right = Array(right)
-    var row = Array(0...right.count)
-    for (line, character) in left.enumerated() {
-        var diagonal = row[0]
-        row[0] = line + 1
-        for column in right.indices {
-            let change = diagonal + (right[column] == character ? 0 : 1)
-            diagonal = row[column + 1]
-            row[column + 1] = min(change, row[column] + 1, diagonal + 1)
-        }
-    }
-    return row[right.count]
 }

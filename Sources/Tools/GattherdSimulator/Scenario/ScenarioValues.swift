@@ -1,17 +1,14 @@
 package import GattherdGATT
+import GattherdYAML
 
 /// The syntax of values in scenarios and orders.
 package enum ScenarioValue {
     package static let durationWords = "a duration; write for example 500ms, 30s or 5m"
 
-    /// Parses `0`, or a number with `ms`, `s`, `m` or `h`, of at most a day.
+    /// Parses `0`, or a number with a unit, of at most a day.
     package static func duration(_ text: String) -> Duration? {
         if text == "0" { return .zero }
-        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
-        guard let (unit, seconds) = units.first(where: { text.hasSuffix($0.0) }),
-            let number = Double(text.dropLast(unit.count)), number >= 0, number * seconds <= 86_400
-        else { return nil }
-        return .microseconds(Int64((number * seconds * 1_000_000).rounded()))
+        return QuantityGrammar.duration(text).flatMap { $0 <= .seconds(86_400) ? $0 : nil }
     }
 
     package static func boolean(_ text: String) -> Bool? {

@@ -1,8 +1,6 @@
 import GattherdModel
 import Testing
 
-@testable import GattherdDelivery
-
 @Suite struct HistoryRowsTests {
     /// A page with these numbers of rows at each second, starting at `since`.
     private func page(_ rows: [Int], limit: Int, since: Int = 0) -> HistoryRows {
@@ -77,19 +75,5 @@ import Testing
         #expect(page.objects.reduce(0) { $0 + $1.count } <= 4 << 20)
         #expect(page.omitted > 0 && page.objects.count + page.omitted == 2000)
         #expect(page.next == Timestamp(microseconds: 1_000_000))
-    }
-
-    @Test func `an empty response is one piece, and a long one has "next" in its last piece`() throws {
-        let empty = HistoryResponse(limit: 5).finish().map { String(decoding: $0, as: UTF8.self) }
-        #expect(empty == [#"{"chunk":0,"last":true,"rows":[]}"#])
-        var answer = HistoryResponse(limit: 900)
-        for second in 0..<901 as Range<Int64> {
-            _ = answer.add(Timestamp(microseconds: second * 1_000_000)) {
-                $0.key("n"); $0.integer(second)
-            }
-        }
-        let pieces = answer.finish().map { String(decoding: $0, as: UTF8.self) }
-        #expect(pieces.count == 3)
-        #expect(pieces.map { $0.contains(#""next":"1970-01-01T00:15:00.000000Z""#) } == [false, false, true])
     }
 }
