@@ -48,10 +48,7 @@ extension BluetoothAddress: CustomStringConvertible {
     /// The uppercase form with colons.
     public var description: String {
         stride(from: 40, through: 0, by: -8)
-            .map { shift in
-                let octet = String(value >> UInt64(shift) & 0xFF, radix: 16, uppercase: true)
-                return octet.count == 1 ? "0" + octet : octet
-            }
+            .map { Hexadecimal.text(UInt8(truncatingIfNeeded: value >> UInt64($0)), isUppercase: true) }
             .joined(separator: ":")
     }
 }

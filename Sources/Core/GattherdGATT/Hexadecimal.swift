@@ -27,6 +27,11 @@ public enum Hexadecimal {
         }
     }
 
+    /// Returns the two digits of a byte.
+    package static func text(_ byte: UInt8, isUppercase: Bool = false) -> String {
+        (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: isUppercase)
+    }
+
     private static let separators = Array(" :-\t".utf8)
     private static let digits = Array("0123456789abcdef".utf8)
 }

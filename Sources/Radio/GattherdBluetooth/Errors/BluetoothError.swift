@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import GattherdGATT
 
 /// An error of a Bluetooth operation, independent of the platform's wording.
 public struct BluetoothError: Error, Hashable, Sendable {
@@ -157,7 +158,7 @@ extension BluetoothError.Kind: CustomStringConvertible {
         case .notPermitted: "not permitted"
         case .invalidLength: "invalid length"
         case .invalidOffset: "invalid offset"
-        case .att(let code): "ATT error 0x\(code < 16 ? "0" : "")\(String(code, radix: 16, uppercase: true))"
+        case .att(let code): "ATT error 0x\(Hexadecimal.text(code, isUppercase: true))"
         case .accessDenied: "access denied"
         case .invalidValue: "invalid value"
         case .other: "other"

@@ -1,4 +1,5 @@
 import GattherdDBus
+import GattherdGATT
 
 /// The errors of bluetoothd 5.66, with name and text.
 extension DBusError {
@@ -39,12 +40,8 @@ extension DBusError {
         case 0x07: .bluez("InvalidArguments", "Invalid offset")
         case 0x08: .bluez("NotAuthorized", "Operation Not Authorized")
         case 0x0D: .invalidLength
-        default: .bluez("Failed", "Operation failed with ATT error: 0x" + hexadecimal(code))
+        default: .bluez("Failed", "Operation failed with ATT error: 0x" + Hexadecimal.text(code))
         }
-    }
-
-    private static func hexadecimal(_ code: UInt8) -> String {
-        (code < 16 ? "0" : "") + String(code, radix: 16)
     }
 }
 
