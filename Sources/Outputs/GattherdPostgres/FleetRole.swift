@@ -1,3 +1,5 @@
+import GattherdSync
+
 /// The role of a gateway at the centre.
 package enum FleetRole {
     /// The longest name that PostgreSQL keeps, in bytes.
@@ -9,14 +11,9 @@ package enum FleetRole {
     package static func name(of gateway: String) -> String {
         let name = "gattherd_\(gateway)"
         guard name.utf8.count > longest else { return name }
-        let digits = String(hash(of: gateway), radix: 16)
+        let digits = String(StableHash.fnv1a(gateway.utf8), radix: 16)
         let suffix = "_" + String(repeating: "0", count: 16 - digits.count) + digits
         return String(name.prefix(longest - suffix.count)) + suffix
-    }
-
-    /// FNV-1a, 64 bits.
-    private static func hash(of text: String) -> UInt64 {
-        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
     /// Returns a password of 32 random letters and digits: 190 bits.

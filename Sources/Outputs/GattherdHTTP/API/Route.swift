@@ -1,4 +1,5 @@
 import GattherdDashboard
+import GattherdSync
 
 /// The resource of a path.
 enum Route: Hashable {
@@ -123,9 +124,6 @@ struct StaticFiles {
         return response.with("ETag", entry.tag).with("Cache-Control", "no-cache")
     }
 
-    /// Returns an entity tag: the 64-bit FNV-1a hash.
-    private static func tag(of bytes: [UInt8]) -> String {
-        let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        return "\"\(String(hash, radix: 16))\""
-    }
+    /// Returns an entity tag.
+    private static func tag(of bytes: [UInt8]) -> String { "\"\(String(StableHash.fnv1a(bytes), radix: 16))\"" }
 }
