@@ -2,7 +2,7 @@ import Glibc
 
 /// Writes all bytes, also if another program has made the descriptor non-blocking; may block.
 ///
-/// - Returns: False if the descriptor cannot be written any more.
+/// - Returns: False if the descriptor cannot be written any more; `errno` has the reason.
 public func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -13,6 +13,9 @@ public func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         case (..<0, EAGAIN):
             var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             _ = unsafe poll(&room, 1, -1)
+        case (0, _):
+            errno = ENOSPC
+            return false
         default: return false
         }
     }

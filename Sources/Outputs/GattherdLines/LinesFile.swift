@@ -1,4 +1,5 @@
 import GattherdOutputs
+import GattherdSync
 import Glibc
 
 /// A regular file that ends with a complete line; closed with the object.
@@ -46,25 +47,13 @@ final class LinesFile {
     /// Appends complete lines.
     func append(_ text: [UInt8], isSynced: Bool) throws(OutputFault) {
         do throws(OutputFault) {
-            try write(text[...])
+            guard writeAll(text, to: descriptor) else { throw path.fault(errno) }
             if isSynced, fdatasync(descriptor) != 0 { throw path.fault(errno) }
         } catch {
             ftruncate(descriptor, off_t(size))
             throw error
         }
         size += Int64(text.count)
-    }
-
-    private func write(_ text: ArraySlice<UInt8>) throws(OutputFault) {
-        var rest = text
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count > 0 {
-                rest = rest.dropFirst(count)
-            } else if count == 0 || errno != EINTR {
-                throw path.fault(count == 0 ? ENOSPC : errno)
-            }
-        }
     }
 
     /// Moves the file to `path.1`, that one to `path.2` and so on; the last of `keep` is replaced.

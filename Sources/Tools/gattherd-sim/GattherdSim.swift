@@ -1,4 +1,5 @@
 import GattherdDBus
+import GattherdSync
 import Glibc
 
 /// A failure of the program, with a message and an exit code of sysexits.h.
@@ -86,12 +87,7 @@ enum GattherdSim {
 
 /// Writes text without buffering.
 func write(_ text: String, to descriptor: Int32) {
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-        let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-        guard count > 0 else { return }
-        rest = rest.dropFirst(count)
-    }
+    _ = writeAll(Array(text.utf8), to: descriptor)
 }
 
 /// The options and words after the command.

@@ -35,13 +35,7 @@ final class TruthLog {
     /// Lines that a full disk refuses are lost.
     func flush() {
         guard !lines.isEmpty else { return }
-        var rest = lines[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            rest = rest.dropFirst(count)
-        }
+        _ = writeAll(lines, to: descriptor)
         lines.removeAll(keepingCapacity: true)
     }
 
