@@ -83,4 +83,16 @@ import Testing
         writer.integer(2)
         #expect(writer.bytes == Array("2".utf8))
     }
+
+    @Test func `an array has what is written for each element`() {
+        let text = JSONWriter.text { writer in
+            writer.beginObject()
+            writer.key("a")
+            writer.array([1, 2]) { $0.string("\($1)") }
+            writer.key("b")
+            writer.array([Int]()) { $0.integer($1) }
+            writer.endObject()
+        }
+        #expect(text == #"{"a":["1","2"],"b":[]}"#)
+    }
 }

@@ -1,7 +1,15 @@
 /// The description of a key for people.
 package struct ConfigDescription: Hashable, Sendable {
+    /// A value that can be chosen, with its meaning.
+    struct Choice: Hashable, Sendable {
+        let value: String
+        let meaning: String
+    }
+
     /// The meaning, in whole sentences.
-    package let text: String
+    let summary: String
+    /// The values whose meanings are explained one by one.
+    let choices: [Choice]
     /// An example of its value, as YAML in one line; `nil` for a section.
     package let example: String?
     /// The default as YAML; `nil` if there is none, or none that can be written.
@@ -14,9 +22,20 @@ package struct ConfigDescription: Hashable, Sendable {
     ///   - example: An example of its value, as YAML in one line.
     ///   - standard: The default as YAML.
     ///   - otherwise: The default in words.
-    package init(_ text: String, example: String? = nil, default standard: String? = nil, otherwise: String? = nil) {
-        (self.text, self.example, self.standard, self.otherwise) = (text, example ?? standard, standard, otherwise)
+    ///   - choices: The meanings of values, in whole sentences.
+    package init(
+        _ text: String,
+        example: String? = nil,
+        default standard: String? = nil,
+        otherwise: String? = nil,
+        choices: KeyValuePairs<String, String> = [:]
+    ) {
+        (summary, self.example, self.standard, self.otherwise) = (text, example ?? standard, standard, otherwise)
+        self.choices = choices.map { Choice(value: $0.key, meaning: $0.value) }
     }
+
+    /// The meaning and those of the choices, as one paragraph.
+    package var text: String { ([summary] + choices.map { "\($0.value): \($0.meaning)" }).joined(separator: " ") }
 }
 
 /// The descriptions of the keys that no output module describes.

@@ -37,13 +37,16 @@ extension ConfigDescriptions {
             otherwise: "the profile's choice"
         ),
         "devices.pairing": ConfigDescription(
-            """
-            on_demand pairs without authentication when an operation needs encryption, just_works right after connecting. \
-            passkey pairs with the passkey of `pin_file` only, compare confirms the number without a person. never does not \
-            pair.
-            """,
+            "When and how the device is paired.",
             example: "just_works",
-            otherwise: "passkey with a `pin_file`, otherwise on_demand"
+            otherwise: "passkey with a `pin_file`, otherwise on_demand",
+            choices: [
+                "on_demand": "Pairs without authentication when an operation needs encryption.",
+                "just_works": "Pairs without authentication right after connecting.",
+                "compare": "Confirms the number without a person.",
+                "passkey": "Pairs with the passkey of `pin_file` only.",
+                "never": "Does not pair.",
+            ]
         ),
         "devices.pin_file": ConfigDescription(
             "A file whose first line is the passkey: six digits.",
@@ -51,12 +54,15 @@ extension ConfigDescriptions {
             otherwise: "none"
         ),
         "devices.on_bond_loss": ConfigDescription(
-            """
-            The reaction to a device that has lost its bond. fail: its link fails until `gattherd bond forget`. repair: \
-            gattherd removes the bond and pairs again; an attacker with the device's address could then take its place.
-            """,
+            "The reaction to a device that has lost its bond.",
             example: "repair",
-            default: "fail"
+            default: "fail",
+            choices: [
+                "fail": "Its link fails until `gattherd bond forget`.",
+                "repair": """
+                gattherd removes the bond and pairs again; an attacker with the device's address could then take its place.
+                """,
+            ]
         ),
         "devices.bind_key_file": ConfigDescription(
             """
@@ -80,12 +86,17 @@ extension ConfigDescriptions {
         ),
         "devices.silence": ConfigDescription(
             """
-            The longest silence. learned: after about four usual pauses of a stream the link is probed, and replaced if the \
-            device does not answer. A duration: the link is replaced in any case. never: not watched. A sensor that only \
-            advertises is offline after this time.
+            The longest silence. After a duration the link is replaced. A sensor that only advertises is offline after this \
+            time.
             """,
             example: "30s",
-            otherwise: "the profile's choice, otherwise learned"
+            otherwise: "the profile's choice, otherwise learned",
+            choices: [
+                "learned": """
+                After about four usual pauses of a stream the link is probed, and replaced if the device does not answer.
+                """,
+                "never": "Silence is not watched.",
+            ]
         ),
         "devices.silence.NAME": ConfigDescription("The longest silence of one stream.", example: "30s"),
         "devices.options": ConfigDescription("Options of its profiles."),
@@ -152,9 +163,10 @@ extension ConfigDescriptions {
             default: "false"
         ),
         "fleet.publish": ConfigDescription(
-            "With leases, the gateways that publish an advertising device by MQTT: its owner, or all that hear it.",
+            "With leases, the gateways that publish an advertising device by MQTT.",
             example: "all",
-            default: "owner"
+            default: "owner",
+            choices: ["owner": "The device's owner.", "all": "All that hear it."]
         ),
     ]
 
@@ -196,12 +208,13 @@ extension ConfigDescriptions {
             otherwise: "half of `history.max_size`"
         ),
         "history.when_full": ConfigDescription(
-            """
-            While the disk is full or fails. deliver: readings are published from memory, marked "stored":false, and never \
-            stored. hold: readings wait in memory until they can be stored. Memory is bounded and losses are counted.
-            """,
+            "The use of readings while the disk is full or fails. Memory is bounded and losses are counted.",
             example: "hold",
-            default: "deliver"
+            default: "deliver",
+            choices: [
+                "deliver": "They are published from memory, marked \"stored\":false, and never stored.",
+                "hold": "They wait in memory until they can be stored.",
+            ]
         ),
     ]
 }

@@ -59,11 +59,17 @@ extension ConfigReference {
     }
 
     private static func item(_ entry: Entry, indent: Int) -> String {
-        var words = "`\(entry.name)`: \(entry.kinds). \(entry.description?.text ?? "")"
+        var words = "`\(entry.name)`: \(entry.kinds). \(entry.description?.summary ?? "")"
         if let example = entry.description?.example { words += " Example: `\(entry.name): \(example)`." }
         words += entry.key.isRequired ? " Required." : entry.defaultWords.map { " Default: \($0)." } ?? ""
-        let margin = String(repeating: " ", count: indent)
-        return margin + "- " + wrapped(words, indent: indent + 2).dropFirst(indent + 2)
+        let choices = (entry.description?.choices ?? []).map { choice in
+            bullet("`\(choice.value)`: \(choice.meaning)", indent: indent + 2)
+        }
+        return bullet(words, indent: indent) + choices.joined()
+    }
+
+    private static func bullet(_ text: String, indent: Int) -> String {
+        String(repeating: " ", count: indent) + "- " + wrapped(text, indent: indent + 2).dropFirst(indent + 2)
     }
 
     /// Returns the text in lines with a margin; code is not broken.
