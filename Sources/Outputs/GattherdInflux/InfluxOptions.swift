@@ -35,9 +35,6 @@ public struct InfluxOptions: Hashable, Sendable {
             url.appending("/api/v2/write", query: [("org", organisation), ("bucket", name), ("precision", "ns")])
         }
     }
-
-    /// True if the credentials are sent without encryption through a network.
-    public var exposesCredentials: Bool { credentials != nil && !url.usesTLS && !url.isLoopback }
 }
 
 /// A token, or a user with a password; always prints as `***`.
@@ -78,6 +75,9 @@ public struct InfluxURL: Hashable, Sendable {
     public var isLoopback: Bool {
         host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
     }
+
+    /// True if requests cross a network without encryption.
+    var isExposed: Bool { !usesTLS && !isLoopback }
 
     /// Returns the URL of an API with a query; members without a value are omitted.
     func appending(_ api: String, query: [(name: String, value: String?)]) -> String {

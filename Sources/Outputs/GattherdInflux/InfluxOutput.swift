@@ -39,9 +39,9 @@ package enum InfluxOutput: OutputDefinition {
     }
 
     /// A secret that is sent without encryption through a network is a warning.
-    package static func findings(_ configuration: InfluxSettings) -> [ConfigError] {
-        let url = configuration.url
-        guard configuration.credentials != nil, url.value.isExposed, let place = url.place else { return [] }
+    package static func findings(_ settings: InfluxSettings) -> [ConfigError] {
+        let url = settings.url
+        guard settings.credentials != nil, url.value.isExposed, let place = url.place else { return [] }
         let text = "the token or password is sent to \(url.value.host) without encryption; use https:// if you can"
         return [ConfigError(.exposedSecret(text), at: place, severity: .warning)]
     }

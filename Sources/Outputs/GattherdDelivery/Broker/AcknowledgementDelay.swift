@@ -2,8 +2,8 @@ import GattherdSync
 
 /// The delay after which the broker has probably acknowledged a window of readings.
 ///
-/// Brokers acknowledge readings one by one. Reading each answer costs more than publishing a reading, and a half-answered
-/// window is followed by a half-full one. The delay adapts to how fast the broker answers.
+/// Brokers acknowledge readings one by one. Reading each answer costs more than publishing a reading, and a
+/// half-answered window is followed by a half-full one. The delay adapts to how fast the broker answers.
 struct AcknowledgementDelay {
     /// The number of readings in flight from which a delay is worthwhile.
     private static let severalReadings = 8

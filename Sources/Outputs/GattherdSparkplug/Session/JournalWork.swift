@@ -7,7 +7,8 @@ struct JournalWork: Sendable {
     private let options: SparkplugMachine.Options
     private(set) var progress: JournalProgress
     private var isLoading = false
-    private var isFetching = false
+    /// The number after which entries are being fetched, if any.
+    private var fetchedAfter: Int64?
     private var saves: CursorSaves
     /// The earliest times of the next request and ping.
     private var requestAt = Duration.zero
@@ -56,7 +57,7 @@ struct JournalWork: Sendable {
         requestAt = now + options.journalPause
         switch operation {
         case .load: isLoading = false
-        case .fetch: isFetching = false
+        case .fetch: fetchedAfter = nil
         case .save: saves.failed(at: now)
         }
     }

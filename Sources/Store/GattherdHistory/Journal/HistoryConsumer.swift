@@ -77,7 +77,7 @@ struct ConsumerRequests {
     }
 
     func acknowledged(by consumer: String, in file: HistoryFile) -> Int64 {
-        file.journal?.position(of: consumer) ?? file.head
+        file.journal?.cursor(of: consumer) ?? file.head
     }
 
     /// Moves a cursor, which is saved with a later commit.
