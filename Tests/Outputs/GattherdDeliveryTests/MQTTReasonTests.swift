@@ -46,7 +46,7 @@ import Testing
 
     @Test func `busy answers of an earlier session do not count`() {
         let busy = MQTTReason(rawValue: 0x97)
-        var topics = BusyTopics(patience: .seconds(60))
+        var topics = BusyTopics(timeout: .seconds(60))
         #expect(topics.verdict(busy, on: "a", at: .zero) == .reading(.busy(busy.words)))
         topics.recordAcceptance(of: "b")
         topics.startSession()

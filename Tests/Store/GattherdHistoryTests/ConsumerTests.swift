@@ -149,7 +149,7 @@ struct ConsumerTests {
         // The extents are there now, so another start need not search them again.
         try await history.close()
         let file = try HistoryFile(path: folder.database, consumers: [Self.mqtt, back], log: .silent)
-        #expect(!file.isScanDue && file.journal?.position(of: "back") == 100)
+        #expect(!file.isScanDue && file.journal?.cursor(of: "back") == 100)
     }
 
     @Test func `a consumer that comes back gets the readings of a time without any consumer`() async throws {

@@ -56,7 +56,7 @@ struct ConsumerRequests {
     var unstoredCount: Int { unstored.count }
     /// The number of the last one; 0 without any.
     var lastUnstored: Int64 { unstored.last }
-    /// The number of those that were dropped before anybody had got them.
+    /// The number of those that were dropped before all consumers had got them.
     var droppedCount: Int { unstored.dropped }
 
     mutating func append(_ readings: [JournalReading]) { unstored.append(readings) }
@@ -73,7 +73,7 @@ struct ConsumerRequests {
         let stored = try file.entries(after: seq, limit: limit, for: consumer)
         guard !unstored.isEmpty else { return stored }
         let isComplete = stored.through >= file.sequence.last
-        return unstored.merged(with: stored, after: seq, limit: limit, isComplete: isComplete)
+        return unstored.merged(with: stored, after: seq, limit: limit, isComplete: isComplete, for: consumer)
     }
 
     func acknowledged(by consumer: String, in file: HistoryFile) -> Int64 {

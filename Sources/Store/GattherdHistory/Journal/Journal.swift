@@ -112,7 +112,7 @@ final class Journal {
 
     /// Starts to rebuild the extents that were deleted while a consumer was not configured.
     private func resumeReturned() throws(StoreFault) {
-        guard let lowest = cursors.map(\.position).filter({ $0 < lastTrimmed }).min() else { return }
+        guard let lowest = cursors.map(\.seq).filter({ $0 < lastTrimmed }).min() else { return }
         trimmed = min(trimmed, lowest)
         try scan.start(after: lowest, through: max(lastTrimmed, start))
         scan.didCommit()
@@ -232,7 +232,7 @@ final class Journal {
             let consumer = cursors[index].consumer
             guard let longest = consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
-            let start = cursors[index].position
+            let start = cursors[index].seq
             let end = head - longest
             let count = try selectCount.firstInteger(binding: start, end) ?? 0
             let first = try reader.first(after: start, consumer.content) ?? .max
@@ -257,7 +257,7 @@ final class Journal {
     private func isSkipDue(_ cursor: JournalCursor, _ head: Int64) -> Bool {
         guard let longest = cursor.consumer.longestBacklog else { return false }
         // Readings whose extents are being rebuilt could not be counted.
-        return head - cursor.handedOver(tail) > longest && !isRebuilding(after: cursor.position)
+        return head - cursor.handedOver(tail) > longest && !isRebuilding(after: cursor.seq)
     }
 
     // MARK: - Going back
