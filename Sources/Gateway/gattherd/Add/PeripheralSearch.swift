@@ -47,7 +47,7 @@ struct PeripheralSearch {
     }
 
     private func listen(_ central: Central, _ heard: Locked<[BluetoothAddress: Advertisement]>) async throws {
-        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         let (firsts, first) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {

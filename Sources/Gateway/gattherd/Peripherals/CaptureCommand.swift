@@ -55,7 +55,7 @@ struct CaptureCommand {
     }
 
     func run() async throws(CommandFailure) {
-        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         let recorder = CaptureRecorder(try OutputDestination(path: path, from: "FILE"), limit: count)
         let end = try await client.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))

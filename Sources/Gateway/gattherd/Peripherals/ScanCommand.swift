@@ -114,7 +114,7 @@ struct ScanCommand {
 
     /// Returns the newest advertisement of each peripheral.
     private func listen(_ central: Central) async throws -> [Advertisement] {
-        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         let end = ContinuousClock.now + .seconds(seconds)
         return try await withThrowingTaskGroup(of: [Advertisement]?.self) { group in
             group.addTask {

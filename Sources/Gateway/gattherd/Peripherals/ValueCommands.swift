@@ -110,7 +110,7 @@ struct ValueCommands {
     func watch() async throws(CommandFailure) {
         let profiles = try ProfileCommands(arguments).registry.profiles
         let (seconds, count) = (try arguments.number("seconds"), try arguments.number("count") ?? .max)
-        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         try await client.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
             let characteristic = try await peripheral.characteristic(id)
