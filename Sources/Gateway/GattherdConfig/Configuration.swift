@@ -55,10 +55,13 @@ package struct ConfigEnvironment: Hashable, Sendable {
     /// The environment variables.
     package var variables: [String: String]
     package var hostName: String
+    /// The folder to which relative paths of files belong.
+    package var currentFolder: String
 
-    package init(variables: [String: String], hostName: String) {
+    package init(variables: [String: String], hostName: String, currentFolder: String = ".") {
         self.variables = variables
         self.hostName = hostName
+        self.currentFolder = currentFolder
     }
 }
 

@@ -63,7 +63,8 @@ struct ConfigurationReader {
     private var defaultDatabase: String {
         let states = environment.variables["STATE_DIRECTORY"] ?? ""
         if let state = states.split(separator: ":").first { return state + "/gattherd.db" }
-        return paths.folder.hasPrefix("/etc/") ? "/var/lib/gattherd/gattherd.db" : paths.resolve("gattherd.db")
+        let folder = paths.folder.hasPrefix("/") ? paths.folder : environment.currentFolder + "/" + paths.folder
+        return folder.hasPrefix("/etc/") ? "/var/lib/gattherd/gattherd.db" : paths.resolve("gattherd.db")
     }
 
     private func bluetooth(_ section: SectionReader) -> BluetoothSettings {
