@@ -67,6 +67,11 @@ public struct Restore {
     ///   - time: A part of the replaced file's name.
     /// - Throws: ``StoreFault``: `inUse` when a daemon has the history, `damaged` when the copy is not good.
     public init(_ backup: String, to path: String, at time: Timestamp) throws(StoreFault) {
+        try self.init(backup, to: path, at: time, nil)
+    }
+
+    /// Restores `backup`, with the lock that the caller has on the history, if any.
+    package init(_ backup: String, to path: String, at time: Timestamp, _ lock: HistoryLock?) throws(StoreFault) {
         self.path = DatabaseName.resolved(path)
         draft = self.path + ".restore"
         owner = FileOwner(database: self.path)
@@ -76,7 +81,7 @@ public struct Restore {
             let remedy = "run this as root or as that user"
             throw StoreFault("\(self.path): its directory belongs to user \(owner.user); \(remedy)")
         }
-        let lock = try FileLock(database: self.path)
+        let lock = if let lock { lock.lock } else { try FileLock(database: self.path) }
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) } }
         let mark = try copy(backup)
         try raiseNumbers(above: mark)

@@ -1,5 +1,5 @@
-import GattherdModel
 import GattherdSync
+package import GattherdModel
 import Glibc
 
 /// Excludes a second daemon from the same history until the lock is released.
@@ -14,7 +14,7 @@ final class FileLock {
     /// - Throws: ``StoreFault`` if another process has the lock, or the file cannot be created.
     init(database: String) throws(StoreFault) {
         let path = database + "-lock"
-        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
             guard errno != ENOENT else {
                 throw StoreFault(
@@ -37,6 +37,16 @@ final class FileLock {
 
     deinit {
         close(descriptor)
+    }
+}
+
+/// Excludes the daemon from a history during work on the files beside it.
+package final class HistoryLock {
+    let lock: FileLock
+
+    /// - Throws: ``StoreFault``: `inUse` if another process has the history.
+    package init(database path: String) throws(StoreFault) {
+        lock = try FileLock(database: DatabaseName.resolved(path))
     }
 }
 

@@ -74,8 +74,10 @@ struct SequenceFile {
 
     private func replace(_ text: String) throws(StoreFault) {
         let draft = path + ".new"
+        // A link that the daemon's user made must not lead root elsewhere.
+        unsafe unlink(draft)
         do throws(StoreFault) {
-            try writeAndSync(text, to: draft, flags: O_CREAT | O_TRUNC)
+            try writeAndSync(text, to: draft, flags: O_CREAT | O_EXCL)
         } catch {
             unsafe unlink(draft)
             throw error
@@ -85,7 +87,7 @@ struct SequenceFile {
     }
 
     private func writeAndSync(_ text: String, to path: String, flags: Int32) throws(StoreFault) {
-        let descriptor = unsafe open(path, O_WRONLY | O_CLOEXEC | flags, 0o644)
+        let descriptor = unsafe open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0o644)
         guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot create", path: path) }
         defer { close(descriptor) }
         let count = unsafe Glibc.write(descriptor, text, text.utf8.count)
