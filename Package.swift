@@ -434,7 +434,8 @@ let moduleTests: [Target] = [
         "Gateway/CommandTests",
         [
             "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdGateway",
-            "GattherdHistory", "GattherdModel", "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
+            "GattherdHistory", "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync", "TestKit",
+            "gattherd",
         ]
     ),
     tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),

@@ -142,6 +142,28 @@ booted systemctl stop gattherd
 result=$(booted systemctl show --property Result,NRestarts gattherd | sort | tr '\n' ' ')
 [ "$result" = "NRestarts=0 Result=success " ] || { booted journalctl --no-pager --unit gattherd >&2; fail "$result"; }
 
+step "daily backups, and the move to a gateway that never ran"
+booted sh -c "chown gattherd:gattherd /etc/gattherd/token && chmod 600 /etc/gattherd/token"
+booted systemctl start gattherd-backup || { booted journalctl --no-pager --unit gattherd-backup >&2; fail "the backup of the stopped service fails"; }
+booted systemctl start gattherd
+eventually both_ready || fail "the service does not start again"
+booted systemctl start gattherd-backup || { booted journalctl --no-pager --unit gattherd-backup >&2; fail "the backup fails"; }
+archive=$(cd "$tree" && find var/lib/gattherd-backups -name 'gattherd-*-000002-*.tar')
+[ -n "$archive" ] || fail "there are not two daily backups"
+tar --list --file "$tree/$archive" | grep -q history.db || fail "the daily backup has no history"
+booted gattherd restore "/$archive" >/dev/null 2>&1 && fail "a backup is restored below the running service"
+booted systemctl stop gattherd
+booted sh -c "mv /var/lib/gattherd /srv/old-state && mkdir /srv/old && mv /etc/gattherd/* /srv/old"
+booted gattherd restore "/$archive" >"$tree/srv/restore.log" 2>&1 || { cat "$tree/srv/restore.log" >&2; fail "the backup cannot be restored"; }
+booted gattherd check >/dev/null || fail "the service cannot read what was restored"
+booted systemctl start gattherd
+eventually both_ready || { booted gattherd status >&2; fail "the restored service connects nobody"; }
+booted useradd --groups gattherd alice
+booted runuser -u alice -- gattherd status >/dev/null || fail "a member of the group may not ask for the status"
+booted runuser -u alice -- gattherd disconnect strap >/dev/null 2>&1 && fail "a member of the group may change something"
+booted systemctl stop gattherd
+rm -rf "$tree/srv/old-state" "$tree/srv/old"
+
 step "upgrade and downgrade, with the service running and stopped"
 booted systemctl enable --quiet --now gattherd
 restarts dpkg --install --force-confold /srv/9.9.9.deb
@@ -168,6 +190,8 @@ booted apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 ! has_process || fail "purging leaves the daemon running"
 ! booted id gattherd >/dev/null 2>&1 || fail "purging leaves the user"
 [ ! -e "$tree/var/lib/gattherd" ] || fail "purging leaves the history"
+[ -e "$tree/$archive" ] || fail "purging takes the backups"
+rm -rf "$tree/var/lib/gattherd-backups"
 [ ! -e "$tree/etc/systemd/system/multi-user.target.wants/gattherd.service" ] || fail "purging leaves the service enabled"
 booted dpkg --install /srv/gattherd.deb >/dev/null 2>&1
 ! is_running || fail "an installation starts a service that nobody configured"

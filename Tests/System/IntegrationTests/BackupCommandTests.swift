@@ -9,6 +9,7 @@ struct BackupCommandTests {
         gateway: attic
         mqtt: {url: "mqtt://localhost", username: me, password_file: secret}
         http: {listen: "127.0.0.1:8780", token_file: /nowhere/token}
+        profiles: {paths: [profiles]}
         """
 
     /// Runs `gattherd` with a configuration and returns its exit code, standard output and standard error.
@@ -81,20 +82,22 @@ struct BackupCommandTests {
         let old = try await HistoryFolder(seconds: 1)
         _ = try await backUp(old)
         let folder = old.folder.file("backups")
-        for name in ["gattherd-attic-20200101T000000Z.tar", "gattherd-attic-20210101T000000Z.tar", "other.tar"] {
-            try write("", to: "\(folder)/\(name)")
-        }
+        let first = "gattherd-attic-000001-20990101T000000Z.tar"
+        let second = "gattherd-attic-000002-20210101T000000Z.tar"
+        for name in [first, second, "other.tar"] { try write("", to: "\(folder)/\(name)") }
         let result = try await gattherd("backup", folder, "--keep", "2", in: old.folder)
         #expect(result.code == 0, "\(result)")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder)
         #expect(names.count == 3)
-        #expect(names.contains("other.tar") && names.contains("gattherd-attic-20210101T000000Z.tar"))
+        #expect(names.contains("other.tar") && names.contains(second))
+        #expect(names.contains { $0.hasPrefix("gattherd-attic-000003-") })
     }
 
     @Test func `what is no backup is refused, and so are links in one`() async throws {
         let new = try TemporaryFolder()
         try write("no archive", to: new.file("text.tar"))
-        #expect(try await gattherd("restore", new.file("text.tar"), in: new).code == 74)
+        #expect(try await gattherd("restore", new.file("text.tar"), in: new).code == 65)
+        #expect(try await gattherd("restore", new.path, in: new).code == 66)
         #expect(try await gattherd("restore", new.file("missing.tar"), in: new).code == 66)
         let staged = new.file("staged")
         let manifest = #"{"format":1,"gateway":"a","created":"x","main":"configuration/a","elsewhere":[]}"#
@@ -108,5 +111,50 @@ struct BackupCommandTests {
         #expect(result.code == 65)
         #expect(result.complaints.contains("'configuration/a' is no file"))
         #expect(!FileManager.default.fileExists(atPath: new.file("gattherd.yaml")))
+    }
+
+    @Test func `a truncated backup is refused as damaged, and changes nothing`() async throws {
+        let old = try await HistoryFolder(seconds: 60)
+        let archive = try await backUp(old)
+        let whole = try Data(contentsOf: URL(filePath: archive))
+        try whole.prefix(whole.count / 2).write(to: URL(filePath: archive))
+        let new = try TemporaryFolder()
+        #expect(try await gattherd("restore", archive, in: new).code == 65)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: new.path) == ["errors"])
+    }
+
+    @Test func `a relative configuration is saved whole`() async throws {
+        let old = try await HistoryFolder(seconds: 1)
+        _ = try await backUp(old)
+        let words = ["--chdir", old.folder.path, Programs.path("gattherd"), "backup", "again.tar"]
+        let (code, output) = try await Programs.run("/usr/bin/env", words + ["--config", "gattherd.yaml"])
+        #expect(code == 0)
+        #expect(output == "again.tar: the history and 5 files\n")
+        let (_, names) = try await Programs.run("/bin/tar", ["--list", "--file", old.folder.file("again.tar")])
+        for name in ["gattherd.yaml", "gattherd.d/log.yaml", "secret", "profiles/mine.yaml"] {
+            #expect(names.contains("./configuration/\(name)\n"))
+        }
+    }
+
+    @Test func `without a history there is no backup unless --no-history asks for one`() async throws {
+        let old = try TemporaryFolder()
+        try write("gateway: attic\n", to: old.file("gattherd.yaml"))
+        let missing = try await gattherd("backup", old.file("a.tar"), in: old)
+        #expect(missing.code == 69)
+        #expect(missing.complaints.contains("there is no history at \(old.file("gattherd.db"))"))
+        #expect(!FileManager.default.fileExists(atPath: old.file("a.tar")))
+        #expect(try await gattherd("backup", old.file("a.tar"), "--no-history", in: old).code == 0)
+        let lock = try HistoryLock(database: old.file("gattherd.db"))
+        #expect(try await gattherd("restore", old.file("a.tar"), in: old).code == 69)
+        withExtendedLifetime(lock) {}
+    }
+
+    @Test(arguments: ["2>/dev/full", "2>&-", "2>&- >&- <&-"])
+    func `a failure has its exit code, also if standard error cannot be written`(redirection: String) async throws {
+        let folder = try TemporaryFolder()
+        try write("gateway: attic\n", to: folder.file("gattherd.yaml"))
+        let script = "\"$0\" backup a.tar --config \"$1\" \(redirection)"
+        let words = ["-c", script, Programs.path("gattherd"), folder.file("gattherd.yaml")]
+        #expect(try await Programs.run("/bin/sh", words).0 == 69)
     }
 }

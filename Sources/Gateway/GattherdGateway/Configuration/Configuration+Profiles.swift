@@ -124,6 +124,9 @@ extension ConfigError {
 
 /// The profiles that come with gattherd.
 package enum InstalledProfiles {
+    /// The folder of the user's own profiles.
+    package static let userFolder = "/etc/gattherd/profiles"
+
     /// The folders of the installed profiles, or of those that were built beside the program.
     ///
     /// Profiles in `/etc/gattherd/profiles` go before those in `../lib/gattherd/profiles`, which come with gattherd.
@@ -132,7 +135,7 @@ package enum InstalledProfiles {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
         let folder = URL(filePath: own).deletingLastPathComponent()
         let installed = folder.deletingLastPathComponent().appending(path: "lib/gattherd/profiles").path
-        let candidates = ["/etc/gattherd/profiles", installed]
+        let candidates = [userFolder, installed]
         return candidates.filter { FileManager.default.fileExists(atPath: $0) } + built(in: folder)
     }
 

@@ -72,14 +72,13 @@ package struct ConfigurationFile: Sendable {
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
-    /// Returns the path of history that a configuration gives which is not in its place yet.
+    /// Returns a configuration that is not in its place yet, as far as it is valid.
     ///
     /// - Parameter sources: The main file, then the others, with the names that they will have.
-    /// - Returns: The path; mistakes in the files do not matter.
-    package static func historyPath(of sources: [(name: String, bytes: [UInt8])]) -> String {
+    /// - Returns: The settings; mistakes in the files do not matter.
+    package static func configuration(of sources: [ConfigSource]) -> Configuration {
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
-        let texts = sources.map { ConfigSource(name: $0.name, bytes: $0.bytes) }
-        return Configuration.parseLeniently(texts, in: environment, outputs: outputs).configuration.history.path.value
+        return Configuration.parseLeniently(sources, in: environment, outputs: outputs).configuration
     }
 
     /// The main file, then those of ``fragmentFolder`` that can be listed.
@@ -125,6 +124,10 @@ package struct ConfigurationFile: Sendable {
         let code = unsafe gethostname(&name, name.count - 1)
         let host =
             code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
-        return ConfigEnvironment(variables: ProcessInfo.processInfo.environment, hostName: host)
+        return ConfigEnvironment(
+            variables: ProcessInfo.processInfo.environment,
+            hostName: host,
+            currentFolder: FileManager.default.currentDirectoryPath
+        )
     }
 }

@@ -3,6 +3,8 @@ import GattherdConfig
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
+import GattherdProcess
+import GattherdSync
 import Glibc
 
 extension CommandSpec {
@@ -14,18 +16,22 @@ extension CommandSpec {
             ConfigurationFile.option,
             .value("keep", "COUNT", "FILE is a folder: make a file in it, and remove the oldest beyond COUNT"),
             .flag("bonds", "add the keys of bonded devices, as root"),
+            .flag("no-history", "leave the history out; for a gateway that never ran"),
         ],
         details: """
             FILE must not exist. It is a tar archive that only its owner can read: it has the passwords and tokens that the
             configuration names in its own folder. Files elsewhere are listed and left out. The history is a copy as of one
-            moment.
+            moment. FILE gets its name when it is complete.
+
+            With --keep, names have a number, which gives their order, and the time. The new backup always stays.
 
             Bonds belong to the address of the adapter. They are of use only if the adapter moves too, and whoever has the
             file can read and imitate the devices.
             """,
         exits: [
             .data: "the history is damaged", .cannotCreate: "FILE already exists, or cannot be created",
-            .inputOutput: "a file cannot be read, or the disk is full", .unavailable: "there is no history",
+            .inputOutput: "a file cannot be read, or the disk is full",
+            .unavailable: "there is no history; see --no-history",
         ],
         examples: [
             "sudo gattherd backup /mnt/gattherd-$(date +%F).tar",
@@ -44,11 +50,13 @@ struct BackupCommand {
     private let kept: Int?
     private let file: ConfigurationFile
     private let bonds: String?
+    private let hasHistory: Bool
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         target = arguments.positional(0) ?? ""
         file = ConfigurationFile(arguments)
         bonds = arguments.has("bonds") ? Self.bondFolder : nil
+        hasHistory = !arguments.has("no-history")
         kept = try arguments.value("keep").map { (text) throws(CommandFailure) -> Int in
             guard let count = Int(text), (1...10_000).contains(count) else {
                 throw CommandSpec.backup.misuse("--keep is a number from 1 to 10000")
@@ -66,90 +74,90 @@ struct BackupCommand {
             throw CommandFailure(.inputOutput, "gattherd backup: \(bonds) cannot be read; run this as root")
         }
         let plan = BackupPlan(file, configuration, bonds: bonds)
-        let folder = try ArchiveFolder("backup")
+        guard plan.files.contains(where: { $0.name == plan.main }) else {
+            throw CommandFailure(.inputOutput, "gattherd backup: cannot read \(file.path)")
+        }
+        let folder = try StagingFolder("backup")
         defer { folder.remove() }
-        try copyHistory(configuration.history.path.value, to: folder)
-        for each in plan.files { try folder.add(each.path, as: each.name) }
+        ProcessSignals.end(on: SIGINT, SIGTERM, SIGHUP) {
+            folder.remove()
+            unsafe unlink(target + BackupArchive.draftEnding)
+        }
+        if hasHistory { try copyHistory(configuration.history.path.value, to: folder) }
+        let count = try copy(plan, to: folder)
         let manifest = BackupManifest(
             gateway: configuration.gateway,
             main: plan.main,
             created: now.rfc3339,
             elsewhere: plan.elsewhere
         )
-        try folder.write(manifest)
-        try await folder.write(to: target)
-        rotation?.removeOld()
-        report(target, plan)
+        try write(manifest.json, as: BackupPlan.manifest, to: folder)
+        try await BackupArchive(target, command: "backup").create(from: folder)
+        rotation?.removeOld(after: target)
+        report(target, count, plan)
     }
 
-    /// Copies the history; a gateway that never ran has none.
-    private func copyHistory(_ path: String, to folder: ArchiveFolder) throws(CommandFailure) {
+    private func copyHistory(_ path: String, to folder: StagingFolder) throws(CommandFailure) {
         guard FileManager.default.fileExists(atPath: path) else {
-            return Terminal.printError("gattherd backup: there is no history at \(path) yet")
+            let remedy = "correct history.path, or use --no-history for a gateway that never ran"
+            throw CommandFailure(.unavailable, "gattherd backup: there is no history at \(path); \(remedy)")
         }
         do throws(StoreFault) {
             try HistoryReader(path: path).backUp(to: folder.file(BackupPlan.history))
         } catch {
-            throw CommandFailure(error, refused: .cannotCreate)
+            throw CommandFailure(error)
         }
     }
 
-    private func report(_ target: String, _ plan: BackupPlan) {
-        Terminal.say("\(target): the history and \(plan.files.count) files")
+    /// Copies all files besides the history; returns their number.
+    private func copy(_ plan: BackupPlan, to folder: StagingFolder) throws(CommandFailure) -> Int {
+        for each in plan.files {
+            var status = stat()
+            let isFile = unsafe stat(each.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+            guard isFile, let content = FileManager.default.contents(atPath: each.path) else {
+                let reason = unsafe access(each.path, R_OK) == 0 ? "it is no file" : FileError(errno, each.path).reason
+                throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(each.path): \(reason)")
+            }
+            try write(Array(content), as: each.name, mode: status.st_mode & 0o777, to: folder)
+        }
+        return plan.files.count + (try copyState(plan.stateFiles, to: folder))
+    }
+
+    private func copyState(_ files: [BackupPlan.File], to folder: StagingFolder) throws(CommandFailure) -> Int {
+        var count = 0
+        for each in files {
+            do throws(FileError) {
+                guard let content = try StateFiles.read(each.path) else { continue }
+                try folder.write(content, as: each.name)
+                count += 1
+            } catch {
+                throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(each.path): \(error.reason)")
+            }
+        }
+        return count
+    }
+
+    private func write(
+        _ content: [UInt8],
+        as name: String,
+        mode: mode_t = 0o600,
+        to folder: StagingFolder
+    ) throws(CommandFailure) {
+        do throws(FileError) { try folder.write(content, as: name, mode: mode) } catch {
+            throw CommandFailure(.inputOutput, "gattherd backup: cannot write \(error)")
+        }
+    }
+
+    private func report(_ target: String, _ count: Int, _ plan: BackupPlan) {
+        Terminal.say("\(target): \(hasHistory ? "the history and " : "")\(count) files")
         for path in plan.elsewhere {
-            Terminal.printError("gattherd backup: not in the backup, because it is elsewhere: \(path)")
+            let isInside = path.relative(toFolder: file.path.folderPath) != nil
+            let reason = isInside ? "there is no such file" : "it is elsewhere"
+            Terminal.printError("gattherd backup: not in the backup, because \(reason): \(path)")
         }
         let count = plan.files.count { $0.name.hasPrefix(BackupPlan.bonds + "/") }
         if count > 0 {
             Terminal.printError("gattherd backup: it has the keys of \(count) bonds; keep it like a password")
         }
-    }
-}
-
-extension ArchiveFolder {
-    func write(_ manifest: BackupManifest) throws(CommandFailure) {
-        do {
-            try Data(manifest.json).write(to: URL(filePath: file(BackupPlan.manifest)))
-        } catch {
-            throw CommandFailure(.inputOutput, "gattherd backup: cannot write to \(path): \(error)")
-        }
-    }
-}
-
-/// Backups in one folder, of which the newest stay.
-struct BackupRotation {
-    private static let ending = ".tar"
-
-    private let folder: String
-    private let start: String
-    private let count: Int
-
-    /// - Parameters:
-    ///   - folder: The folder.
-    ///   - gateway: The gateway, whose name is a part of the names of its backups.
-    ///   - count: The number of backups that stay.
-    init(folder: String, gateway: String, count: Int) {
-        self.folder = folder
-        start = "gattherd-\(gateway)-"
-        self.count = count
-    }
-
-    /// The path of the backup of this time.
-    func path(at time: Timestamp) -> String {
-        let stamp = time.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }
-        return "\(folder)/\(start)\(stamp)Z\(Self.ending)"
-    }
-
-    /// Removes the oldest backups.
-    func removeOld() {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        for name in names.filter(isBackup).sorted().dropLast(count) { unsafe unlink(folder + "/" + name) }
-    }
-
-    /// True for the name of a backup of the gateway: its times sort as texts.
-    private func isBackup(_ name: String) -> Bool {
-        guard name.hasPrefix(start), name.hasSuffix(Self.ending) else { return false }
-        let stamp = name.dropFirst(start.count).dropLast(Self.ending.count)
-        return stamp.count == 16 && stamp.allSatisfy { $0.isASCII && ($0.isNumber || $0 == "T" || $0 == "Z") }
     }
 }

@@ -22,6 +22,8 @@ struct BackupPlan {
     /// The name of the main file in the archive.
     let main: String
     private(set) var files: [File] = []
+    /// The files that outputs keep beside the history, which need not exist.
+    let stateFiles: [File]
     /// Files that the configuration names outside of its folder, which are not in the backup.
     private(set) var elsewhere: [String] = []
     private let folder: String
@@ -33,45 +35,36 @@ struct BackupPlan {
     init(_ file: ConfigurationFile, _ configuration: Configuration, bonds: String? = nil) {
         folder = file.path.folderPath
         main = Self.configuration + "/" + file.path.fileName
+        let state = configuration.history.path.value.folderPath
+        stateFiles = StateFiles.names(configuration).map { File(path: state + "/" + $0, name: Self.state + "/" + $0) }
         for path in file.paths { add(path) }
         for path in configuration.namedFiles { add(path.value) }
-        for path in Self.profiles(configuration, in: folder) { add(path) }
-        addState(beside: configuration.history.path.value)
+        for path in Self.profiles(configuration) { add(path) }
         if let bonds { addBonds(in: bonds, configuration) }
     }
 
     /// Adds a file of the configuration, if it is in the configuration's folder.
     private mutating func add(_ path: String) {
-        let inside = folder + "/"
-        guard path.hasPrefix(inside), !path.split(separator: "/").contains("..") else {
+        guard FileManager.default.fileExists(atPath: path), let name = path.relative(toFolder: folder) else {
             if !elsewhere.contains(path) { elsewhere.append(path) }
             return
         }
-        append(path, Self.configuration + "/" + path.dropFirst(inside.count))
+        append(path, Self.configuration + "/" + name)
     }
 
     private mutating func append(_ path: String, _ name: String) {
-        guard !files.contains(where: { $0.name == name }), FileManager.default.fileExists(atPath: path) else { return }
-        files.append(File(path: path, name: name))
+        if !files.contains(where: { $0.name == name }) { files.append(File(path: path, name: name)) }
     }
 
     /// The profiles that are not installed with gattherd.
-    private static func profiles(_ configuration: Configuration, in folder: String) -> [String] {
-        let places = configuration.profiles.paths?.map(\.value) ?? [folder + "/profiles"]
-        let own = places.filter { !InstalledProfiles.folders.contains($0) || $0.hasPrefix(folder + "/") }
-        return own.flatMap { place in
+    private static func profiles(_ configuration: Configuration) -> [String] {
+        let places = configuration.profiles.paths?.map(\.value) ?? [InstalledProfiles.userFolder]
+        let installed = InstalledProfiles.folders.filter { $0 != InstalledProfiles.userFolder }
+        return places.filter { !installed.contains($0) }.flatMap { place in
+            let isProfile = place.hasSuffix(".so") || place.hasSuffix(".yaml")
             let names = (try? FileManager.default.contentsOfDirectory(atPath: place)) ?? []
             let files = names.filter { $0.hasSuffix(".so") || $0.hasSuffix(".yaml") }.sorted().map { place + "/" + $0 }
-            return names.isEmpty && (place.hasSuffix(".so") || place.hasSuffix(".yaml")) ? [place] : files
-        }
-    }
-
-    /// Adds the small files that outputs keep beside the history.
-    private mutating func addState(beside history: String) {
-        let folder = history.folderPath
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        for name in names.sorted() where name == "mqtt-base-topics" || name.hasSuffix("-bdseq") {
-            append(folder + "/" + name, Self.state + "/" + name)
+            return names.isEmpty && isProfile ? [place] : files
         }
     }
 
@@ -81,19 +74,9 @@ struct BackupPlan {
         for adapter in adapters.sorted() {
             for device in configuration.devices {
                 let name = "\(adapter)/\(device.address.value)/info"
+                guard FileManager.default.fileExists(atPath: "\(folder)/\(name)") else { continue }
                 append("\(folder)/\(name)", "\(Self.bonds)/\(name)")
             }
         }
     }
-}
-
-extension String {
-    /// The folder of a path; `.` for a bare name.
-    var folderPath: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
-    }
-
-    /// The last component of a path.
-    var fileName: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self }
 }

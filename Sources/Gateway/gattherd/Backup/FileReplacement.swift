@@ -1,64 +1,98 @@
 import CLinux
 import FoundationEssentials
 import GattherdModel
+import GattherdSync
 import Glibc
 
-/// The user and group that own the files of the daemon.
-struct FileAccount {
-    let user: uid_t
-    let group: gid_t
-
-    /// Takes the owner of a folder.
-    init(folder: String) {
-        var status = stat()
-        let isThere = unsafe stat(folder, &status) == 0
-        (user, group) = isThere ? (status.st_uid, status.st_gid) : (geteuid(), getegid())
-    }
-}
-
-/// Replaces files and keeps the old ones.
+/// Replaces several files: all new ones are on the disk before the first gets its name.
 struct FileReplacement {
     private let stamp: String
-    private let account: FileAccount
+    private var drafts: [FileDraft] = []
 
-    init(_ time: Timestamp, _ account: FileAccount) {
+    init(_ time: Timestamp) {
         stamp = String(time.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
-        self.account = account
     }
 
-    /// Puts a copy of `source` in the place of `target`, with the permissions of `source`.
+    /// Writes a new file beside its place.
     ///
     /// - Parameters:
     ///   - target: The path, whose folder is made if it is missing.
-    ///   - source: The new content; nothing happens if it is the old one.
-    ///   - isOwned: True if the daemon's user owns the file; else only its group can have access.
-    ///   - keepsOld: False for files whose folder must have no others.
-    /// - Throws: ``CommandFailure`` if the file cannot be written.
-    func replace(_ target: String, by source: String, isOwned: Bool, keepsOld: Bool = true) throws(CommandFailure) {
-        do {
-            let content = try Data(contentsOf: URL(filePath: source))
-            guard FileManager.default.contents(atPath: target) != content else { return }
-            try FileManager.default.createDirectory(atPath: target.folderPath, withIntermediateDirectories: true)
-            let draft = target + ".restore"
-            try content.write(to: URL(filePath: draft))
-            setAccess(of: draft, like: source, isOwned)
-            if keepsOld { keep(target) }
-            guard unsafe rename(draft, target) == 0 else { throw CocoaError(.fileWriteUnknown) }
-        } catch {
-            let isWritable = unsafe access(target.folderPath, W_OK) == 0
-            let reason = isWritable ? "\(error)" : unsafe String(cString: strerror(errno))
-            throw CommandFailure(.cannotCreate, "gattherd restore: cannot write \(target): \(reason)")
+    ///   - content: The content.
+    ///   - owner: The owner; root only can give files away.
+    ///   - mode: The permissions.
+    /// - Throws: ``FileError`` if the file cannot be written.
+    mutating func add(_ target: String, _ content: [UInt8], owner: FileAccount, mode: mode_t) throws(FileError) {
+        if Self.hasContent(target, content) {
+            return try Self.setAccess(target, owner, mode)
+        }
+        try Self.makeFolder(target.folderPath)
+        let draft = try FileDraft(of: target, suffix: ".restore")
+        try draft.write(content)
+        if geteuid() == 0 {
+            try draft.setAccess(user: owner.user, group: owner.group, mode: mode)
+        } else {
+            try draft.setMode(mode)
+        }
+        try draft.sync()
+        drafts.append(draft)
+    }
+
+    /// Gives the files their names; the replaced ones get another name, if they are kept.
+    ///
+    /// After a crash in between, each file is the old one or the new one.
+    mutating func finish(keepsOld: Bool = true) throws(FileError) {
+        for draft in drafts {
+            if keepsOld { try keep(draft.target) }
+            try draft.replace()
+        }
+        drafts.removeAll()
+    }
+
+    /// Makes a folder that every user can enter, like those of the package.
+    private static func makeFolder(_ path: String) throws(FileError) {
+        if unsafe mkdir(path, 0o755) == 0 {
+            guard unsafe chmod(path, 0o755) == 0 else { throw FileError(errno, path) }
+            return
+        }
+        switch errno {
+        case EEXIST: return
+        case ENOENT where path != path.folderPath:
+            try makeFolder(path.folderPath)
+            try makeFolder(path)
+        default: throw FileError(errno, path)
         }
     }
 
-    private func setAccess(of path: String, like source: String, _ isOwned: Bool) {
+    private static func hasContent(_ path: String, _ content: [UInt8]) -> Bool {
         var status = stat()
-        if unsafe stat(source, &status) == 0 { unsafe chmod(path, status.st_mode & 0o777) }
-        if geteuid() == 0 { unsafe chown(path, isOwned ? account.user : 0, account.group) }
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+        return FileManager.default.contents(atPath: path) == Data(content)
     }
 
-    private func keep(_ path: String) {
-        guard FileManager.default.fileExists(atPath: path) else { return }
-        unsafe rename(path, "\(path).replaced-\(stamp)")
+    private static func setAccess(_ path: String, _ owner: FileAccount, _ mode: mode_t) throws(FileError) {
+        let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileError(errno, path) }
+        defer { close(descriptor) }
+        guard geteuid() != 0 || fchown(descriptor, owner.user, owner.group) == 0, fchmod(descriptor, mode) == 0 else {
+            throw FileError(errno, path)
+        }
+    }
+
+    /// Gives a file a second name, before another file gets the first one.
+    private func keep(_ path: String) throws(FileError) {
+        let wanted = "\(path).replaced-\(stamp)"
+        for name in [wanted] + (2...99).map({ "\(wanted)-\($0)" }) {
+            if unsafe link(path, name) == 0 { return }
+            switch errno {
+            case EEXIST: continue
+            case ENOENT: return
+            case EPERM, EOPNOTSUPP:
+                // The file system has no hard links.
+                guard unsafe rename(path, name) == 0 else { throw FileError(errno, path) }
+                return
+            default: throw FileError(errno, name)
+            }
+        }
+        throw FileError(EEXIST, wanted)
     }
 }

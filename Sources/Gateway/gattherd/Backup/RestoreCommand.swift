@@ -3,6 +3,8 @@ import GattherdConfig
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
+import GattherdProcess
+import GattherdSync
 import Glibc
 
 extension CommandSpec {
@@ -13,8 +15,11 @@ extension CommandSpec {
         options: [ConfigurationFile.option, .flag("bonds", "restore the keys of bonded devices, as root")],
         details: """
             FILE is one that 'gattherd backup' has written. Replaced files stay beside the new ones, with .replaced-DATE at
-            their ends. Files get the owner that the daemon needs. Sequence numbers are not reused, and the restored history
+            their ends. As root, configuration files belong to root and the daemon's group, which can read them, and a missing
+            folder of history is made for the daemon's user. Sequence numbers are not reused, and the restored history
             begins a new epoch. Readings that waited for delivery at the time of the backup are delivered again.
+
+            Each file is replaced in one step. If the command is interrupted, run it again.
 
             Never run two gateways with one identity: stop the old one before.
             """,
@@ -42,48 +47,168 @@ struct RestoreCommand {
     }
 
     func run() async throws(CommandFailure) {
-        let folder = try ArchiveFolder("restore")
+        let folder = try StagingFolder("restore")
         defer { folder.remove() }
-        try await folder.read(archive)
+        ProcessSignals.end(on: SIGINT, SIGTERM, SIGHUP) {
+            // The rights of this user, also during work with those of the daemon's.
+            _ = seteuid(getuid())
+            folder.remove()
+        }
+        try await BackupArchive(archive, command: "restore").extract(to: folder)
         let json = FileManager.default.contents(atPath: folder.file(BackupPlan.manifest)) ?? Data()
         let manifest = try BackupManifest(Array(json))
-        let history = historyPath(folder, manifest)
-        // The first step refuses if the daemon runs.
-        try restoreHistory(folder, to: history)
-        let account = FileAccount(folder: history.folderPath)
-        let replacement = FileReplacement(now, account)
-        let main = manifest.main.dropFirst(BackupPlan.configuration.count + 1)
-        for name in folder.files(in: BackupPlan.configuration) {
-            let target = name == main ? file.path : file.path.folderPath + "/" + name
-            try replacement.replace(target, by: folder.file("\(BackupPlan.configuration)/\(name)"), isOwned: false)
-        }
-        for name in folder.files(in: BackupPlan.state) {
-            let target = history.folderPath + "/" + name
-            try replacement.replace(target, by: folder.file("\(BackupPlan.state)/\(name)"), isOwned: true)
-        }
-        try restoreBonds(folder, replacement)
+        let configuration = configuration(folder, manifest)
+        let history = configuration.history.path.value
+        let daemon = FileAccount.daemon(of: file, stateFolder: history.folderPath)
+        try makeStateFolder(history.folderPath, daemon)
+        try restore(folder, manifest, configuration, daemon)
         report(manifest)
     }
 
-    /// The path of history that the configuration in the backup gives.
-    private func historyPath(_ folder: ArchiveFolder, _ manifest: BackupManifest) -> String {
-        let prefix = BackupPlan.configuration + "/"
-        let names = folder.files(in: BackupPlan.configuration).map { prefix + $0 }
-        let fragments = names.filter { $0.hasPrefix(prefix + "gattherd.d/") && $0.hasSuffix(".yaml") }
-        let sources = ([manifest.main] + fragments).map { name in
-            let path = name == manifest.main ? file.path : file.path.folderPath + "/" + name.dropFirst(prefix.count)
-            return (name: path, bytes: Array(FileManager.default.contents(atPath: folder.file(name)) ?? Data()))
+    /// Writes all files beside their places, then the history, which is refused if the daemon runs, then names them.
+    private func restore(
+        _ folder: StagingFolder,
+        _ manifest: BackupManifest,
+        _ configuration: Configuration,
+        _ daemon: FileAccount
+    ) throws(CommandFailure) {
+        let history = configuration.history.path.value
+        // The folder of history has the daemon's links, which root must not follow.
+        let owner = FileAccount.owner(of: history.folderPath) ?? daemon
+        let state = try stateFiles(folder, configuration)
+        var replacement = try configurationFiles(folder, manifest, daemon)
+        try openHistory(folder, to: owner)
+        var lock: HistoryLock?
+        try owner.run { () throws(CommandFailure) in
+            lock = try Self.lock(history)
+            try restoreHistory(folder, to: history, lock)
+            try Self.writing { () throws(FileError) in
+                var replacement = FileReplacement(now)
+                for (path, content) in state { try replacement.add(path, content, owner: owner, mode: 0o640) }
+                try replacement.finish()
+            }
         }
-        return ConfigurationFile.historyPath(of: sources)
+        try Self.writing { () throws(FileError) in try replacement.finish() }
+        try BondRestore(folder: bonds, time: now).run(folder)
+        withExtendedLifetime(lock) {}
     }
 
-    private func restoreHistory(_ folder: ArchiveFolder, to path: String) throws(CommandFailure) {
+    /// Makes the folder of history as systemd would make it.
+    private func makeStateFolder(_ path: String, _ daemon: FileAccount) throws(CommandFailure) {
+        try? FileManager.default.createDirectory(atPath: path.folderPath, withIntermediateDirectories: true)
+        try Self.writing { () throws(FileError) in
+            guard unsafe mkdir(path, 0o750) == 0 else {
+                if errno == EEXIST { return }
+                throw FileError(errno, path)
+            }
+            guard geteuid() == 0 else { return }
+            // Whatever the mask is: the group must enter it.
+            guard unsafe chmod(path, 0o750) == 0 else { throw FileError(errno, path) }
+            guard unsafe lchown(path, daemon.user, daemon.group) == 0 else { throw FileError(errno, path) }
+        }
+    }
+
+    static func writing(_ body: () throws(FileError) -> Void) throws(CommandFailure) {
+        do throws(FileError) { try body() } catch {
+            let code: CommandFailure.Code = [ENOSPC, EIO, EDQUOT].contains(error.code) ? .inputOutput : .cannotCreate
+            throw CommandFailure(code, "gattherd restore: cannot write \(error)")
+        }
+    }
+
+    // MARK: - Configuration
+
+    /// Writes the files of the configuration beside their places.
+    ///
+    /// They belong to root and the daemon's group, which can read all of them and write none.
+    private func configurationFiles(
+        _ folder: StagingFolder,
+        _ manifest: BackupManifest,
+        _ daemon: FileAccount
+    ) throws(CommandFailure) -> FileReplacement {
+        var replacement = FileReplacement(now)
+        let isRoot = geteuid() == 0
+        for name in folder.files(in: BackupPlan.configuration) {
+            let staged = folder.file("\(BackupPlan.configuration)/\(name)")
+            var status = stat()
+            let isThere = unsafe lstat(staged, &status) == 0
+            guard isThere, let content = FileManager.default.contents(atPath: staged) else {
+                throw CommandFailure(.inputOutput, "gattherd restore: cannot read \(staged)")
+            }
+            let mode = status.st_mode & 0o755 | (isRoot ? 0o640 : 0o600)
+            let owner = isRoot ? FileAccount(user: 0, group: daemon.group) : .current
+            let target = place(of: "\(BackupPlan.configuration)/\(name)", manifest)
+            try Self.writing { () throws(FileError) in
+                try replacement.add(target, Array(content), owner: owner, mode: mode)
+            }
+        }
+        return replacement
+    }
+
+    /// The path of a file of the configuration in the archive.
+    private func place(of name: String, _ manifest: BackupManifest) -> String {
+        guard name != manifest.main else { return file.path }
+        return file.path.folderPath + "/" + name.dropFirst(BackupPlan.configuration.count + 1)
+    }
+
+    /// The configuration in the backup, as if it were in its place; its mistakes do not matter.
+    private func configuration(_ folder: StagingFolder, _ manifest: BackupManifest) -> Configuration {
+        let fragments = BackupPlan.configuration + "/gattherd.d/"
+        let names = folder.files(in: BackupPlan.configuration).map { BackupPlan.configuration + "/" + $0 }
+        let others = names.filter { $0.hasPrefix(fragments) && $0.hasSuffix(".yaml") }
+        let sources = ([manifest.main] + others).map { name in
+            let content = FileManager.default.contents(atPath: folder.file(name)) ?? Data()
+            return ConfigSource(name: place(of: name, manifest), bytes: Array(content))
+        }
+        return ConfigurationFile.configuration(of: sources)
+    }
+
+    // MARK: - State
+
+    /// The content of the files of outputs, by their paths.
+    private func stateFiles(
+        _ folder: StagingFolder,
+        _ configuration: Configuration
+    ) throws(CommandFailure) -> [(path: String, content: [UInt8])] {
+        let history = configuration.history.path.value.folderPath
+        let known = Set(StateFiles.names(configuration))
+        return folder.files(in: BackupPlan.state).filter { known.contains($0) }.compactMap { name in
+            FileManager.default.contents(atPath: folder.file("\(BackupPlan.state)/\(name)"))
+                .map { (path: history + "/" + name, content: Array($0)) }
+        }
+    }
+
+    /// Lets the owner of the folder of history read the copy of history.
+    private func openHistory(_ folder: StagingFolder, to owner: FileAccount) throws(CommandFailure) {
+        let copy = folder.file(BackupPlan.history)
+        guard geteuid() == 0, owner.user != 0, unsafe access(copy, F_OK) == 0 else { return }
+        do throws(FileError) { try folder.share(BackupPlan.history, with: owner.user) } catch {
+            throw CommandFailure(.inputOutput, "gattherd restore: \(error)")
+        }
+        var isReadable = false
+        owner.run { isReadable = unsafe faccessat(AT_FDCWD, copy, R_OK, AT_EACCESS) == 0 }
+        guard isReadable else {
+            let remedy = "unset TMPDIR, or let it name a folder that this user may enter"
+            throw CommandFailure(.inputOutput, "gattherd restore: user \(owner.user) cannot read \(copy); \(remedy)")
+        }
+    }
+
+    private static func lock(_ history: String) throws(CommandFailure) -> HistoryLock {
+        do throws(StoreFault) { return try HistoryLock(database: history) } catch {
+            throw CommandFailure(error, refused: .cannotCreate)
+        }
+    }
+
+    private func restoreHistory(
+        _ folder: StagingFolder,
+        to path: String,
+        _ lock: HistoryLock?
+    ) throws(CommandFailure) {
         let copy = folder.file(BackupPlan.history)
         guard FileManager.default.fileExists(atPath: copy) else {
-            return Terminal.say("the backup has no history: its gateway never ran")
+            return Terminal.printError("gattherd restore: the backup has no history")
         }
         do throws(StoreFault) {
-            let restore = try Restore(copy, to: path, at: now)
+            let restore = try Restore(copy, to: path, at: now, lock)
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size))")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
         } catch {
@@ -91,45 +216,15 @@ struct RestoreCommand {
         }
     }
 
-    private func restoreBonds(_ folder: ArchiveFolder, _ replacement: FileReplacement) throws(CommandFailure) {
-        let names = folder.files(in: BackupPlan.bonds)
-        guard !names.isEmpty else { return }
-        guard let bonds else {
-            return Terminal.printError("gattherd restore: the backup has \(names.count) bonds; --bonds restores them")
-        }
-        for name in names {
-            let adapter = bonds + "/" + (name.split(separator: "/").first ?? "")
-            guard FileManager.default.fileExists(atPath: adapter) else {
-                Terminal.printError("gattherd restore: not restored, because this host has no such adapter: \(name)")
-                continue
-            }
-            try replacement.replace(
-                "\(bonds)/\(name)",
-                by: folder.file("\(BackupPlan.bonds)/\(name)"),
-                isOwned: false,
-                keepsOld: false
-            )
-        }
-        Terminal.printError("gattherd restore: bluetoothd reads bonds at its start: systemctl restart bluetooth")
-    }
+    // MARK: - Report
 
     private func report(_ manifest: BackupManifest) {
         Terminal.say("\(file.path): the gateway \(manifest.gateway), as of \(manifest.created)")
         for path in manifest.elsewhere {
             Terminal.printError("gattherd restore: not in the backup, copy it yourself: \(path)")
         }
+        let findings = ServiceAccess(file)?.findings(file.parsedLeniently().configuration) ?? []
+        for finding in findings { Terminal.printError("gattherd restore: \(finding)") }
         Terminal.say("now run: gattherd check \(file.path), then start the daemon")
-    }
-}
-
-extension ArchiveFolder {
-    /// The names of all files in a folder of the archive, relative to it, in order.
-    func files(in folder: String) -> [String] {
-        let names = (try? FileManager.default.subpathsOfDirectory(atPath: file(folder))) ?? []
-        return names.sorted().filter { name in
-            var isFolder = false
-            let path = file(folder + "/" + name)
-            return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder
-        }
     }
 }

@@ -14,7 +14,7 @@ struct ServiceAccess {
 
     /// Creates the view of the service; `nil` if it does not use this configuration or runs as root.
     init?(_ file: ConfigurationFile, unit: ServiceUnit? = .installed()) {
-        guard let unit, Self.real(unit.configuration) == Self.real(file.path), let account = ServiceAccount(unit) else {
+        guard let unit, unit.uses(file), let account = ServiceAccount(unit) else {
             return nil
         }
         self.init(file, unit: unit, account: account)
@@ -113,8 +113,6 @@ struct ServiceAccess {
     private static func contains(_ folder: String, _ path: String) -> Bool {
         path == folder || path.hasPrefix(folder + "/")
     }
-
-    private static func real(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().path }
 }
 
 extension Configuration {

@@ -26,8 +26,8 @@ struct ServiceAccount: Hashable {
 
     let user: String
     let group: String
-    private let id: uid_t
-    private let mainGroup: gid_t
+    let id: uid_t
+    let mainGroup: gid_t
     private let groups: Set<gid_t>
 
     /// Creates the account of a unit; `nil` for root and for a user that does not exist.

@@ -55,6 +55,11 @@ struct ServiceUnit: Hashable {
         return ServiceUnit([main] + dropIns.sorted { $0.key < $1.key }.compactMap { text($0.value) })
     }
 
+    /// True if the service reads this configuration.
+    func uses(_ file: ConfigurationFile) -> Bool { Self.real(configuration) == Self.real(file.path) }
+
+    private static func real(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().path }
+
     private static func text(_ path: String) -> String? {
         FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
     }

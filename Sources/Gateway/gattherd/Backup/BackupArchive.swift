@@ -1,0 +1,96 @@
+import CLinux
+import FoundationEssentials
+import GattherdProcess
+import GattherdSync
+import Glibc
+
+/// A tar archive with the content of a staging folder.
+struct BackupArchive {
+    /// The end of an archive's name while it is written.
+    static let draftEnding = ".part"
+
+    let path: String
+    private let command: String
+
+    /// - Parameters:
+    ///   - path: The archive.
+    ///   - command: The command, for messages.
+    init(_ path: String, command: String) {
+        (self.path, self.command) = (path, command)
+    }
+
+    /// Creates an archive, which only this user can read, from a folder.
+    ///
+    /// The archive gets its name when it is complete and on the disk.
+    ///
+    /// - Throws: ``CommandFailure`` if there is such a file, or it cannot be written.
+    func create(from folder: StagingFolder) async throws(CommandFailure) {
+        let draft = try makeDraft()
+        let arguments = ["--create", "--owner=0", "--group=0", "--sort=name", "--directory", folder.path]
+        guard try await tar(arguments + ["--file", "-", "."], output: .descriptor(draft.descriptor)) else {
+            throw CommandFailure(.inputOutput, "gattherd \(command): \(path) cannot be written: tar failed")
+        }
+        do throws(FileError) { try draft.create() } catch {
+            throw failure(error.code == EEXIST ? .cannotCreate : .inputOutput, error)
+        }
+    }
+
+    private func makeDraft() throws(CommandFailure) -> FileDraft {
+        do throws(FileError) {
+            var status = stat()
+            guard unsafe lstat(path, &status) != 0 else { throw FileError(EEXIST, path) }
+            let draft = try FileDraft(of: path, suffix: Self.draftEnding)
+            // A rotation leaves locked drafts alone.
+            flock(draft.descriptor, LOCK_EX | LOCK_NB)
+            return draft
+        } catch {
+            throw failure(.cannotCreate, error)
+        }
+    }
+
+    /// Extracts the archive, which may come from anybody, to a folder.
+    ///
+    /// - Throws: ``CommandFailure`` if it is no archive, or has anything else than files and folders.
+    func extract(to folder: StagingFolder) async throws(CommandFailure) {
+        try expectReadableFile()
+        let source = ["--file", path, "--directory", folder.path]
+        guard try await tar(source + ["--extract", "--no-same-owner", "--no-overwrite-dir"], output: .null) else {
+            let isWhole = try await tar(["--file", path, "--list"], output: .null)
+            guard isWhole else {
+                throw CommandFailure(.data, "gattherd \(command): \(path) is no backup, or is damaged")
+            }
+            throw CommandFailure(.inputOutput, "gattherd \(command): \(path) cannot be unpacked to \(folder.path)")
+        }
+        let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+        for name in names {
+            var status = stat()
+            guard unsafe lstat(folder.file(name), &status) == 0, [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+            else {
+                throw CommandFailure(.data, "gattherd \(command): \(path): '\(name)' is no file; it is no backup")
+            }
+        }
+    }
+
+    private func expectReadableFile() throws(CommandFailure) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, unsafe access(path, R_OK) == 0 else {
+            throw failure(.noInput, FileError(errno, path))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw CommandFailure(.noInput, "gattherd \(command): \(path) is no file; name a backup")
+        }
+    }
+
+    private func failure(_ code: CommandFailure.Code, _ error: FileError) -> CommandFailure {
+        CommandFailure(code, "gattherd \(command): \(path): \(error.reason)")
+    }
+
+    /// Runs tar; false if it fails.
+    private func tar(_ arguments: [String], output: ChildProcess.Output) async throws(CommandFailure) -> Bool {
+        do throws(SpawnError) {
+            return try await ChildProcess("tar", arguments, output: output).wait() == .exited(0)
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd \(command): \(error)")
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Glibc
+
+extension String {
+    /// The folder of a path; `.` for a bare name.
+    var folderPath: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+
+    /// The last component of a path.
+    var fileName: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self }
+
+    /// Returns the path relative to a folder; `nil` if it is not inside.
+    ///
+    /// A path with `..` is inside if the folder that it leads to is.
+    func relative(toFolder folder: String) -> String? {
+        let (path, base) = (pathComponents, folder.pathComponents)
+        guard path.count > base.count, path.starts(with: base) else { return nil }
+        return path.dropFirst(base.count).joined(separator: "/")
+    }
+
+    /// The components of the absolute path.
+    private var pathComponents: [Substring] {
+        let absolute = hasPrefix("/") ? self : Terminal.currentFolder + "/" + self
+        let parts = absolute.split(separator: "/").filter { $0 != "." }
+        guard parts.contains(".."), let last = parts.last, last != ".." else { return parts }
+        // Only the system knows the folder above a link.
+        guard let real = unsafe realpath(absolute.folderPath, nil) else { return parts }
+        defer { unsafe free(real) }
+        return (unsafe String(cString: real)).split(separator: "/") + [last]
+    }
+}
