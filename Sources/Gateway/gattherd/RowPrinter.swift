@@ -122,12 +122,27 @@ struct RowPrinter {
     /// Spreadsheets take a text that begins with one of these characters for a formula. A device must not inject
     /// formulas, so such a text gets an apostrophe. Numbers stay as they are.
     static func csv(_ value: SampleValue) -> String {
-        var text = text(value)
-        if case .text = value, let first = text.unicodeScalars.first, "=+-@\t\r".unicodeScalars.contains(first) {
-            text = "'" + text
+        guard case .text(let text) = value else { return Self.text(value) }
+        // By scalars, as readers of the file see them: a quote with a combining mark is another Character.
+        let scalars = text.unicodeScalars
+        let isFormula = scalars.first.map { "=+-@\t\r\n＝＋－＠".unicodeScalars.contains($0) } ?? false
+        let plain = isFormula ? "'" + text : text
+        guard scalars.contains(where: endsField) else { return plain }
+        var field = "\"".unicodeScalars
+        for scalar in plain.unicodeScalars {
+            if scalar == "\"" { field.append(scalar) }
+            field.append(scalar)
         }
-        guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
-        return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+        field.append("\"")
+        return String(field)
+    }
+
+    /// True for a scalar that a reader may take for the end of an unquoted field.
+    private static func endsField(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: scalar == "," || scalar == "\""
+        }
     }
 
     static func text(_ value: SampleValue) -> String {

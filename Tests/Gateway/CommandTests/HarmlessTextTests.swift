@@ -35,4 +35,27 @@ import Testing
         #expect(RowPrinter.csv(.integer(-5)) == "-5" && RowPrinter.csv(.real(-0.5)) == "-0.5")
         #expect(RowPrinter.csv(.text("on")) == "on")
     }
+
+    /// Reads one line of CSV by RFC 4180, scalar by scalar.
+    private func fields(_ line: String) -> [String] {
+        var (fields, isQuoted) = ([""], false)
+        var scalars = Array(line.unicodeScalars)[...]
+        while let scalar = scalars.popFirst() {
+            if scalar == "\"", isQuoted, scalars.first == "\"" {
+                fields[fields.count - 1].unicodeScalars.append(scalars.removeFirst())
+            } else if scalar == "\"", isQuoted || fields[fields.count - 1].isEmpty {
+                isQuoted.toggle()
+            } else if scalar == ",", !isQuoted {
+                fields.append("")
+            } else {
+                fields[fields.count - 1].unicodeScalars.append(scalar)
+            }
+        }
+        return fields
+    }
+
+    @Test(arguments: ["x,\"\u{301},=HYPERLINK(1)", ",\u{301}=1", "\"\u{301}", "a\u{2028}b", "a\"b,c", "plain"])
+    func `a text is one field of CSV, also with marks that combine with separators`(text: String) {
+        #expect(fields(RowPrinter.csv(.text(text))).map { Array($0.unicodeScalars) } == [Array(text.unicodeScalars)])
+    }
 }
