@@ -23,6 +23,7 @@ enum Gattherd {
     private static let hiddenCommands: [CommandSpec] = [.completionsWords]
 
     static func main() async {
+        Terminal.openStandardDescriptors()
         let words = Array(CommandLine.arguments.dropFirst())
         do throws(CommandFailure) {
             try await run(words)

@@ -29,15 +29,25 @@ enum Terminal {
         await wait(atMost: briefLimit) { _ = await NamedThread.result(name: "console") { printError(text) } }
     }
 
-    /// Writes all of `text`; ends the program if the reader has closed the pipe, as filters do.
+    /// Writes all of `text`; ends the program if standard output fails.
     static func write(_ text: String, to descriptor: Int32) {
         write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all of `bytes`; ends the program if the reader has closed the pipe.
+    /// Writes all of `bytes`; ends the program if standard output fails.
+    ///
+    /// Without standard error, the exit code still says what came of the command.
     static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        guard writeAll(bytes, to: descriptor) else {
-            exit(descriptor == STDOUT_FILENO ? CommandFailure.Code.inputOutput.rawValue : 0)
+        guard !writeAll(bytes, to: descriptor), descriptor == STDOUT_FILENO else { return }
+        exit(CommandFailure.Code.inputOutput.rawValue)
+    }
+
+    /// Opens the standard descriptors that the caller has closed.
+    ///
+    /// Otherwise the next file gets the number, and messages are written into it. Writing to these fails.
+    static func openStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
