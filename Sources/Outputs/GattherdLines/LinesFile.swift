@@ -6,11 +6,6 @@ import Glibc
 ///
 /// On a failure the file is truncated to its length before, so a line is there completely or not at all.
 final class LinesFile {
-    /// The start of each line of ours.
-    private static let lineStart = Array("{\"type\":\"".utf8)
-    /// The longest unfinished line that is searched.
-    private static let longestTail: off_t = 16 << 20
-
     private let path: LinesPath
     private let descriptor: Int32
     /// The length, which is also that after the last success.
@@ -57,8 +52,11 @@ final class LinesFile {
     }
 
     /// Moves the file to `path.1`, that one to `path.2` and so on; the last of `keep` is replaced.
+    ///
+    /// Files behind a missing number stay: a rotation that was interrupted has moved them already.
     func rotate(keep: Int) throws(OutputFault) {
-        for number in stride(from: keep - 1, through: 1, by: -1) {
+        let first = (1..<keep).first { unsafe access("\(path.path).\($0)", F_OK) != 0 } ?? keep
+        for number in stride(from: first - 1, through: 1, by: -1) {
             let (old, new) = ("\(path.path).\(number)", "\(path.path).\(number + 1)")
             guard unsafe rename(old, new) == 0 || errno == ENOENT else { throw path.fault(errno) }
         }
@@ -78,32 +76,32 @@ final class LinesFile {
 
     /// Removes an unfinished line of ours, which a kill or a power cut may leave.
     private func removeUnfinishedLine() throws(OutputFault) {
-        let end = endOfLastLine()
+        let tail = LinesTail(size: size) { (position, count) throws(OutputFault) in
+            try self.read(at: position, count: count)
+        }
+        let end = try tail.end()
         guard end < size else { return }
-        let start = read(at: end, count: Self.lineStart.count)
-        let isOurs = Self.lineStart.starts(with: start) || start.allSatisfy { $0 == 0 }
-        guard isOurs, ftruncate(descriptor, off_t(end)) == 0 else {
+        guard try tail.isUnfinishedLine(at: end), ftruncate(descriptor, off_t(end)) == 0 else {
             let detail = "'\(path.path)' ends with an unfinished line that is not gattherd's; choose another path"
             throw OutputFault(.misconfigured, detail)
         }
         size = end
     }
 
-    /// The position behind the last line break.
-    private func endOfLastLine() -> Int64 {
-        var end = size
-        while end > 0, size - end < Self.longestTail {
-            let start = max(0, end - 65_536)
-            let chunk = read(at: start, count: Int(end - start))
-            if let index = chunk.lastIndex(of: UInt8(ascii: "\n")) { return start + Int64(index) + 1 }
-            end = start
-        }
-        return end
-    }
-
-    private func read(at position: Int64, count: Int) -> [UInt8] {
+    /// Reads bytes that are in the file.
+    private func read(at position: Int64, count: Int) throws(OutputFault) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        let length = unsafe pread(descriptor, &bytes, count, off_t(position))
-        return Array(bytes.prefix(max(0, length)))
+        var length = 0
+        while length < count {
+            let part = unsafe bytes[length...].withUnsafeMutableBytes { buffer in
+                unsafe pread(descriptor, buffer.baseAddress, buffer.count, off_t(position) + off_t(length))
+            }
+            if part < 0 && errno == EINTR { continue }
+            // Another program has shortened the file.
+            guard part != 0 else { throw path.fault(EIO) }
+            guard part > 0 else { throw path.fault(errno) }
+            length += part
+        }
+        return bytes
     }
 }

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import GattherdConfig
-import GattherdLines
 import GattherdModel
 import GattherdOutputs
 import Glibc
 import TestKit
 import Testing
+
+@testable import GattherdLines
 
 @Suite struct LinesFileTests {
     private func sink(_ path: String, _ change: (inout LinesSettings) -> Void = { _ in }) -> LinesSink {
@@ -49,6 +50,23 @@ import Testing
         try folder.write(text(1...3) + String(repeating: "\0", count: 5000), to: "a.jsonl")
         try await sink(folder.file("a.jsonl")).write(.rows(4...4))
         #expect(try rows(folder.file("a.jsonl")) == Array(1...4))
+    }
+
+    @Test(arguments: [1, 3]) func `a rotation that was interrupted loses no file`(missing: Int) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.jsonl")
+        // A kill after the files from `missing` on were moved to the next number.
+        for number in 1...4 where number != missing { try folder.write("\(number)\n", to: "a.jsonl.\(number)") }
+        let sink = sink(path)
+        try await sink.write(.rows(1...1))
+        await sink.close()
+        let file = try LinesFile(LinesPath(path))
+        try file.rotate(keep: 4)
+        for number in 1...4 {
+            let expected = number == 1 ? nil : "\(number <= missing ? number - 1 : number)\n"
+            if let expected { #expect(try text(folder.file("a.jsonl.\(number)")) == expected) }
+        }
+        #expect(try rows(path + ".1") == [1])
     }
 
     @Test func `a file of another program is left alone`() async throws {
