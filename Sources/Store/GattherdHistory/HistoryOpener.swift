@@ -23,13 +23,11 @@ struct HistoryOpener {
 
     /// Opens the file, or creates it.
     ///
-    /// - Parameter isSuspect: True if damage was found in the file, so that all of it is checked.
     /// - Returns: The open file.
     /// - Throws: ``StoreFault``, `damaged` when the file must be moved aside.
-    mutating func open(isSuspect: Bool) throws(StoreFault) -> HistoryFile {
+    mutating func open() throws(StoreFault) -> HistoryFile {
         try FileContent.expectHistory(options.path)
-        var carriedOver = try lock()
-        carriedOver.isSuspect = isSuspect
+        let carriedOver = try lock()
         let lost = lostMark
         let file = try HistoryFile(
             path: options.path,

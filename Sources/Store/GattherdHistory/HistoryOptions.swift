@@ -23,6 +23,10 @@ public struct HistoryOptions: Sendable {
     var timeout = Duration.seconds(5)
     /// The time between two attempts to write.
     var pause = Duration.seconds(1)
+    /// Checks all of a file in which damage was found; called on a thread of its own.
+    var check: @Sendable (String) throws(StoreFault) -> Void = { (path) throws(StoreFault) in
+        try HistoryDatabase.check(path)
+    }
 
     public init(path: String, consumers: [JournalConsumerOptions], clock: GatewayClock) {
         self.path = path

@@ -27,6 +27,8 @@ public actor ReadingHistory {
     private var requests: ConsumerRequests
     private var schedule: UpkeepSchedule
     private var isClosed = false
+    /// True while another thread checks a damaged file.
+    private var isChecking = false
     /// True if the last background work failed.
     private var isUntidy = false
     /// The number of readings dropped by files that were opened before.
@@ -293,13 +295,46 @@ extension ReadingHistory {
     }
 
     private func reopen() {
-        guard let fault = failures.fault, !isClosed else { return }
+        guard let fault = failures.fault, !isClosed, !isChecking else { return }
+        guard failures.isDamaged, !failures.isReplacementDue else { return replaceFile(fault) }
+        checkFile()
+    }
+
+    /// Checks the damaged file on a thread of its own.
+    ///
+    /// The check of a large file takes longer than the watchdog's limit, and this thread must go round meanwhile.
+    private func checkFile() {
+        abandonFile()
+        isChecking = true
+        updateStatus()
+        let (path, check) = (options.path, options.check)
+        let isStarted = NamedThread.start(name: "history check") { [weak self, loop] in
+            let verdict = Result { () throws(StoreFault) in try check(path) }
+            loop.execute { self?.assumeIsolated { $0.didCheck(verdict) } }
+        }
+        if !isStarted { didCheck(.failure(StoreFault("\(path): no thread can be started to check it", .busy))) }
+    }
+
+    private func didCheck(_ verdict: Result<Void, StoreFault>) {
+        isChecking = false
+        guard !isClosed else { return }
+        switch verdict {
+        case .success: replaceFile(nil)
+        case .failure(let fault) where fault.kind == .damaged: replaceFile(fault)
+        case .failure(let fault):
+            recordFailure(fault)
+            scheduleWork(.reopening)
+        }
+    }
+
+    /// Opens the file again; a file with `damage` is moved aside before.
+    private func replaceFile(_ damage: StoreFault?) {
         do throws(StoreFault) {
             let isDamaged = failures.isDamaged
             if isDamaged { abandonFile() }
-            if failures.isReplacementDue { try moveAside(fault) }
+            if isDamaged, let damage { try moveAside(damage) }
             let wasOpen = file != nil
-            try openFile(isSuspect: isDamaged)
+            try openFile()
             if !wasOpen { recover() }
         } catch {
             recordFailure(error)
@@ -309,13 +344,13 @@ extension ReadingHistory {
     }
 
     /// Opens the file in place of the one before, if there was one; a damaged file is replaced by a new one.
-    private func openFile(isSuspect: Bool = false) throws(StoreFault) {
+    private func openFile() throws(StoreFault) {
         do throws(StoreFault) {
-            adopt(try opener.open(isSuspect: isSuspect))
+            adopt(try opener.open())
         } catch {
             guard error.kind == .damaged else { throw error }
             try moveAside(error)
-            adopt(try opener.open(isSuspect: isSuspect))
+            adopt(try opener.open())
         }
     }
 

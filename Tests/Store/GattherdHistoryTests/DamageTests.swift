@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import GattherdLog
 import GattherdModel
@@ -76,5 +77,43 @@ struct DamageTests {
             for place in page * 4096 + 1500..<page * 4096 + 1800 { octets[place] = UInt8(random.next(below: 256)) }
         }
         try octets.write(to: URL(filePath: folder.database))
+    }
+
+    /// A check that waits until the test lets it end.
+    private final class HeldCheck: Sendable {
+        private let (begins, begin) = AsyncStream.makeStream(of: Void.self)
+        private let gate = DispatchSemaphore(value: 0)
+
+        func run(_ verdict: StoreFault?) throws(StoreFault) {
+            begin.yield()
+            gate.wait()
+            if let verdict { throw verdict }
+        }
+
+        func waitForBegin() async { for await _ in begins { return } }
+
+        func end() { gate.signal() }
+    }
+
+    @Test(arguments: [true, false])
+    func `history's thread goes round while a damaged file is checked`(isDamaged: Bool) async throws {
+        let held = HeldCheck()
+        var options = HistoryOptions(path: folder.database, consumers: [], clock: GatewayClock(now: { Fixture.epoch }))
+        options.check = { (_) throws(StoreFault) in
+            try held.run(isDamaged ? StoreFault("a page is damaged", .damaged) : nil)
+        }
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await history.append(.plain(integers: 0..<10))
+        await history.recordFailure(StoreFault("a page is damaged", .damaged))
+        await held.waitForBegin()
+        let fault = await #expect(throws: StoreFault.self) { try await history.append(.plain(integers: 10..<20)) }
+        #expect(fault?.kind == .damaged)
+        held.end()
+        try await eventually { (try? await history.append(.plain(integers: 10..<20))) != nil }
+        try await history.close()
+        let contents = try HistoryReader(path: folder.database).contents()
+        #expect(contents.samples == (isDamaged ? 10 : 20))
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.contains { $0.contains(".corrupt-") } == isDamaged)
     }
 }

@@ -9,7 +9,7 @@ enum HistoryDatabase {
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because published readings must still be in
     /// history after a power loss. It costs one `fdatasync` per batch, not per sample; a slow card makes batches
     /// larger but loses no readings. Checkpoints are run explicitly, see ``HistoryFile``.
-    static func open(_ path: String, isSuspect: Bool = false) throws(StoreFault) -> SQLiteConnection {
+    static func open(_ path: String) throws(StoreFault) -> SQLiteConnection {
         try FileContent.expectHistory(path)
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
         // The file stays unchanged if the checks fail.
@@ -26,7 +26,7 @@ enum HistoryDatabase {
             """
         )
         connection.checkpointsByHand()
-        try checkForDamage(connection, isSuspect: isSuspect)
+        try checkForDamage(connection)
         try Schema.migrate(connection, steps: Schema.steps)
         let taken = try HistoryViews.renew(connection)
         guard taken.isEmpty else {
@@ -39,10 +39,10 @@ enum HistoryDatabase {
         return connection
     }
 
-    /// Checks all of a small or doubtful file; other damage is detected when it is read.
-    private static func checkForDamage(_ connection: SQLiteConnection, isSuspect: Bool) throws(StoreFault) {
+    /// Checks all of a small file; other damage is detected when it is read.
+    private static func checkForDamage(_ connection: SQLiteConnection) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
-        guard isSuspect || pages <= 16_384 else { return }
+        guard pages <= 16_384 else { return }
         try expectWhole(connection)
     }
 
@@ -51,6 +51,15 @@ enum HistoryDatabase {
         let statement = try Statement("PRAGMA quick_check(1)", on: connection)
         guard try statement.step(), statement.text(0) != "ok" else { return }
         throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)
+    }
+
+    /// Checks all of a file that no connection of this thread has open, which may take minutes.
+    ///
+    /// - Throws: ``StoreFault``, `damaged` if it is.
+    static func check(_ path: String) throws(StoreFault) {
+        let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
+        connection.keepsWALOnClose(true)
+        try expectWhole(connection)
     }
 
     /// Runs an operation that copies the whole file.

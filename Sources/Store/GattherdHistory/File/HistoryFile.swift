@@ -34,8 +34,6 @@ final class HistoryFile {
         var tail: JournalTail?
         /// The epoch of the file before.
         var epoch: String?
-        /// True if the file may be damaged, so that all of it is checked.
-        var isSuspect = false
     }
 
     /// Opens the file, or creates it.
@@ -57,7 +55,7 @@ final class HistoryFile {
         log: Log
     ) throws(StoreFault) {
         if let carriedOver { lock = carriedOver.lock } else { lock = try FileLock(database: path) }
-        connection = try HistoryDatabase.open(path, isSuspect: carriedOver?.isSuspect ?? false)
+        connection = try HistoryDatabase.open(path)
         checkpointer = try WALCheckpointer(connection, pages: limits.walPages)
         state = try StateTable(connection)
         let stored = try Self.newestReading(connection, state)
