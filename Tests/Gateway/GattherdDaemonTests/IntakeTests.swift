@@ -56,6 +56,17 @@ struct UndecodableTests {
         return decoder.removeUndecodable().map(\.reason)
     }
 
+    @Test func `waiting values are bounded in bytes, and further ones are counted`() {
+        let intake = Intake(capacity: 100, capacityInBytes: 1000)
+        for _ in 0..<3 {
+            intake.receive([UInt8](repeating: 1, count: 400), for: bindings[0], at: Timestamp(microseconds: 0))
+        }
+        #expect(intake.count == 2)
+        #expect(intake.dropped.value == 1)
+        intake.receive([UInt8](repeating: 1, count: 200), for: bindings[0], at: Timestamp(microseconds: 0))
+        #expect(intake.count == 3)
+    }
+
     private static let reason = "truncated: a field at offset 0 needs 1 byte, 0 left"
 
     @Test mutating func `an undecodable stream is reported once, and a single reject is not`() {

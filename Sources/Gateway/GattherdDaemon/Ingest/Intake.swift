@@ -50,6 +50,7 @@ public final class Intake: NotificationSink {
 
     private let shared = Locked(Shared())
     private let capacity: Int
+    private let capacityInBytes: Int
     private let arrived: AsyncStream<Void>.Continuation
     /// Yields one element for any number of new values.
     let arrivals: AsyncStream<Void>
@@ -58,9 +59,13 @@ public final class Intake: NotificationSink {
         "Values dropped because decoding and history did not keep up"
     )
 
-    /// - Parameter capacity: The most waiting values.
-    public init(capacity: Int = 500_000) {
+    /// - Parameters:
+    ///   - capacity: The most waiting values.
+    ///   - capacityInBytes: The most bytes of waiting values. Growing needs the old and the new array for a moment,
+    ///     and `MemoryMax=` of the service leaves room for both.
+    public init(capacity: Int = 500_000, capacityInBytes: Int = 48 << 20) {
         self.capacity = capacity
+        self.capacityInBytes = capacityInBytes
         (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -150,7 +155,8 @@ public final class Intake: NotificationSink {
         rssi: Int? = nil,
         to buffer: inout Buffer
     ) {
-        guard buffer.entries.count < capacity else { return dropped.add() }
+        let hasRoom = buffer.entries.count < capacity && buffer.octets.count + octets.count <= capacityInBytes
+        guard hasRoom else { return dropped.add() }
         let start = buffer.octets.count
         unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
         buffer.entries.append(
