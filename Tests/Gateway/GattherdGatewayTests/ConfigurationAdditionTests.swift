@@ -50,6 +50,18 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.file("elsewhere")))
     }
 
+    @Test func `what an interrupted addition left is not read, and does not hinder the next one`() throws {
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        let draft = file.fragmentFolder + "/.b.yaml.part"
+        try Data("devices: [{name".utf8).write(to: URL(filePath: draft))
+        let part = file.fragmentFolder + ".part"
+        try FileManager.default.createDirectory(atPath: part, withIntermediateDirectories: false)
+        #expect(try file.parsed().devices.map(\.name.value) == ["a"])
+        try file.add(source())
+        #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: file.fragmentFolder) == ["b.yaml"])
+    }
+
     @Test func `the errors of a new file name the file, the line and the column`() {
         let errors = #expect(throws: ConfigErrors.self) {
             try file.parsed(with: source("devices:\n  - {name: a, address: C0:FF:EE:00:00:02}\n"))

@@ -1,5 +1,6 @@
 import CLinux
 package import GattherdConfig
+import GattherdSync
 import Glibc
 
 extension ConfigurationFile {
@@ -9,24 +10,22 @@ extension ConfigurationFile {
     /// Writes a new file into the folder of further files, which is made if it is missing.
     ///
     /// The file and the folder get the owner and the group of the main file, and its permissions, without those of
-    /// other users to write.
+    /// other users to write. Both get their names when they are complete: the daemon never finds one that it cannot
+    /// read.
     ///
     /// - Throws: ``GatewayError`` if the file exists, or cannot be written.
     package func add(_ source: ConfigSource) throws(GatewayError) {
         let model = try owner()
-        if unsafe mkdir(fragmentFolder, 0o750) == 0 {
-            adopt(fragmentFolder, model, mode: model.st_mode & 0o755 | (model.st_mode & 0o444) >> 2)
+        do throws(FileError) {
+            try makeFragmentFolder(model)
+            // Names with a dot at the start are not read.
+            let draft = try FileDraft(of: source.name, prefix: ".")
+            try draft.write(source.bytes)
+            try Self.adopt(draft.descriptor, source.name, model, mode: model.st_mode & 0o644)
+            try draft.create()
+        } catch {
+            throw Self.failure(source.name, error.code)
         }
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = unsafe open(source.name, flags, 0o600)
-        guard descriptor >= 0 else { throw Self.failure(source.name, errno) }
-        defer { close(descriptor) }
-        guard Self.write(source.bytes, to: descriptor), fsync(descriptor) == 0 else {
-            let code = errno
-            unsafe unlink(source.name)
-            throw Self.failure(source.name, code)
-        }
-        adopt(source.name, model, mode: model.st_mode & 0o644)
     }
 
     private func owner() throws(GatewayError) -> stat {
@@ -35,21 +34,27 @@ extension ConfigurationFile {
         return status
     }
 
-    /// Gives a new file or folder the owner of the main file; a failure leaves it to this user.
-    private func adopt(_ path: String, _ model: stat, mode: mode_t) {
-        guard unsafe chown(path, model.st_uid, model.st_gid) == 0 || geteuid() == model.st_uid else { return }
-        unsafe chmod(path, mode)
+    private func makeFragmentFolder(_ model: stat) throws(FileError) {
+        guard unsafe access(fragmentFolder, F_OK) != 0 else { return }
+        let draft = fragmentFolder + ".part"
+        unsafe rmdir(draft)
+        guard unsafe mkdir(draft, 0o700) == 0 else { throw FileError(errno, draft) }
+        defer { unsafe rmdir(draft) }
+        let descriptor = unsafe open(draft, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileError(errno, draft) }
+        defer { close(descriptor) }
+        try Self.adopt(descriptor, draft, model, mode: model.st_mode & 0o755 | (model.st_mode & 0o444) >> 2)
+        guard unsafe rename(draft, fragmentFolder) == 0 else { throw FileError(errno, fragmentFolder) }
+        try FileDraft.syncFolder(of: fragmentFolder)
     }
 
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
+    /// Gives a new file or folder the owner and the permissions of the main file.
+    ///
+    /// - Throws: ``FileError`` if this user may not, and not every user can read the main file.
+    private static func adopt(_ descriptor: Int32, _ path: String, _ model: stat, mode: mode_t) throws(FileError) {
+        let isOwned = fchown(descriptor, model.st_uid, model.st_gid) == 0
+        guard isOwned || mode & S_IROTH != 0 else { throw FileError(errno, path) }
+        guard fchmod(descriptor, mode) == 0 else { throw FileError(errno, path) }
     }
 
     private static func failure(_ path: String, _ code: Int32) -> GatewayError {
@@ -57,7 +62,7 @@ extension ConfigurationFile {
             return GatewayError(.cannotCreate, "\(path) already exists; choose another name for the device")
         }
         let reason = unsafe String(cString: strerror(code))
-        let advice = code == EACCES ? "; run the command as root" : ""
+        let advice = code == EACCES || code == EPERM ? "; run the command as root" : ""
         return GatewayError(.cannotCreate, "\(path) cannot be written: \(reason)\(advice)")
     }
 }
