@@ -268,7 +268,7 @@ package struct Composition: Sendable {
         guard let centre = configuration.leases else {
             throw GatewayError(.configuration, "gattherd: 'fleet.leases' needs the section 'postgres'")
         }
-        let file = LeaseFile(path: configuration.history.path.value + "-leases")
+        let file = LeaseFile(path: configuration.history.path.value + "-leases", log: log)
         return LeaseService(running, gateway.supervisor, board, centre, file, gateway.recorder, log: log)
     }
 

@@ -1,5 +1,7 @@
 import FoundationEssentials
+import GattherdLog
 import GattherdSync
+import Glibc
 
 /// The file with the addresses of the devices that this gateway owned last, one a line.
 ///
@@ -8,34 +10,74 @@ final class LeaseFile: Sendable {
     /// The most addresses that are read; a line has at most 64 bytes.
     private static let most = 10_000
 
+    private struct Content: Sendable {
+        /// The addresses on the disk.
+        var saved: Set<String>
+        var wanted: Set<String>
+        var isWriting = false
+        /// True if the last attempt failed, which is logged once.
+        var isFailing = false
+    }
+
     private let path: String
-    private let saved: Locked<Set<String>>
+    private let log: Log
+    private let content: Locked<Content>
 
     /// Reads the file; blocks.
-    init(path: String) {
-        self.path = path
+    init(path: String, log: Log) {
+        (self.path, self.log) = (path, log)
         let data = FileManager.default.contents(atPath: path) ?? Data()
         let lines = String(decoding: data.prefix(Self.most * 65), as: UTF8.self).split(separator: "\n")
-        saved = Locked(Set(lines.prefix(Self.most).map(String.init)))
+        let addresses = Set(lines.prefix(Self.most).map(String.init))
+        content = Locked(Content(saved: addresses, wanted: addresses))
     }
 
-    var addresses: Set<String> { saved.withLock(\.self) }
+    var addresses: Set<String> { content.withLock(\.wanted) }
 
     /// Replaces the addresses, on a thread of its own; writes nothing if they are the same.
+    ///
+    /// After a failure the next call tries again, also with the same addresses.
     func save(_ addresses: Set<String>) {
-        let isNew = saved.withLock { saved in
-            defer { saved = addresses }
-            return saved != addresses
+        let isDue = content.withLock { content in
+            content.wanted = addresses
+            guard content.saved != addresses, !content.isWriting else { return false }
+            content.isWriting = true
+            return true
         }
-        guard isNew else { return }
-        _ = NamedThread.start(name: "leases") { [self] in write() }
+        guard isDue else { return }
+        let isStarted = NamedThread.start(name: "leases") { [self] in write() }
+        if !isStarted { content.withLock { $0.isWriting = false } }
     }
 
-    /// Writes the newest addresses, whichever change started the thread.
+    /// Writes the newest addresses until they are on the disk, or the disk fails.
     private func write() {
-        saved.withLock { saved in
-            let text = saved.sorted().map { $0 + "\n" }.joined()
-            try? Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+        while let wanted = next() {
+            do throws(FileError) {
+                let draft = try FileDraft(of: path)
+                try draft.write(Array(wanted.sorted().map { $0 + "\n" }.joined().utf8))
+                try draft.setMode(0o640)
+                try draft.replace()
+                content.withLock { ($0.saved, $0.isFailing) = (wanted, false) }
+            } catch {
+                return failed(error)
+            }
         }
+    }
+
+    /// The addresses to write; `nil` ends the thread.
+    private func next() -> Set<String>? {
+        content.withLock { content in
+            content.isWriting = content.saved != content.wanted
+            return content.isWriting ? content.wanted : nil
+        }
+    }
+
+    private func failed(_ error: FileError) {
+        let isFirst = content.withLock { content in
+            defer { (content.isWriting, content.isFailing) = (false, true) }
+            return !content.isFailing
+        }
+        guard isFirst else { return }
+        log(.warning, "the list of owned devices cannot be written", [LogField("error", error.description)])
     }
 }
