@@ -33,6 +33,27 @@ import Testing
         #expect(!rule.admits(services: [BluetoothUUID(0x180F)], named: peripheral.name, rssi: peripheral.rssi))
     }
 
+    @Test(arguments: [(52, "", true), (53, "", false), (39, ", profiles: [heart-rate]", true)])
+    func `names that no address fits into are an error`(length: Int, more: String, isValid: Bool) throws {
+        let start = String(repeating: "a", count: length)
+        let template = more.isEmpty ? "\(start){address}" : "\(start)-{profile}-{address}"
+        let text = "match: {service: 180d}, name: '\(template)'\(more)"
+        if isValid {
+            #expect(try rule(text).deviceName(for: Self.address, profile: "p") != nil)
+        } else {
+            let errors = #expect(throws: ConfigErrors.self) { try rule(text) }
+            #expect(errors?.description.contains("a name has at most 64 bytes") == true)
+        }
+    }
+
+    @Test func `a rule whose profile makes its names too long is an error`() {
+        let template = String(repeating: "a", count: 45) + "-{profile}-{address}"
+        let errors = #expect(throws: ConfigErrors.self) {
+            try rule("match: {service: 180d}, name: '\(template)', profiles: [heart-rate]")
+        }
+        #expect(errors?.description.contains("a name has at most 64 bytes") == true)
+    }
+
     @Test func `a match ignores other properties`() throws {
         let rule = try rule("match: {service: 180d}, name: '{address}'")
         #expect(rule.admits(services: [Self.heartRate], named: nil, rssi: nil))

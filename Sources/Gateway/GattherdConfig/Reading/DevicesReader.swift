@@ -36,6 +36,7 @@ struct DevicesReader {
             }
             guard let name, let match else { return nil }
             var rule = EnrolRule(match: match, name: name.value, profiles: profiles)
+            expectNames(of: rule, at: name.place, section)
             if let forgetAfter { rule.forgetAfter = forgetAfter }
             return rule
         }
@@ -54,8 +55,18 @@ struct DevicesReader {
         return ConfigGrammar(noun: "a pattern for names", advice: advice) { text in
             guard text.split(separator: "{address}", omittingEmptySubsequences: false).count == 2 else { return nil }
             let rest = text.split(separator: "{address}").joined().split(separator: "{profile}").joined()
-            return rest.isEmpty || Slug.isValid(rest) ? text : nil
+            return rest.utf8.allSatisfy { Slug.isAllowed($0) } ? text : nil
         }
+    }
+
+    /// Reports a rule whose names would be too long: it would never make a device.
+    private func expectNames(of rule: EnrolRule, at place: ConfigPlace?, _ section: SectionReader) {
+        guard let place else { return }
+        // A rule without profiles may use any; the shortest name has one letter.
+        let profile = rule.profiles?.first?.value ?? "p"
+        guard rule.deviceName(for: BluetoothAddress(value: 0), profile: profile) == nil else { return }
+        let advice = "shorten it: with the 12 digits of an address, a name has at most \(Slug.longest) bytes"
+        section.report(.invalid(rule.name, expected: "a pattern for names", advice: advice), at: place)
     }
 
     private func device(
