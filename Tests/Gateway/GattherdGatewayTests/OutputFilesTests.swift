@@ -42,4 +42,11 @@ import Testing
     func `each missing file for TLS is one error`(text: String) throws {
         #expect(try findings(text) == Array(repeating: "error unusable_file", count: 3))
     }
+
+    @Test(arguments: ["pw\n", "pw\r\n", "pw", "pw\r"])
+    func `a line ends with LF, or with CR and LF`(text: String) throws {
+        let folder = try TemporaryFolder()
+        #expect(SecretFile(path: try folder.write(text, to: "secret")).firstLine == "pw")
+        #expect(SecretFile(path: try folder.write("a\r\n" + text, to: "secret")).secondLine == "pw")
+    }
 }

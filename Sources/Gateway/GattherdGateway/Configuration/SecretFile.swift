@@ -37,7 +37,10 @@ package struct SecretFile {
     private func line(_ number: Int) -> String? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: number + 1, omittingEmptySubsequences: false)
-        return lines.indices.contains(number) ? String(decoding: lines[number], as: UTF8.self) : nil
+        guard lines.indices.contains(number) else { return nil }
+        let line = lines[number]
+        // Editors on Windows end lines with CR and LF.
+        return String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
     }
 
     /// The warning if every user of the host can read the file.
