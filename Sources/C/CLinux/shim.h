@@ -43,6 +43,16 @@ static inline int clinux_accept(int listener) {
     return connection;
 }
 
+// The user at the other end of a Unix socket when it connected; false if the kernel does not say. `struct ucred` is
+// hidden from Swift.
+static inline bool clinux_peer_user(int socket, uid_t *user) {
+    struct { pid_t process; uid_t user; gid_t group; } peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || length != sizeof peer) return false;
+    *user = peer.user;
+    return true;
+}
+
 #include <linux/close_range.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 import Dispatch
 import FoundationEssentials
-import GattherdDaemon
 import GattherdLog
 import GattherdModel
 import GattherdSync
@@ -9,14 +8,17 @@ import Synchronization
 import TestKit
 import Testing
 
+@testable import GattherdDaemon
+
 @Suite(.timeLimit(.minutes(3))) struct ControlSocketTests {
     /// Runs `body`, which may block, on a separate thread while a socket replies with `answer`.
     private func serve(
         at path: String,
+        isTrusted: @escaping @Sendable (ControlPeer) -> Bool = { $0.mayChange },
         _ answer: @escaping @Sendable (ControlCall) async -> ControlReply = { .done("\($0)") },
         while body: @escaping @Sendable () throws -> Void
     ) async throws {
-        let socket = try ControlSocket(path: path, log: .silent)
+        let socket = try ControlSocket(path: path, isTrusted: isTrusted, log: .silent)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await socket.run { call, _ in await answer(call) } }
             defer { group.cancelAll() }
@@ -37,6 +39,36 @@ import Testing
             }
         }
         #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `a client of the group may ask, and may change nothing`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path, isTrusted: { _ in false }) {
+            #expect(try ControlClient.ask(.status, at: path) == .done("status"))
+            #expect(try ControlClient.ask(.bonds, at: path) == .done("bonds"))
+            let changes: [ControlCall] = [
+                .connect(device: "a"), .disconnect(device: "a"), .set(device: "a", control: "b", value: "1"), .reload,
+                .forgetBond("a"), .table(device: "a"), .read(device: "a", attribute: "b"),
+                .write(device: "a", attribute: "b", hex: "00", withResponse: true),
+                .watch(device: "a", attribute: "b"),
+            ]
+            for call in changes {
+                guard case .refused(let reason) = try ControlClient.ask(call, at: path) else {
+                    Issue.record("\(call) is answered")
+                    continue
+                }
+                #expect(reason.contains("only root and the daemon's user"))
+            }
+        }
+    }
+
+    @Test func `the user of a client is known from the kernel`() {
+        var ends: [Int32] = [-1, -1]
+        #expect(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        #expect(ControlPeer(of: ends[0]).user == geteuid() && ControlPeer(of: ends[0]).mayChange)
+        #expect(ControlPeer(of: -1).user == nil && !ControlPeer(of: -1).mayChange)
     }
 
     @Test func `a status of a thousand devices arrives complete`() async throws {
@@ -183,13 +215,13 @@ import Testing
         #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
     }
 
-    @Test func `only the daemon's user can connect`() async throws {
+    @Test func `only the daemon's user and group can connect`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
             var status = stat()
             #expect(unsafe lstat(path, &status) == 0)
-            #expect(status.st_mode & 0o777 == 0o600)
+            #expect(status.st_mode & 0o777 == 0o660)
         }
     }
 

@@ -15,6 +15,8 @@ struct ControlClientID: Hashable, Sendable {
 struct ControlSocketRequest: Sendable {
     let client: ControlClientID
     let line: [UInt8]
+    /// True if the client may also change something.
+    let mayChange: Bool
     /// True as soon as the client has closed its side.
     let hangUp = LatestValue(false)
 }
@@ -30,6 +32,7 @@ final class ControlClients {
 
     private struct Client {
         let id: ControlClientID
+        let mayChange: Bool
         var input: [UInt8] = []
         var output: [UInt8] = []
         /// The request in progress, until its last reply is written.
@@ -48,12 +51,26 @@ final class ControlClients {
     private let loop: EventLoop
     private let post: AsyncStream<ControlSocketRequest>.Continuation
     private let log: Log
+    private let isTrusted: (ControlPeer) -> Bool
     private var clients: [Int32: Client] = [:]
     private var count: UInt64 = 0
     private var isPaused = false
 
-    init(listener: Int32, loop: EventLoop, post: AsyncStream<ControlSocketRequest>.Continuation, log: Log) {
+    /// - Parameters:
+    ///   - listener: The listening socket.
+    ///   - loop: The loop of all calls.
+    ///   - post: Receives the requests.
+    ///   - isTrusted: True for clients that may change something.
+    ///   - log: The log.
+    init(
+        listener: Int32,
+        loop: EventLoop,
+        post: AsyncStream<ControlSocketRequest>.Continuation,
+        isTrusted: @escaping (ControlPeer) -> Bool,
+        log: Log
+    ) {
         self.listener = listener
+        self.isTrusted = isTrusted
         self.loop = loop
         self.post = post
         self.log = log
@@ -91,7 +108,8 @@ final class ControlClients {
             if descriptor < 0 && [EINTR, ECONNABORTED].contains(errno) { continue }
             guard descriptor >= 0 else { return errno == EAGAIN ? () : pause() }
             count += 1
-            let client = Client(id: ControlClientID(descriptor: descriptor, number: count))
+            let id = ControlClientID(descriptor: descriptor, number: count)
+            let client = Client(id: id, mayChange: isTrusted(ControlPeer(of: descriptor)))
             let isWatched = clients.count < Self.limit && watch(descriptor)
             if isWatched { clients[descriptor] = client } else { turnAway(descriptor) }
         }
@@ -177,7 +195,8 @@ final class ControlClients {
             return
         }
         clients[descriptor]?.input = Array(client.input[(end + 1)...])
-        let request = ControlSocketRequest(client: client.id, line: Array(client.input[..<end]))
+        let line = Array(client.input[..<end])
+        let request = ControlSocketRequest(client: client.id, line: line, mayChange: client.mayChange)
         clients[descriptor]?.request = request
         clients[descriptor]?.isAnswered = false
         if client.isFinished { request.hangUp.set(true) }

@@ -19,8 +19,9 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
 
 /// A Unix socket between the command line and the daemon, with one JSON line per request and reply.
 ///
-/// A watch has several replies. Only the daemon's user can connect: the socket has mode 0600. Lines, clients and
-/// simultaneous requests are limited; a client above a limit receives the reason and is disconnected.
+/// A watch has several replies. The daemon's user and group can connect: the socket has mode 0660. Only root and the
+/// user may change something; other clients may ask. Lines, clients and simultaneous requests are limited; a client
+/// above a limit receives the reason and is disconnected.
 public final class ControlSocket: Sendable {
     private let path: String
     private let loop = EventLoop(name: "control")
@@ -30,7 +31,16 @@ public final class ControlSocket: Sendable {
     /// Listens at `path` and replaces the socket of a killed daemon.
     ///
     /// - Throws: ``ControlSocketError`` if the path is too long or not writable, or if a daemon answers there.
-    public init(path: String, log: Log) throws(ControlSocketError) {
+    public convenience init(path: String, log: Log) throws(ControlSocketError) {
+        try self.init(path: path, isTrusted: { $0.mayChange }, log: log)
+    }
+
+    /// Listens at `path`; `isTrusted` is true for clients that may change something.
+    init(
+        path: String,
+        isTrusted: @escaping @Sendable (ControlPeer) -> Bool,
+        log: Log
+    ) throws(ControlSocketError) {
         self.path = path
         let listener = try UnixSocket.listen(path)
         let (requests, post) = AsyncStream.makeStream(
@@ -38,7 +48,10 @@ public final class ControlSocket: Sendable {
             bufferingPolicy: .bufferingOldest(ControlClients.limit)
         )
         self.requests = requests
-        clients = LoopConfined(ControlClients(listener: listener, loop: loop, post: post, log: log), to: loop)
+        clients = LoopConfined(
+            ControlClients(listener: listener, loop: loop, post: post, isTrusted: isTrusted, log: log),
+            to: loop
+        )
     }
 
     deinit {
@@ -58,7 +71,7 @@ public final class ControlSocket: Sendable {
                         },
                         hangUp: request.hangUp
                     )
-                    let line = await self.reply(to: request.line, stream, answer)
+                    let line = await self.reply(to: request, stream, answer)
                     self.loop.execute { self.clients.value.send(line, to: request.client, isLast: true) }
                 }
             }
@@ -72,13 +85,16 @@ public final class ControlSocket: Sendable {
         }
     }
 
+    private static let forbidden = "only root and the daemon's user may do this; run the command with sudo"
+
     private func reply(
-        to line: [UInt8],
+        to request: ControlSocketRequest,
         _ stream: ControlStream,
         _ answer: @Sendable (ControlCall, ControlStream) async -> ControlReply
     ) async -> [UInt8] {
         var reply = ControlReply.refused("that is no request of this version")
-        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(line)) {
+        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(request.line)) {
+            guard request.mayChange || call.isQuestion else { return ControlReply.refused(Self.forbidden).line }
             reply = await answer(call, stream)
         }
         return reply.line

@@ -29,7 +29,7 @@ enum UnixSocket {
         if isSocket(path) { unsafe unlink(path) }
         let address = try address(of: path)
         let socket = try make(path, Int32(SOCK_NONBLOCK.rawValue))
-        let mask = umask(0o177)
+        let mask = umask(0o117)
         let code = unsafe with(address) { unsafe bind(socket, $0, $1) }
         umask(mask)
         guard code == 0, Glibc.listen(socket, 8) == 0 else {
@@ -77,7 +77,7 @@ enum UnixSocket {
     private static func explain(_ code: Int32) -> String {
         switch code {
         case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
-        case EACCES: "only the daemon's user and root may talk to it; run the command with sudo"
+        case EACCES: "only root and the daemon's user and group may talk to it; run the command with sudo"
         default: SystemError(code).description
         }
     }

@@ -14,8 +14,9 @@ extension CommandSpec {
             .flag("watch", "refresh every second until Ctrl-C"),
         ],
         details: """
-            Asks the daemon that runs with this configuration; run it as root or as the daemon's user. Times are relative
-            to now: the age of a link's state and of its last reading, and the time to the next attempt.
+            Asks the daemon that runs with this configuration; run it as root, as the daemon's user or as a member of its
+            group. Times are relative to now: the age of a link's state and of its last reading, and the time to the next
+            attempt.
 
             On a terminal, --watch redraws one table that fits the terminal; elsewhere it prints one table after the other,
             and with --json one object a line. It continues while the daemon restarts. PER S is the number of readings in

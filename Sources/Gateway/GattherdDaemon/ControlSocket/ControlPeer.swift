@@ -1,0 +1,27 @@
+import CLinux
+import Glibc
+
+/// The user of a client of the control socket, as the kernel states it.
+struct ControlPeer: Hashable {
+    /// The user; `nil` if the kernel does not say.
+    let user: uid_t?
+
+    /// Reads the user who connected a socket.
+    init(of socket: Int32) {
+        var user: uid_t = 0
+        self.user = unsafe clinux_peer_user(socket, &user) ? user : nil
+    }
+
+    /// True for root and for the daemon's user; members of the socket's group may only ask.
+    var mayChange: Bool { user == 0 || user == geteuid() }
+}
+
+extension ControlCall {
+    /// True if the call changes nothing, at devices either.
+    var isQuestion: Bool {
+        switch self {
+        case .status, .bonds: true
+        case .connect, .disconnect, .set, .reload, .forgetBond, .table, .read, .write, .watch: false
+        }
+    }
+}
