@@ -49,10 +49,17 @@ package final class BaseTopicFile: Sendable {
         }
     }
 
-    /// Without the file, messages below a former base topic stay at the broker.
+    /// Writes the file; without it, messages below a former base topic stay at the broker.
     private func save() {
         let text = lines.withLock { $0.map(\.text).joined() }
-        try? Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+        do throws(FileError) {
+            let draft = try FileDraft(of: path)
+            try draft.write(Array(text.utf8))
+            try draft.setMode(0o640)
+            try draft.replace()
+        } catch {
+            return
+        }
     }
 
     private static func overlaps(_ one: String, _ other: String) -> Bool {

@@ -20,14 +20,16 @@ struct BirthSequenceFile: Sendable {
         return UInt8(text.prefix { $0.isNumber })
     }
 
-    /// Replaces the number; false if the file cannot be written.
+    /// Replaces the number, also across a power loss; false if the file cannot be written.
     func save(_ number: UInt8) -> Bool {
-        let draft = path + ".new"
-        let file = unsafe open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o640)
-        guard file >= 0 else { return false }
-        let isWritten = writeAll(Array("\(number)\n".utf8), to: file)
-        close(file)
-        guard isWritten else { return false }
-        return unsafe rename(draft, path) == 0
+        do throws(FileError) {
+            let draft = try FileDraft(of: path, suffix: ".new")
+            try draft.write(Array("\(number)\n".utf8))
+            try draft.setMode(0o640)
+            try draft.replace()
+            return true
+        } catch {
+            return false
+        }
     }
 }
