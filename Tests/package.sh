@@ -190,7 +190,7 @@ booted apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 ! has_process || fail "purging leaves the daemon running"
 ! booted id gattherd >/dev/null 2>&1 || fail "purging leaves the user"
 [ ! -e "$tree/var/lib/gattherd" ] || fail "purging leaves the history"
-[ -e "$tree/$archive" ] || fail "purging takes the backups"
+[ "$(stat --format %U "$tree/$archive")" = root ] || fail "purging takes the backups, or leaves them to nobody"
 rm -rf "$tree/var/lib/gattherd-backups"
 [ ! -e "$tree/etc/systemd/system/multi-user.target.wants/gattherd.service" ] || fail "purging leaves the service enabled"
 booted dpkg --install /srv/gattherd.deb >/dev/null 2>&1

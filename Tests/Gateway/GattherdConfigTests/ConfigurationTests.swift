@@ -237,6 +237,22 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        ("gattherd.yaml", "/etc/gattherd"), ("./gattherd.yaml", "/etc/gattherd"), ("gattherd/a.yaml", "/etc"),
+    ])
+    func `the history of a configuration in etc is that of the service, also with a relative path`(
+        path: String,
+        folder: String
+    ) throws {
+        let environment = ConfigEnvironment(variables: [:], hostName: "h", currentFolder: folder)
+        let source = ConfigSource(name: path, text: "gateway: a\n")
+        let configuration = try Configuration.parse([source], in: environment, outputs: [])
+        #expect(configuration.history.path.value == "/var/lib/gattherd/gattherd.db")
+        let elsewhere = ConfigEnvironment(variables: [:], hostName: "h", currentFolder: "/srv")
+        let other = try Configuration.parse([ConfigSource(name: "a.yaml", text: "")], in: elsewhere, outputs: [])
+        #expect(other.history.path.value == "gattherd.db")
+    }
+
     @Test func `a duplicate is found across files`() {
         let main = ConfigSource(name: "g.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:01}]\n")
         let more = ConfigSource(name: "h.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:02}]\n")
