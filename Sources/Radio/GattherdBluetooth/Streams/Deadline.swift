@@ -23,3 +23,31 @@ func withDeadline<Value: Sendable>(
     }
     return try result.get()
 }
+
+/// The time limit of one attempt to connect.
+///
+/// The limit of a caller counts from the call. Nobody waits for an automatic attempt, so its limit leaves out the time
+/// in which other peripherals have their turns.
+struct ConnectDeadline: Sendable {
+    let timeout: Duration
+    /// True if waiting for a turn uses up the limit.
+    let includesTurns: Bool
+    private(set) var end: ContinuousClock.Instant
+
+    init(_ timeout: Duration, includesTurns: Bool, from start: ContinuousClock.Instant = .now) {
+        self.timeout = timeout
+        self.includesTurns = includesTurns
+        end = start.advanced(by: timeout.settable)
+    }
+
+    /// The end of the wait for a turn; `nil` for none.
+    var endOfWait: ContinuousClock.Instant? { includesTurns ? end : nil }
+
+    /// The time that is left; never negative.
+    func remaining(_ now: ContinuousClock.Instant = .now) -> Duration { max(.zero, now.duration(to: end)) }
+
+    /// Moves the end of an automatic attempt by the time that it waited for its turn.
+    mutating func waited(from start: ContinuousClock.Instant, to now: ContinuousClock.Instant = .now) {
+        if !includesTurns { end = end.advanced(by: max(.zero, start.duration(to: now))) }
+    }
+}

@@ -2,7 +2,7 @@ import GattherdSync
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct WriteAllTests {
+@Suite(.timeLimit(.minutes(1))) struct FileWritingTests {
     @Test(arguments: [0, O_NONBLOCK])
     func `all bytes are written, however slowly they are read`(flags: Int32) async throws {
         var ends: [Int32] = [-1, -1]
@@ -33,5 +33,19 @@ import Testing
         let before = signal(SIGPIPE, SIG_IGN)
         defer { _ = signal(SIGPIPE, before) }
         #expect(!writeAll([1], to: ends[1]))
+    }
+
+    @Test(arguments: [
+        ("/var/lib/gattherd/gattherd.db", "/var/lib/gattherd"), ("data/gattherd.db", "data"), ("/gattherd.db", "/"),
+        ("gattherd.db", "."),
+    ])
+    func `the folder of a path is never empty`(path: String, folder: String) {
+        #expect(path.parentFolder == folder)
+    }
+
+    @Test func `an error of the system has its message`() {
+        _ = close(-1)
+        #expect("\(SystemError.current)" == "Bad file descriptor")
+        #expect("\(SystemError(ENOENT))" == "No such file or directory")
     }
 }

@@ -21,3 +21,26 @@ public func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
     }
     return true
 }
+
+/// A failed system call: the value of `errno`, and its message.
+package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let code: Int32
+
+    package init(_ code: Int32) {
+        self.code = code
+    }
+
+    /// The error of the thread's last failed system call.
+    package static var current: Self { Self(errno) }
+
+    /// The system's message, such as `No such file or directory`.
+    package var description: String { unsafe String(cString: strerror(code)) }
+}
+
+extension String {
+    /// The folder of a path: `/` for a name in the root, `.` for a bare name.
+    package var parentFolder: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+}
