@@ -92,8 +92,8 @@ extension DeliveryLogger {
     }
 
     /// Reports readings that history lost before they were published.
-    func missing(_ gap: JournalGap) {
-        guard let gap = state.withLock({ $0.gaps.add(gap, at: SuspendingClock.now) }) else { return }
+    func missing(_ found: JournalGap) {
+        guard let gap = state.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }
         record([
             "state": .text("gap"), "after": .integer(gap.after), "through": .integer(gap.through),
             "reason": .text(gap.reason),

@@ -237,6 +237,7 @@ extension DeliveryRunner {
         context.counters.connects.add()
         dialler.isWillRetained = limits.canRetain
         journal.didConnect()
+        readings.startSession()
         admission.startSession()
         messages.startSession(session)
         armSearchTimers(session)

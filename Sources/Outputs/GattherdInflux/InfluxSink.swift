@@ -76,9 +76,9 @@ public final class InfluxSink: BatchSink {
     }
 
     private func pointCount(_ reading: JournalReading) -> Int {
-        var text: [UInt8] = []
-        return state.withLock { state in
-            state.points.write(reading, to: &text) ? text.count { $0 == UInt8(ascii: "\n") } : 0
+        state.withLock { state in
+            var text: [UInt8] = []
+            return state.points.write(reading, to: &text) ? text.count { $0 == UInt8(ascii: "\n") } : 0
         }
     }
 

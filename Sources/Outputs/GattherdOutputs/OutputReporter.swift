@@ -51,8 +51,8 @@ final class OutputReporter: Sendable {
     }
 
     /// Reports a gap, together with earlier ones that were too many to be reported.
-    private func missing(_ gap: JournalGap) {
-        guard let gap = limits.withLock({ $0.gaps.add(gap, at: SuspendingClock.now) }) else { return }
+    private func missing(_ found: JournalGap) {
+        guard let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }
         record([
             "output": .text(name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),

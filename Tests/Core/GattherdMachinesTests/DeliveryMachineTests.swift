@@ -179,7 +179,6 @@ import Testing
         }
         #expect(world.machine.cursor == 0)
         #expect(world.remarks.contains(.acceptsNothing("not authorized")))
-        #expect(world.machine.nextTry != nil || world.machine.pause(at: world.now) == .refused)
         #expect(tries < 4000)
         world.runUntilIdle()
         #expect(world.machine.cursor == 500)
@@ -204,14 +203,12 @@ import Testing
 
     @Test func `refused readings of one stream are skipped as long as the broker accepts another one`() {
         var world = World.connected()
-        for _ in 0..<400 {
-            world.commit(1, stream: "large")
-            world.commit(1, stream: "small")
-        }
+        world.commit(400, stream: "large")
+        world.commit(400, stream: "small")
         for _ in 0..<2000 where world.machine.cursor != 800 {
             world.answerAll()
             let outcomes = world.unacknowledged.map {
-                PublishOutcome(seq: $0, $0.isMultiple(of: 2) ? .accepted : .refused("packet too large"))
+                PublishOutcome(seq: $0, $0 > 400 ? .accepted : .refused("packet too large"))
             }
             world.unacknowledged = []
             world.step(.answered(session: 1, outcomes))

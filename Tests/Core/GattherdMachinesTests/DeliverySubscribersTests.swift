@@ -172,6 +172,25 @@ import Testing
         #expect(world.machine.cursor == 3)
     }
 
+    @Test func `a reading that the broker leaves out is noticed while it holds back an older one`() {
+        var world = World.connected()
+        world.commit(1, stream: "busy")
+        world.commit(1, stream: "omitted")
+        world.answerAll()
+        let session = world.session
+        for _ in 0..<1000 where world.session == session {
+            let busy = world.unacknowledged.filter { $0 == 1 }
+            world.unacknowledged.removeAll { $0 == 1 }
+            if let session {
+                world.step(.answered(session: session, busy.map { PublishOutcome(seq: $0, .busy("quota")) }))
+            }
+            world.answerAll()
+            if !world.unacknowledged.contains(1) { world.wait() }
+        }
+        #expect(world.now >= .seconds(120) && world.now <= .seconds(360))
+        #expect(world.remarks.contains(.unacknowledged(world.committed[1])))
+    }
+
     @Test func `the subscribers of a removed device are not awaited`() {
         var world = World.connected(committed: 1)
         world.acknowledge()

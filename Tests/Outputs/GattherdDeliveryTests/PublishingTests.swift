@@ -201,6 +201,45 @@ struct PublishingTests {
         }
     }
 
+    @Test func `arrays above the broker's packet limit are split without pauses`() async throws {
+        let book = Locked<[[Int64]]>([])
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x27, 0, 0, 2, 0])
+            client.serve { packet in
+                guard packet.kind == .publish, packet.payload.hasPrefix("[{\"seq\":") else { return }
+                let seqs = packet.payload.split(separator: "{\"seq\":").compactMap { text in
+                    Int64(text.prefix { $0.isNumber })
+                }
+                book.withLock { $0.append(seqs) }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(500)
+        let delivery = broker.delivery(fixture) { settings in
+            settings.publishing.all.batch = .milliseconds(10)
+            // A pause would exceed the time limit of this suite.
+            settings.options.retryPause = .seconds(100)
+        }
+        await delivery.running { await fixture.log.waitForCursor(500) }
+        let arrays = book.withLock { $0 }
+        #expect(arrays.flatMap(\.self) == Array(1...500))
+        #expect(arrays.contains { $0.count > 1 })
+        #expect(delivery.counters.refused.value == 0)
+    }
+
+    @Test func `the limit of arrays halves at once and grows slowly`() {
+        var limit = ArrayLimit()
+        limit.refuse(100)
+        #expect(limit.count == 50)
+        for _ in 0..<99 { limit.accept(50) }
+        limit.accept(10)
+        #expect(limit.count == 50)
+        limit.accept(50)
+        #expect(limit.count == 100)
+        limit.refuse(1)
+        #expect(limit.count == 1)
+    }
+
     @Test func `a stream may be published without retain and with an expiry`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

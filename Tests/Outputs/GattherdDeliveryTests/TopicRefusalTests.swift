@@ -124,7 +124,7 @@ struct TopicRefusalTests {
         let list = try folder.write("topic read #\ntopic deny gattherd/lab/lamp/heart_rate\ntopic write #\n", to: "acl")
         let fixture = try await DeliveryFixture.started(settings: ["acl_file \(list)"])
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(version)
+        let delivery = fixture.delivery(version) { $0.options.topics.delay = .zero }
         for _ in 0..<10 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
         await delivery.running {
             await fixture.log.waitForCursor(20)
@@ -205,7 +205,7 @@ struct TopicRefusalTests {
         }
         let fixture = DeliveryFixture(try Broker())
         for _ in 0..<5 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
-        let delivery = broker.delivery(fixture) { $0.options.refusalPatience = .milliseconds(300) }
+        let delivery = broker.delivery(fixture) { $0.options.refusalTimeout = .milliseconds(300) }
         delivery.setInfo(Array("{}".utf8))
         try await delivery.running {
             try await eventually { fixture.losses.contains { $0.contains("accepts_nothing") } }
@@ -251,13 +251,20 @@ struct TopicRefusalTests {
             while let packet = client.next() {
                 let isState = packet.kind == .publish && packet.topic.hasSuffix("bridge/state")
                 if isState { book.withLock { $0.topics.append(packet.topic) } }
-                client.answer(packet, reason: isState && book.withLock { $0.topics.count } == 1 ? 0x87 : 0)
+                client.answer(packet, reason: isState && book.withLock { $0.topics.count } < 4 ? 0x87 : 0)
             }
         }
         let fixture = DeliveryFixture(try Broker())
-        let delivery = broker.delivery(fixture) { $0.options.topics.retryPause = .milliseconds(50) }
+        let delivery = broker.delivery(fixture) { settings in
+            settings.options.topics.delay = .zero
+            settings.options.topics.retryPause = .milliseconds(50)
+        }
         try await delivery.running {
-            try await eventually { book.withLock { $0.topics.count } == 2 && delivery.deliveryStatus.refusals.isEmpty }
+            try await eventually {
+                // The broker must accept something else in between.
+                fixture.log.commit(1)
+                return book.withLock { $0.topics.count } == 4 && delivery.deliveryStatus.refusals.isEmpty
+            }
         }
         #expect(delivery.counters.topicsSetAside.value == 1)
         #expect(delivery.counters.connects.value == 1)
@@ -316,12 +323,15 @@ struct TopicRefusalTests {
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(1)
-        let delivery = broker.delivery(fixture)
+        let delivery = broker.delivery(fixture) { $0.options.topics.delay = .zero }
         try await delivery.running {
             try await eventually { book.withLock { $0.topics.count { $0.hasSuffix("/n/result") } } == 1100 }
             #expect(delivery.deliveryStatus.refusals.isEmpty)
             fixture.log.commit(1, device: "lamp")
-            try await eventually { delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"] }
+            try await eventually {
+                delivery.setHealth(Array("{}".utf8))
+                return delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"]
+            }
         }
         #expect(fixture.losses.count { $0.contains("response_topics_refused") } == 1)
         #expect(delivery.counters.answersDropped.value == 0)

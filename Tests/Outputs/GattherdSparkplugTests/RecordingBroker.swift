@@ -5,7 +5,7 @@ import TestKit
 
 /// A broker that records all packets of its clients as octets, and sends messages on request.
 ///
-/// The broker grants every subscription, and answers pings unless told otherwise.
+/// The broker grants every subscription and answers pings unless told otherwise.
 final class RecordingBroker: Sendable {
     /// A packet of a client, with the number of its connection.
     struct Packet: Hashable, Sendable {
@@ -28,6 +28,8 @@ final class RecordingBroker: Sendable {
     /// The socket of the current client.
     private let client = Locked<Int32?>(nil)
     private let answersPings = Locked(true)
+    /// The number of subscriptions that are refused next.
+    private let refusals = Locked(0)
 
     init(_ version: MQTTVersion) throws {
         isVersion5 = version == .v5
@@ -75,6 +77,11 @@ final class RecordingBroker: Sendable {
         answersPings.withLock { $0 = isAnswering }
     }
 
+    /// Refuses the next subscriptions.
+    func refuseSubscriptions(_ count: Int) {
+        refusals.withLock { $0 = count }
+    }
+
     /// Ends the connection of the current client without a word.
     func drop() {
         client.withLock { $0.map { _ = shutdown($0, Int32(SHUT_RDWR)) } }
@@ -101,7 +108,13 @@ final class RecordingBroker: Sendable {
         let identifier = Array(packet.body.prefix(2))
         switch packet.type {
         case 1: send(isVersion5 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0])
-        case 8: send(isVersion5 ? [0x90, 4] + identifier + [0, 1] : [0x90, 3] + identifier + [1])
+        case 8:
+            let isRefused = refusals.withLock { count in
+                count -= 1
+                return count >= 0
+            }
+            let reason: UInt8 = isRefused ? 0x80 : 1
+            send(isVersion5 ? [0x90, 4] + identifier + [0, reason] : [0x90, 3] + identifier + [reason])
         case 12: if answersPings.withLock({ $0 }) { send([0xD0, 0]) }
         default: break
         }

@@ -1,5 +1,6 @@
 import GattherdLog
 import GattherdMQTT
+import GattherdMachines
 import GattherdModel
 import GattherdSync
 import TestKit
@@ -137,6 +138,30 @@ import Testing
         #expect(output.status.errors > 0)
         await output.stop(within: .zero)
         await end
+    }
+
+    @Test(arguments: [MQTTVersion.v5, .v311])
+    func `a refused subscription is tried again, so that the host's state arrives`(version: MQTTVersion) async throws {
+        let broker = try RecordingBroker(version)
+        broker.refuseSubscriptions(4)
+        var settings = WireCapture.settings(broker.port, version)
+        settings.primaryHost = "scada"
+        settings.options.refusedBackoff = Backoff(minimum: .milliseconds(20), maximum: .seconds(1))
+        let wanted = settings.topics.subscriptions.count + 4
+        let output = SparkplugOutput(
+            settings,
+            journal: MemoryJournal(),
+            log: .silent,
+            setControl: { .success($0.value) },
+            record: { _ in }
+        )
+        async let end: Void = output.run()
+        await broker.wait { packets in packets.count { $0.type == 8 } == wanted }
+        broker.send(#"{"online":true,"timestamp":1}"#.utf8, to: "spBv1.0/STATE/scada", isRetained: true)
+        await output.waitForBirth()
+        await output.stop(within: .zero)
+        await end
+        #expect(output.counters.failures.value == 0)
     }
 
     @Test func `bdSeq continues over restarts`() async throws {

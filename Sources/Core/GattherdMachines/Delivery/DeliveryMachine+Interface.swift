@@ -140,7 +140,7 @@ extension DeliveryMachine {
         /// The number of readings that are skipped if the broker refuses one after the other; further ones are held.
         public var refusalLimit = 100
         /// The time for which the broker may refuse every reading before the session is ended.
-        public var refusalPatience = Duration.seconds(60)
+        public var refusalTimeout = Duration.seconds(120)
         /// The shortest wait for the answer to a ping, and for a broker that reads nothing.
         public var answerTimeout = Duration.seconds(10)
         /// The pause after a journal failure.
@@ -183,6 +183,8 @@ public struct PublishOutcome: Hashable, Sendable {
         case busy(String)
         /// Not sent yet: its topic waits until another one is accepted.
         case deferred
+        /// Not sent yet: its message was full; it follows in another one.
+        case remaining
         /// Permanently refused, for a reason that concerns this message only.
         case refused(String)
         /// Refused like all messages on its topic, while the broker accepts other topics.

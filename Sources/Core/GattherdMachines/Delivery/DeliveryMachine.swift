@@ -100,10 +100,11 @@ public struct DeliveryMachine: Sendable {
         case .connecting(let until), .backingOff(_, let until), .leaving(let until): earliest(until)
         case .closing(let until): [until, journal.loadDeadline].compactMap(\.self).min()
         case .connected:
-            [earliest(gate.acknowledgementDeadline), gate.refusalDeadline, journal.fetchDeadline(into: window)]
-                .compactMap(\.self).min()
+            [earliest(gate.acknowledgementDeadline), gate.refusalDeadline, fetchDeadline].compactMap(\.self).min()
         }
     }
+
+    private var fetchDeadline: Duration? { journal.fetchDeadline(into: window, isHolding: gate.isHolding) }
 
     /// The earliest deadline of a phase, with those that all phases share.
     private func earliest(_ ofPhase: Duration?) -> Duration? {
@@ -119,7 +120,7 @@ public struct DeliveryMachine: Sendable {
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
         let effects = apply(event, at: now) + work(at: now)
-        gate.updateAwaited(window?.awaited, at: now)
+        gate.updateAwaited(window, at: now)
         return effects
     }
 
@@ -154,8 +155,9 @@ public struct DeliveryMachine: Sendable {
     private mutating func work(at now: Duration) -> [Effect] {
         switch phase {
         case .connected:
-            journal.load(at: now) + publish(at: now) + journal.fetch(into: window, at: now) + save(at: now)
-                + leaveIfDrained(at: now)
+            journal.load(at: now) + publish(at: now)
+                + journal.fetch(into: window, isHolding: gate.isHolding, at: now)
+                + save(at: now) + leaveIfDrained(at: now)
         case .connecting, .backingOff, .leaving: journal.load(at: now) + save(at: now)
         case .closing: journal.saveLast(window?.resumePoint) ?? finish()
         case .idle, .stopped: []
@@ -245,7 +247,8 @@ public struct DeliveryMachine: Sendable {
     }
 
     private mutating func answered(_ outcome: PublishOutcome, at now: Duration) -> Report? {
-        guard let reading = window?.inFlightReading(outcome.seq) else { return nil }
+        guard let (reading, sentAt) = window?.inFlightReading(outcome.seq) else { return nil }
+        gate.answered(sentAt: sentAt)
         let decision = gate.handle(outcome.verdict, on: reading, at: now)
         if decision.isDone { window?.acknowledge(reading.seq, at: now) } else { window?.putBack(reading.seq) }
         return decision.report
@@ -297,8 +300,8 @@ public struct DeliveryMachine: Sendable {
     /// Ends the MQTT session if the oldest reading was not acknowledged in time, or every reading refused.
     private mutating func timeOut(at now: Duration) -> [Effect] {
         if let detail = gate.refusal(at: now) { return endRefusal(detail, at: now) }
-        guard let overdue = gate.timeOut(at: now) else { return [] }
-        let reading = window?.inFlightReading(overdue)
+        guard let overdue = gate.timeOut(window, at: now) else { return [] }
+        let reading = window?.inFlightReading(overdue)?.reading
         let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
         return [reading.map { .report(.unacknowledged($0)) }].compactMap(\.self)
             + failed(BrokerFault(.lost, fault), at: now)

@@ -17,6 +17,8 @@ struct DeliveryWindow: Sendable {
         let reading: JournalReading
         var state = State.unsent
         var wasSent = false
+        /// The time at which it was sent last.
+        var sentAt = Duration.zero
         /// The group of readings with which it is published; `nil` if it is published alone.
         var group: Int?
         /// True for the first reading of a message.
@@ -36,7 +38,12 @@ struct DeliveryWindow: Sendable {
         var messages: [DeliveryMessage] = []
         /// The number of readings that were published before.
         var again = 0
+        fileprivate let sentAt: Duration
         fileprivate var openGroups: [Int: OpenBatch] = [:]
+
+        fileprivate init(sentAt: Duration) {
+            self.sentAt = sentAt
+        }
     }
 
     /// A message to which readings of its group are still added.
@@ -151,7 +158,7 @@ struct DeliveryWindow: Sendable {
 
     /// Marks the messages that are due as in flight and returns at most `limit` of them, by their first readings.
     mutating func dequeue(_ limit: Int, at now: Duration) -> Batch {
-        var batch = Batch()
+        var batch = Batch(sentAt: now)
         var firstUnsent: Int?
         var index = next
         while index < entries.count, batch.messages.count < limit || !batch.openGroups.isEmpty {
@@ -218,7 +225,7 @@ struct DeliveryWindow: Sendable {
     ///
     /// Streams with a reading in flight wait. If there is no room for all, the streams take turns.
     mutating func dequeueFirstOfEachStream(_ limit: Int, at now: Duration) -> Batch {
-        var batch = Batch()
+        var batch = Batch(sentAt: now)
         let candidates = firstOfEachStream.filter { index in
             entries[index].group.map { gathered.isDue($0, at: now) } ?? true
         }
@@ -256,14 +263,21 @@ struct DeliveryWindow: Sendable {
         batch.again += entries[index].wasSent ? 1 : 0
         entries[index].state = .inFlight
         entries[index].wasSent = true
+        entries[index].sentAt = batch.sentAt
         if entries[index].isFirst { inFlight += 1 }
         unsent -= 1
     }
 
-    /// The reading of `seq`, if it is in flight.
-    func inFlightReading(_ seq: Int64) -> JournalReading? {
+    /// The reading of `seq`, if it is in flight, and the time at which it was sent.
+    func inFlightReading(_ seq: Int64) -> (reading: JournalReading, sentAt: Duration)? {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return nil }
-        return entries[index].reading
+        return (entries[index].reading, entries[index].sentAt)
+    }
+
+    /// The reading in flight that was sent first; `nil` if none was sent before `time`.
+    func sent(before time: Duration) -> Int64? {
+        let owed = entries[first...].lazy.filter { $0.state == .inFlight && $0.sentAt < time }
+        return owed.min { $0.sentAt < $1.sentAt }?.reading.seq
     }
 
     /// Marks a reading in flight as acknowledged and advances the cursor over contiguous entries.

@@ -73,8 +73,12 @@ struct JournalRequests: Sendable {
         return [.loadCursor]
     }
 
-    mutating func fetch(into window: DeliveryWindow?, at now: Duration) -> [DeliveryMachine.Effect] {
-        guard let after = nextFetch(into: window), now >= fetchAt else { return [] }
+    mutating func fetch(
+        into window: DeliveryWindow?,
+        isHolding: Bool = false,
+        at now: Duration
+    ) -> [DeliveryMachine.Effect] {
+        guard let after = nextFetch(into: window, isHolding), now >= fetchAt else { return [] }
         isFetching = true
         return [.fetch(after: after, limit: Self.fetchLimit)]
     }
@@ -95,8 +99,8 @@ struct JournalRequests: Sendable {
     /// The time of the next load.
     var loadDeadline: Duration? { loadAt }
 
-    func fetchDeadline(into window: DeliveryWindow?) -> Duration? {
-        nextFetch(into: window).map { _ in fetchAt }
+    func fetchDeadline(into window: DeliveryWindow?, isHolding: Bool = false) -> Duration? {
+        nextFetch(into: window, isHolding).map { _ in fetchAt }
     }
 
     func saveDeadline(of window: DeliveryWindow?) -> Duration? {
@@ -107,11 +111,12 @@ struct JournalRequests: Sendable {
     }
 
     /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
-    private func nextFetch(into window: DeliveryWindow?) -> Int64? {
+    ///
+    /// While readings are held back, those of other streams are needed, and may be far behind.
+    private func nextFetch(into window: DeliveryWindow?, _ isHolding: Bool) -> Int64? {
         guard !isFetching, let window, let head else { return nil }
-        guard window.pressing < Self.lowWater, !window.isGatheringFull, window.span < Self.longestSpan else {
-            return nil
-        }
+        guard isHolding || window.pressing < Self.lowWater else { return nil }
+        guard !window.isGatheringFull, window.span < Self.longestSpan else { return nil }
         return head > window.fetched ? window.fetched : nil
     }
 }

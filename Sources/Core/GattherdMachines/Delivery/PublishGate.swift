@@ -37,6 +37,10 @@ struct PublishGate: Sendable {
     private var hold: Hold?
     /// The reading in flight that holds up the cursor, and since when.
     private var awaited: Awaited?
+    /// The sending time of the newest reading that the broker has answered in this session.
+    private var answeredSentAt = Duration.zero
+    /// The time of the next search for readings that the broker has left out; `nil` while none is in flight.
+    private var searchAt: Duration?
     /// The last reading that the broker did not acknowledge in time; others do not wait for it.
     private var overdue: Int64?
     /// The refusals since the broker last accepted a reading.
@@ -74,7 +78,8 @@ struct PublishGate: Sendable {
     /// Ends the session.
     mutating func reset() {
         (isOpen, isProven) = (false, false)
-        (hold, subscribersDue, awaited, resumeAt) = (nil, nil, nil, nil)
+        (hold, subscribersDue, awaited, resumeAt, searchAt) = (nil, nil, nil, nil, nil)
+        answeredSentAt = .zero
         refusals.endHold()
     }
 
@@ -150,19 +155,42 @@ struct PublishGate: Sendable {
 
     // MARK: - Missing acknowledgements
 
-    /// Records the reading in flight that holds up the cursor.
-    mutating func updateAwaited(_ seq: Int64?, at now: Duration) {
+    /// Records the readings in flight, of which one may hold up the cursor.
+    mutating func updateAwaited(_ window: DeliveryWindow?, at now: Duration) {
+        let seq = window?.awaited
         if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
+        if window?.inFlight ?? 0 == 0 {
+            searchAt = nil
+        } else if searchAt == nil {
+            searchAt = now + options.acknowledgement
+        }
     }
 
-    /// The time by which the broker must have acknowledged the oldest reading.
-    var acknowledgementDeadline: Duration? { awaited.map { $0.since + options.acknowledgement } }
+    /// Records that the broker has answered a reading.
+    mutating func answered(sentAt: Duration) {
+        answeredSentAt = max(answeredSentAt, sentAt)
+    }
+
+    /// The time by which the broker must have acknowledged the oldest reading, or another one in flight is looked for.
+    var acknowledgementDeadline: Duration? {
+        let awaited = awaited.map { $0.since + options.acknowledgement }
+        return [awaited, searchAt].compactMap(\.self).min()
+    }
 
     /// Returns the reading that the broker has not acknowledged in time, if any.
-    mutating func timeOut(at now: Duration) -> Int64? {
-        guard let awaited, now >= awaited.since + options.acknowledgement else { return nil }
-        overdue = awaited.seq
-        return awaited.seq
+    ///
+    /// Besides the one at the cursor, this is one that the broker left out: it has answered another one that was sent
+    /// much later. While the broker holds back the oldest reading, the cursor does not show this.
+    mutating func timeOut(_ window: DeliveryWindow?, at now: Duration) -> Int64? {
+        var found: Int64?
+        if let awaited, now >= awaited.since + options.acknowledgement {
+            found = awaited.seq
+        } else if let searchAt, now >= searchAt {
+            self.searchAt = now + options.acknowledgement
+            found = window?.sent(before: answeredSentAt - options.acknowledgement)
+        }
+        if let found { overdue = found }
+        return found
     }
 
     // MARK: - Answers
@@ -185,6 +213,7 @@ struct PublishGate: Sendable {
             let isNew = hold == nil
             return putBack(reading, until: now + options.retryPause, isNew ? .busy(detail) : nil)
         case .deferred: return putBack(reading, until: now + options.retryPause)
+        case .remaining: return Decision(isDone: false)
         case .refused(let detail) where refusals.count < options.refusalLimit:
             refusals.skip()
             return acknowledge(reading, .skipped(reading, detail))
@@ -203,7 +232,7 @@ struct PublishGate: Sendable {
     }
 
     /// The time at which a broker that refuses every reading must have accepted one.
-    var refusalDeadline: Duration? { refusals.heldSince.map { $0 + options.refusalPatience } }
+    var refusalDeadline: Duration? { refusals.heldSince.map { $0 + options.refusalTimeout } }
 
     /// Returns the broker's reason if it has refused every reading for too long.
     func refusal(at now: Duration) -> String? {

@@ -1,7 +1,7 @@
 /// The topics that the broker refuses, and the search for them.
 ///
 /// MQTT 5 names a refused topic by its PUBACK. A broker whose access list is damaged refuses all of them. So a topic is
-/// set aside at its second refusal, and only if the broker accepted a message on another topic after the first one.
+/// set aside only after ``blameLimit`` refusals, between which the broker accepted messages on other topics.
 ///
 /// Other brokers end the session, again at each attempt, so one topic would stop all delivery. Brokers process packets
 /// in order: of the packets without an acknowledgement, the first is the likeliest cause. Its topic is blamed, and an
@@ -52,7 +52,7 @@ public struct TopicRefusals: Sendable {
 
     /// The durations of the search.
     public struct Options: Sendable {
-        /// The time for which the first topic must be blamed before it is set aside.
+        /// The time for which the first topic must be blamed, or any topic refused, before it is set aside.
         public var delay = Duration.seconds(20)
         /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
         public var retryPause = Duration.seconds(600)
@@ -64,7 +64,7 @@ public struct TopicRefusals: Sendable {
         public init() {}
     }
 
-    /// The blames after which a topic is set aside.
+    /// The blames or refusals after which a topic is set aside.
     public static let blameLimit = 3
     /// The longest pause, as a multiple of the first.
     private static let longestPauseFactor = 6
@@ -95,6 +95,15 @@ public struct TopicRefusals: Sendable {
         case chosenTopic
     }
 
+    /// The refusals of a topic by answers, since the broker last accepted it.
+    private struct NamedRefusal {
+        let since: Duration
+        /// The number of refusals between which the broker accepted other topics.
+        var count = 0
+        /// The value of ``acceptances`` at the last of them.
+        var acceptances = 0
+    }
+
     private struct Blame {
         var count = 0
         let since: Duration
@@ -114,10 +123,10 @@ public struct TopicRefusals: Sendable {
     private var deferredUntil = Duration.zero
     /// Up to two topics on which the broker accepted messages in this session.
     private var accepted: [String] = []
-    /// Topics refused by an answer; the broker has accepted no other topic since.
-    private var unproven: Set<String> = []
-    /// Topics refused by an answer before the broker accepted another topic.
-    private var proven: Set<String> = []
+    /// The topics refused by answers in this session.
+    private var named: [String: NamedRefusal] = [:]
+    /// The number of accepted messages while ``named`` was not empty.
+    private var acceptances = 0
     /// The time of the first refusal by an answer since the last acceptance.
     private var acceptsNothingSince: Duration?
     /// The number of times that the broker acknowledged later messages and not one on the topic.
@@ -208,16 +217,15 @@ public struct TopicRefusals: Sendable {
 
     private mutating func recordAcceptance(of packet: Packet) {
         guard packet.origin == .message || packet.origin == .transientMessage else { return }
-        if acceptsNothingSince != nil || !proven.isEmpty { prove(by: packet.topic) }
+        if !named.isEmpty { prove(by: packet.topic) }
         if accepted.count < 2, !accepted.contains(packet.topic) { accepted.append(packet.topic) }
     }
 
     /// Records that the broker accepts a topic, as proof against all others that it has refused.
     private mutating func prove(by topic: String) {
         acceptsNothingSince = nil
-        proven.formUnion(unproven)
-        proven.remove(topic)
-        unproven = []
+        acceptances += 1
+        named[topic] = nil
     }
 
     private mutating func forgetAnswered() {
@@ -254,14 +262,23 @@ public struct TopicRefusals: Sendable {
         forgetAnswered()
         guard packet.origin != .chosenTopic else { return .ignored }
         guard refusals[packet.topic] == nil else { return .isSetAside }
-        guard isProven || proven.contains(packet.topic) else { return keep(packet.topic, at: now) }
+        guard isProven || isRefusalProven(packet.topic, at: now) else { return keep(at: now) }
         return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
     }
 
-    /// Records a refusal without proof that the broker accepts anything else.
-    private mutating func keep(_ topic: String, at now: Duration) -> Answer {
-        if unproven.count + proven.count >= Self.capacity { (unproven, proven) = ([], []) }
-        unproven.insert(topic)
+    /// Records a refusal; returns true if the broker has refused the topic often and accepted others in between.
+    private mutating func isRefusalProven(_ topic: String, at now: Duration) -> Bool {
+        if named[topic] == nil, named.count >= Self.capacity { named.removeAll() }
+        var refusal = named[topic] ?? NamedRefusal(since: now)
+        if refusal.count == 0 || acceptances > refusal.acceptances {
+            refusal.count += 1
+            refusal.acceptances = acceptances
+        }
+        named[topic] = refusal
+        return refusal.count >= Self.blameLimit && now - refusal.since >= options.delay
+    }
+
+    private mutating func keep(at now: Duration) -> Answer {
         let since = acceptsNothingSince ?? now
         acceptsNothingSince = since
         return now - since >= options.faultDelay ? .brokerAcceptsNothing : .unproven
@@ -282,7 +299,7 @@ public struct TopicRefusals: Sendable {
     public mutating func began(at now: Duration) {
         forgetSent()
         accepted = []
-        (unproven, proven, acceptsNothingSince) = ([], [], nil)
+        (named, acceptances, acceptsNothingSince) = ([:], 0, nil)
         cautiousUntil = now + Self.caution
         deferredUntil = now + options.deferral
     }
@@ -346,7 +363,7 @@ public struct TopicRefusals: Sendable {
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {
         blames[topic] = nil
         omissions[topic] = nil
-        proven.remove(topic)
+        named[topic] = nil
         suspects.remove(topic)
         deferred.removeAll { $0 == topic }
         guard refusals[topic] == nil, refusals.count < Self.capacity else { return nil }

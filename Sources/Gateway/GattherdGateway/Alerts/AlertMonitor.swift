@@ -21,6 +21,10 @@ final class AlertMonitor: Sendable {
         /// True while a thread reports.
         private var isReporting = false
 
+        init(machine: AlertMachine) {
+            self.machine = machine
+        }
+
         /// Applies events; returns true if the caller must report the changes.
         mutating func handle(_ events: [AlertMachine.Event], at elapsed: Duration, _ time: Timestamp) -> Bool {
             for change in events.flatMap({ machine.handle($0, at: elapsed) }) {

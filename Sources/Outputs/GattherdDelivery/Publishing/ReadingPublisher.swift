@@ -10,6 +10,7 @@ final class ReadingPublisher {
     private let admission: TopicAdmission
     /// The buffer of payloads, whose capacity is used again.
     private var writer = JSONWriter()
+    private var limit = ArrayLimit()
     var rules: PublishingRules
     /// The addresses of all devices, by name; `nil` until they are known.
     var enrolled: [String: String]?
@@ -20,14 +21,43 @@ final class ReadingPublisher {
         rules = context.settings.publishing
     }
 
+    /// Forgets the limit of the last session's broker.
+    func startSession() { limit = ArrayLimit() }
+
     /// Appends messages to the session; returns the outcomes of readings that cannot be published now.
     func publish(_ messages: [DeliveryMessage], to session: BrokerSession) -> [PublishOutcome] {
-        messages.flatMap { message in
+        var split: Set<String> = []
+        return messages.flatMap { message in
             switch message {
             case .reading(let reading): publish([reading], isArray: false, to: session)
-            case .batch(let readings): publish(readings[...], isArray: true, to: session)
+            case .batch(let readings): publishArray(readings[...], to: session, &split)
             }
         }
+    }
+
+    /// Appends a message with as many readings as the broker accepts in one; the others follow in other messages.
+    ///
+    /// - Parameters:
+    ///   - readings: The readings.
+    ///   - session: The session.
+    ///   - split: The topics of which readings are left over, so that none may overtake these.
+    /// - Returns: The outcomes of readings that are not sent.
+    private func publishArray(
+        _ readings: ArraySlice<JournalReading>,
+        to session: BrokerSession,
+        _ split: inout Set<String>
+    ) -> [PublishOutcome] {
+        guard let stream = readings.first?.stream else { return [] }
+        if !split.isEmpty, split.contains(context.topics.reading(stream.device, stream.stream)) {
+            return readings.outcomes(.remaining)
+        }
+        let first = readings.prefix(limit.count)
+        let rest = readings.dropFirst(first.count).outcomes(.remaining)
+        let outcomes = publish(first, isArray: true, to: session) + rest
+        if outcomes.contains(where: { $0.verdict == .remaining }) {
+            split.insert(context.topics.reading(stream.device, stream.stream))
+        }
+        return outcomes
     }
 
     /// Appends a message with readings of one stream.
@@ -51,13 +81,15 @@ final class ReadingPublisher {
                 rule,
                 isAcknowledged: rule.isAcknowledged
             )
+            if isArray { limit.accept(readings.count) }
             return []
         } catch {
             guard case .tooLarge = error, readings.count > 1 else { return readings.outcomes(error.verdict) }
-            // The rest follows later, as the window has room for one message only.
-            let half = readings.prefix(readings.count / 2)
+            // The rest follows in other messages, as the window has room for one only.
+            limit.refuse(readings.count)
+            let half = readings.prefix(limit.count)
             return publish(half, isArray: isArray, to: session)
-                + readings.dropFirst(half.count).outcomes(.deferred)
+                + readings.dropFirst(half.count).outcomes(.remaining)
         }
     }
 
@@ -104,6 +136,28 @@ final class ReadingPublisher {
                 )
             }
         }
+    }
+}
+
+/// The most readings of an array that fit into the broker's largest packet; halved by each array that does not fit.
+///
+/// A number of arrays of this size doubles it again, as readings of other streams may be smaller.
+struct ArrayLimit: Hashable, Sendable {
+    /// The arrays after which a larger one is tried.
+    private static let patience = 100
+
+    private(set) var count = Int.max
+    private var accepted = 0
+
+    mutating func accept(_ readings: Int) {
+        guard readings >= count else { return }
+        accepted += 1
+        guard accepted >= Self.patience else { return }
+        (count, accepted) = (count > Int.max / 2 ? .max : count * 2, 0)
+    }
+
+    mutating func refuse(_ readings: Int) {
+        (count, accepted) = (max(1, readings / 2), 0)
     }
 }
 

@@ -25,6 +25,12 @@ final class SparkplugConnection {
     private var isConnected = false
     /// The subscriptions that the broker has not answered.
     private var subscriptions: [UInt16: String] = [:]
+    /// True once the broker has answered all subscriptions.
+    private var areAnswered = false
+    /// The pauses before refused subscriptions are tried again, by their filters.
+    private var pauses: [String: Duration] = [:]
+    /// The longest of these pauses.
+    private static let longestPause = Duration.seconds(600)
     /// The number of the ping that confirms values.
     private var awaitedPing: Int?
 
@@ -141,20 +147,43 @@ extension SparkplugConnection {
         isConnected = true
         connection.keepAlive { [weak self] in self?.ticked($0) }
         do throws(MQTTRefusal) {
-            for filter in options.topics.subscriptions {
-                // The primary host's state has to be the retained one, too; commands are refused if retained.
-                let options = SubscriptionOptions(qos: 1, keepsRetainFlag: filter != options.topics.hostState)
-                subscriptions[try connection.mqtt.subscribe(to: filter, options)] = filter
-            }
+            for filter in options.topics.subscriptions { try subscribe(to: filter) }
         } catch {
             report(.failed(BrokerFault(.session, "cannot subscribe: \(error)")))
         }
     }
 
+    private func subscribe(to filter: String) throws(MQTTRefusal) {
+        // The primary host's state has to be the retained one, too; commands are refused if retained.
+        let keepsRetainFlag = filter != options.topics.hostState
+        let subscription = SubscriptionOptions(qos: 1, keepsRetainFlag: keepsRetainFlag)
+        subscriptions[try connection.mqtt.subscribe(to: filter, subscription)] = filter
+    }
+
+    /// Tries a refused subscription again; without it the gateway would miss commands, or wait for its host for ever.
+    private func subscribeLater(to filter: String) {
+        let pause = pauses[filter] ?? options.options.refusedBackoff.minimum
+        pauses[filter] = min(pause * 2, Self.longestPause)
+        time.loop.schedule(after: pause) { [weak self] in
+            guard let self, !connection.isClosed else { return }
+            // If the packet cannot be written, the session is ending.
+            try? subscribe(to: filter)
+            flush()
+            watch()
+        }
+    }
+
     private func subscribed(_ identifier: UInt16, _ reason: MQTTReason) {
         guard let filter = subscriptions.removeValue(forKey: identifier) else { return }
-        if reason.isFailure { report(.refused(filter: filter)) }
-        if subscriptions.isEmpty { report(.connected) }
+        if reason.isFailure {
+            report(.refused(filter: filter))
+            subscribeLater(to: filter)
+        } else {
+            pauses[filter] = nil
+        }
+        guard subscriptions.isEmpty, !areAnswered else { return }
+        areAnswered = true
+        report(.connected)
     }
 
     /// Continues after a keepalive, or ends the session of a silent broker.

@@ -160,8 +160,8 @@ final class SparkplugLogger: Sendable {
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 
-    private func missing(_ gap: JournalGap) {
-        guard let gap = gaps.withLock({ $0.add(gap, at: SuspendingClock.now) }) else { return }
+    private func missing(_ found: JournalGap) {
+        guard let gap = gaps.withLock({ $0.add(found, at: SuspendingClock.now) }) else { return }
         record([
             "output": .text(settings.name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),

@@ -1,5 +1,5 @@
-import GattherdSync
 package import GattherdModel
+import GattherdSync
 import Glibc
 
 /// Excludes a second daemon from the same history until the lock is released.

@@ -32,7 +32,7 @@ final class ExtentTable {
     /// - Returns: Their bytes.
     func insertMissing(_ readings: [Extent]) throws(StoreFault) -> Int {
         var rest = readings[...]
-        let bounds = Set(try selectBounds.rows { $0.integer(0) })
+        let bounds = Set(try selectBounds.rows { row in row.integer(0) })
         var bytes = 0
         while let first = rest.first?.first {
             let near = rest.prefix { $0.first - first < Extent.capacity }

@@ -4,7 +4,8 @@ import GattherdModel
 ///
 /// The rows themselves are in history. The table `outbox` only has the positions of samples, a row for each extent;
 /// events, rejects and clock corrections are found by their numbers. Only readings committed while there is a consumer
-/// enter the journal, so the first output that is turned on delivers no old readings.
+/// enter the journal, so the first output that is turned on delivers no old readings. A consumer that comes back is
+/// behind: the extents that it needs are rebuilt from the samples.
 final class Journal {
     /// The number of extents deleted at once, so that no commit waits for the deletion of a day's backlog.
     private static let chunk = 5000
