@@ -87,7 +87,8 @@ struct UnstoredReadings {
     }
 
     private mutating func handOver(through seq: Int64, to consumer: String) {
-        handedOver[consumer]? = max(handedOver[consumer] ?? 0, seq)
+        guard let before = handedOver[consumer] else { return }
+        handedOver[consumer] = max(before, seq)
     }
 
     /// Removes the readings that all consumers have acknowledged.
