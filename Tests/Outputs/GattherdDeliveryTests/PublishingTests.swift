@@ -1,9 +1,11 @@
-import GattherdDelivery
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 import TestKit
 import Testing
+
+@testable import GattherdDelivery
 
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct PublishingTests {

@@ -1,6 +1,7 @@
 import GattherdLog
 import GattherdMQTT
 import GattherdMachines
+import GattherdModel
 import GattherdSync
 import TestKit
 import Testing

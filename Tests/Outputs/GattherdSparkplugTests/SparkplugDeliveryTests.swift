@@ -148,7 +148,7 @@ import Testing
         settings.primaryHost = "scada"
         settings.options.refusedBackoff = Backoff(minimum: .milliseconds(20), maximum: .seconds(1))
         let wanted = settings.topics.subscriptions.count + 4
-        let output = SparkplugOutput(
+        let output = SparkplugDelivery(
             settings,
             journal: MemoryJournal(),
             log: .silent,

@@ -163,7 +163,7 @@ final class SparkplugLogger: Sendable {
     private func missing(_ found: JournalGap) {
         guard let gap = gaps.withLock({ $0.add(found, at: SuspendingClock.now) }) else { return }
         record([
-            "output": .text(settings.name), "state": .text("gap"), "after": .integer(gap.after),
+            "output": .text(options.name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),
         ])
         let fields = [
