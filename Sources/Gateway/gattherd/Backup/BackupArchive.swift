@@ -55,7 +55,7 @@ struct BackupArchive {
         try expectReadableFile()
         let source = ["--file", path, "--directory", folder.path]
         guard try await tar(source + ["--extract", "--no-same-owner", "--no-overwrite-dir"], output: .null) else {
-            let isWhole = try await tar(["--file", path, "--list"], output: .null)
+            let isWhole = try await tar(["--file", path, "--list"], output: .null, errors: .null)
             guard isWhole else {
                 throw CommandFailure(.data, "gattherd \(command): \(path) is no backup, or is damaged")
             }
@@ -86,9 +86,13 @@ struct BackupArchive {
     }
 
     /// Runs tar; false if it fails.
-    private func tar(_ arguments: [String], output: ChildProcess.Output) async throws(CommandFailure) -> Bool {
+    private func tar(
+        _ arguments: [String],
+        output: ChildProcess.Output,
+        errors: ChildProcess.Output = .inherit
+    ) async throws(CommandFailure) -> Bool {
         do throws(SpawnError) {
-            return try await ChildProcess("tar", arguments, output: output).wait() == .exited(0)
+            return try await ChildProcess("tar", arguments, output: output, errors: errors).wait() == .exited(0)
         } catch {
             throw CommandFailure(.unavailable, "gattherd \(command): \(error)")
         }

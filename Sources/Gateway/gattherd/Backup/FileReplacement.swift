@@ -70,10 +70,12 @@ struct FileReplacement {
     }
 
     private static func setAccess(_ path: String, _ owner: FileAccount, _ mode: mode_t) throws(FileError) {
+        // Without root, owners stay as they are.
+        guard geteuid() == 0 else { return }
         let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw FileError(errno, path) }
         defer { close(descriptor) }
-        guard geteuid() != 0 || fchown(descriptor, owner.user, owner.group) == 0, fchmod(descriptor, mode) == 0 else {
+        guard fchown(descriptor, owner.user, owner.group) == 0, fchmod(descriptor, mode) == 0 else {
             throw FileError(errno, path)
         }
     }

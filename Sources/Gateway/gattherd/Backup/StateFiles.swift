@@ -7,7 +7,7 @@ import Glibc
 
 /// The small files that outputs keep beside the history.
 ///
-/// The folder belongs to the daemon's user. A command of root must not follow links there, nor take other files.
+/// The folder belongs to the daemon's user. A command of root must not read or write the files of others there.
 enum StateFiles {
     /// The maximum size in bytes.
     private static let longest = 1 << 16
@@ -19,7 +19,7 @@ enum StateFiles {
 
     /// Returns the content of a file; `nil` without such a file.
     ///
-    /// - Throws: ``FileError`` if it is a link, or belongs to another user than its folder.
+    /// - Throws: ``FileError`` if it is a symbolic link, has further names, or is no regular file.
     static func read(_ path: String) throws(FileError) -> [UInt8]? {
         let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -27,11 +27,9 @@ enum StateFiles {
             throw FileError(errno, path)
         }
         defer { close(descriptor) }
-        var (status, folder) = (stat(), stat())
-        guard unsafe fstat(descriptor, &status) == 0, unsafe stat(path.folderPath, &folder) == 0 else {
-            throw FileError(errno, path)
-        }
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == folder.st_uid else { throw FileError(EPERM, path) }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw FileError(errno, path) }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else { throw FileError(EPERM, path) }
         guard status.st_size <= longest else { throw FileError(EFBIG, path) }
         var bytes = [UInt8](repeating: 0, count: longest)
         let count = unsafe Glibc.read(descriptor, &bytes, bytes.count)
