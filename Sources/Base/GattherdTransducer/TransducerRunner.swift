@@ -9,6 +9,8 @@ public final class TransducerRunner<Machine: Transducer>: Sendable {
         var machine: Machine
         /// The effects that ``TransducerRunner/run()`` has not performed yet.
         var effects: [Machine.Effect] = []
+        /// The effects of the event that finished the machine.
+        var lastEffects: [Machine.Effect] = []
         /// The numbers of the tasks whose events are accepted.
         var active: Set<Int> = []
         /// The numbers of the tasks that have ended.
@@ -61,8 +63,8 @@ public final class TransducerRunner<Machine: Transducer>: Sendable {
 
     /// Performs effects until the transducer has finished or the caller is cancelled.
     ///
-    /// Effects of earlier events are performed first. At the end all tasks of effects are cancelled and awaited. A
-    /// second call waits for the end of the first.
+    /// Effects of earlier events are performed first. The event that finishes the transducer starts no tasks. At the
+    /// end all tasks of effects are cancelled and awaited. A second call waits for the end of the first.
     ///
     /// - Returns: The last output.
     @discardableResult public func run() async -> Machine.Output {
@@ -106,7 +108,8 @@ public final class TransducerRunner<Machine: Transducer>: Sendable {
         latest.update { output in
             let next: Machine.Output? = core.withLock { core in
                 guard !core.isFinished, task.map(core.active.contains) ?? true else { return nil }
-                core.effects += core.machine.handle(event, at: now())
+                let effects = core.machine.handle(event, at: now())
+                if core.machine.isFinished { core.lastEffects = effects } else { core.effects += effects }
                 return core.machine.output
             }
             guard let next else { return }
@@ -122,20 +125,35 @@ public final class TransducerRunner<Machine: Transducer>: Sendable {
     /// Performs the waiting effects and sets the timer; returns false at the end.
     private func performEffects(_ tasks: inout EffectTasks) -> Bool {
         while true {
-            let (effects, ended, deadline, isFinished) = dequeue()
-            tasks.remove(ended)
-            for effect in effects { carryOut(perform(effect), &tasks, isLast: isFinished) }
-            guard !isFinished else { return false }
-            guard effects.isEmpty else { continue }
-            tasks.setTimer(deadline) { [self] deadline in await tick(at: deadline) }
+            let work = dequeue()
+            tasks.remove(work.ended)
+            for effect in work.effects { carryOut(perform(effect), &tasks, isLast: false) }
+            for effect in work.lastEffects { carryOut(perform(effect), &tasks, isLast: true) }
+            guard !work.isFinished else { return false }
+            guard work.effects.isEmpty else { continue }
+            tasks.setTimer(work.deadline) { [self] deadline in await tick(at: deadline) }
             return true
         }
     }
 
-    private func dequeue() -> (effects: [Machine.Effect], ended: [Int], deadline: Duration?, isFinished: Bool) {
+    private struct Work {
+        let effects: [Machine.Effect]
+        let lastEffects: [Machine.Effect]
+        let ended: [Int]
+        let deadline: Duration?
+        let isFinished: Bool
+    }
+
+    private func dequeue() -> Work {
         core.withLock { core in
-            defer { (core.effects, core.ended) = ([], []) }
-            return (core.effects, core.ended, core.machine.deadline, core.isFinished)
+            defer { (core.effects, core.lastEffects, core.ended) = ([], [], []) }
+            return Work(
+                effects: core.effects,
+                lastEffects: core.lastEffects,
+                ended: core.ended,
+                deadline: core.machine.deadline,
+                isFinished: core.isFinished
+            )
         }
     }
 

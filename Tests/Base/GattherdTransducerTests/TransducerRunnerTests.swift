@@ -80,7 +80,8 @@ private struct Script: Transducer {
         let saved = LatestValue<[Int]>([])
         let last = await count { value in saved.update { $0.append(value) } }
         #expect(last == 2)
-        #expect(saved.state.allSatisfy { (1...2).contains($0) })
+        // The task of the last event's effect is not started.
+        #expect(saved.state.contains(2))
     }
 
     @Test func `the output is current when send returns`() throws {
