@@ -132,6 +132,19 @@ import Testing
         }
     }
 
+    @Test func `a link that ends before the answer is not made again behind our back`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.setDevice(["Connected": .boolean(true)])
+                fake.setDevice(["Connected": .boolean(false)])
+                try call.reply()
+            }
+            #expect(await connect(stage).kind == .notConnected)
+            // BlueZ 5.66 goes on by itself.
+            await stage.fake.waitForCall("Disconnect")
+        }
+    }
+
     @Test func `an attempt without an answer is cancelled at the deadline`() async throws {
         try await Stage.run { stage in
             await stage.fake.hang("Connect")

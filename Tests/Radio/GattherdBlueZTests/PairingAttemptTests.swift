@@ -211,6 +211,32 @@ struct PairingTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a peripheral whose pairing reveals its address is removed as well`(isRefused: Bool) async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.on("Pair") { fake, call in
+                // bluetoothd resolves a private address during key distribution; the object keeps its path.
+                fake.setDevice(["Address": .string("C0:FF:EE:00:00:77"), "Paired": .boolean(true)])
+                try call.reply()
+            }
+            await bench.stage.fake.on("RemoveDevice") { _, call in
+                guard isRefused else { return try call.reply() }
+                try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "no"))
+            }
+            let pairing = await outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(
+                    Stage.peripheral,
+                    by: .passkey(Stage.passkey),
+                    timeout: .seconds(20)
+                )
+            }
+            #expect(pairing.kind == .authentication)
+            #expect(await bench.stage.fake.arguments["RemoveDevice"] == [.objectPath(FakeBlueZ.device)])
+            guard case .failure(let error) = pairing else { return }
+            #expect(error.detail.contains("could not be removed") == isRefused)
+        }
+    }
+
     @Test func `a paired peripheral is not paired again`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.setDevice(["Paired": .boolean(true)])

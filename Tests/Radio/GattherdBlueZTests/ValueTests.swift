@@ -8,6 +8,38 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct ValueTests {
     // MARK: - Reads and writes
 
+    @Test(arguments: ["ReadValue", "WriteValue", "StartNotify"])
+    func `an operation on an attribute has a limit of its own`(member: String) async throws {
+        var limits = BlueZCentral.Limits()
+        (limits.operation, limits.attribute) = (.milliseconds(20), .seconds(50))
+        try await Stage.run(limits: limits) { stage in
+            let characteristic = try await stage.connected(member == "WriteValue" ? Stage.control : Stage.measurement)
+            for hanging in [member, "StartDiscovery"] { await stage.fake.hang(hanging) }
+            let (central, sink) = (stage.central, stage.sink)
+            async let result = outcome { () throws(BluetoothError) in
+                switch member {
+                case "ReadValue": _ = try await central.read(characteristic)
+                case "WriteValue": try await central.write([1], to: characteristic, withResponse: true)
+                default:
+                    try await central.subscribe(
+                        to: characteristic,
+                        by: .signals,
+                        token: SubscriptionToken(9),
+                        sink: sink
+                    )
+                }
+            }
+            await stage.fake.waitForCall(member)
+            // A later call with the other limit has ended, so that limit has passed.
+            let other = await outcome { () throws(BluetoothError) in
+                try await central.startDiscovery(on: Stage.adapter, services: [])
+            }
+            #expect(other.kind == .timedOut)
+            try await stage.fake.release(.bytes([7]))
+            #expect(await result.kind == nil)
+        }
+    }
+
     @Test func `a value is read`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

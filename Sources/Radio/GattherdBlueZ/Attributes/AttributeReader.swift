@@ -88,7 +88,14 @@ final class AttributeReader {
         onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
     ) async throws(BluetoothError) -> [UInt8] {
         do throws(DBusError) {
-            let reply = try await client.call(path, interface, "ReadValue", [.properties([:])], onReply: onReply)
+            let reply = try await client.call(
+                path,
+                interface,
+                "ReadValue",
+                [.properties([:])],
+                within: client.attributeLimit,
+                onReply: onReply
+            )
             return reply.first?.bytes ?? []
         } catch {
             throw BluetoothError(error, missing: .unknownAttribute)

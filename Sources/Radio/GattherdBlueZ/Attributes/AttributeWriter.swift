@@ -11,7 +11,6 @@ final class AttributeWriter {
     private let waiters: ChangeWaiters
     private let acquirer: SocketAcquirer
     private let loop: EventLoop
-    private let operationLimit: Duration
     private var routes = CommandRoutes()
 
     init(
@@ -19,11 +18,10 @@ final class AttributeWriter {
         _ objects: BlueZObjects,
         _ waiters: ChangeWaiters,
         _ acquirer: SocketAcquirer,
-        on loop: EventLoop,
-        operationLimit: Duration
+        on loop: EventLoop
     ) {
         (self.client, self.objects, self.waiters, self.acquirer) = (client, objects, waiters, acquirer)
-        (self.loop, self.operationLimit) = (loop, operationLimit)
+        self.loop = loop
     }
 
     /// The number of known routes of commands.
@@ -55,7 +53,8 @@ final class AttributeWriter {
         _ options: DBusValue
     ) async throws(BluetoothError) {
         do throws(DBusError) {
-            try await client.call(path, interface, "WriteValue", [.bytes(octets), options])
+            let arguments = [.bytes(octets), options]
+            try await client.call(path, interface, "WriteValue", arguments, within: client.attributeLimit)
         } catch {
             throw BluetoothError(error, missing: .unknownAttribute)
         }
@@ -82,7 +81,7 @@ final class AttributeWriter {
         guard !octets.isEmpty, let socket = try await socket(to: path, of: characteristic.peripheral) else {
             return try await write(octets, to: characteristic, withResponse: false)
         }
-        let deadline = SuspendingClock.now.advanced(by: operationLimit)
+        let deadline = SuspendingClock.now.advanced(by: client.attributeLimit)
         try await waiters.wait(for: characteristic.peripheral, until: deadline, "room for a write") {
             () throws(BluetoothError) in
             switch socket.send(octets) {

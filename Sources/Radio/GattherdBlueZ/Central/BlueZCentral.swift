@@ -265,10 +265,22 @@ extension BlueZCentral {
         by method: PairingMethod,
         timeout: Duration
     ) async throws(BluetoothError) {
+        let path = try parts.objects.devicePath(peripheral)
         guard try await !parts.pairing.pair(peripheral, by: method, timeout: timeout) else { return }
         // An attacker could have answered in its place. A cancelled task could not call any more.
-        await Task(executorPreference: executor) { try? await self.forget(peripheral) }.value
-        throw BluetoothError(.authentication, "the peripheral paired without its passkey, and was removed")
+        let removal = await Task(executorPreference: executor) { await self.remove(path, of: peripheral.adapter) }.value
+        let end = removal.map { "could not be removed: \($0)" } ?? "was removed"
+        throw BluetoothError(.authentication, "the peripheral paired without its passkey, and \(end)")
+    }
+
+    /// Removes a peripheral by its object, because pairing may reveal another address; returns the error.
+    private func remove(_ path: String, of adapter: BluetoothAddress) async -> BluetoothError? {
+        do throws(BluetoothError) {
+            try await parts.links.forget(path, of: adapter)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     public func bonds() async throws(BluetoothError) -> [Bond] { try parts.pairing.bonds() }

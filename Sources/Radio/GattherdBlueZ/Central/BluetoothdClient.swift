@@ -42,6 +42,9 @@ final class BluetoothdClient {
 
     // MARK: - Calls
 
+    /// The limit of reading, writing or subscribing.
+    var attributeLimit: Duration { limits.attribute }
+
     /// Calls bluetoothd, within ``BlueZCentral/Limits/operation`` by default; `onReply` is given each outcome.
     @discardableResult
     func call(
@@ -165,8 +168,10 @@ extension DBusError {
 extension BlueZCentral {
     /// The time limits of bluetoothd and of its messages.
     public struct Limits: Hashable, Sendable {
-        /// The limit of a call without a radio operation, and of one ATT transaction; ATT's own limit is 30 s.
+        /// The limit of a call without a radio operation.
         public var operation = Duration.seconds(10)
+        /// The limit of reading, writing or subscribing; ATT's own limit of one transaction is 30 s.
+        public var attribute = Duration.seconds(10)
         /// The limit of a liveness check.
         public var livenessCheck = Duration.seconds(5)
         /// The limit of the list of all objects.

@@ -31,7 +31,11 @@ extension Central {
         _ configuration: Configuration = Configuration(),
         log: Log = .silent
     ) -> Central {
-        Central(backend: BlueZCentral(bus: bus.location, log: log), configuration: configuration, log: log)
+        var limits = BlueZCentral.Limits()
+        // Each operation has the deadline of its caller.
+        limits.attribute = .seconds(3600)
+        let backend = BlueZCentral(bus: bus.location, limits: limits, log: log)
+        return Central(backend: backend, configuration: configuration, log: log)
     }
 }
 

@@ -32,7 +32,7 @@ final class CentralParts {
         notifications = NotificationClient(client, objects, tableChanges, sequencer, acquirer, events, on: loop)
         links = Links(client, objects, waiters, operationLimit: limit)
         reader = AttributeReader(client, objects, waiters, tableChanges, notifications, operationLimit: limit)
-        writer = AttributeWriter(client, objects, waiters, acquirer, on: loop, operationLimit: limit)
+        writer = AttributeWriter(client, objects, waiters, acquirer, on: loop)
         discovery = Discovery(client, objects, log: log)
         monitors = AdvertisementMonitors(client, objects, log: log)
         pairing = PairingClient(client, objects, links, bus: address, on: loop, operationLimit: limit, log: log)

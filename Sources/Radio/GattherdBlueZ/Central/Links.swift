@@ -96,7 +96,8 @@ final class Links {
     /// Cancels an attempt in bluetoothd, which would otherwise succeed later without a client.
     private func giveUp(_ path: String, after error: BluetoothError) async {
         switch error.kind {
-        case .timedOut: _ = try? await client.call(path, BlueZ.device, "Disconnect")
+        // After a link that ended at once, BlueZ 5.66 tries again by itself.
+        case .timedOut, .notConnected: _ = try? await client.call(path, BlueZ.device, "Disconnect")
         case .cancelled where Task.isCancelled:
             // A cancelled task cannot wait for an answer.
             client.post(path, BlueZ.device, "Disconnect")
@@ -126,8 +127,14 @@ final class Links {
 
     /// Removes a peripheral from BlueZ.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
-        let adapter = try objects.adapterPath(peripheral.adapter)
+        try objects.requireLoaded()
         guard let path = objects.tree.devicePath(peripheral) else { return }
+        try await forget(path, of: peripheral.adapter)
+    }
+
+    /// Removes the peripheral of an object, which may have another address than before.
+    func forget(_ path: String, of address: BluetoothAddress) async throws(BluetoothError) {
+        let adapter = try objects.adapterPath(address)
         do throws(DBusError) {
             try await client.call(adapter, BlueZ.adapter, "RemoveDevice", [.objectPath(path)])
         } catch {

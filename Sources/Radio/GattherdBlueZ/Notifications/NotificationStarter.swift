@@ -29,6 +29,7 @@ final class NotificationStarter {
                 channel.path,
                 BlueZ.characteristic,
                 "StartNotify",
+                within: client.attributeLimit,
                 onReply: { [weak channel, sequencer] outcome in
                     guard case .success = outcome else { return }
                     channel?.recordStart(at: sequencer.gaps)

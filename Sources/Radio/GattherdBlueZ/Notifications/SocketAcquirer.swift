@@ -62,7 +62,13 @@ final class SocketAcquirer {
         }
         let reply: [DBusValue]
         do throws(DBusError) {
-            reply = try await client.call(path, BlueZ.characteristic, member, [.properties([:])])
+            reply = try await client.call(
+                path,
+                BlueZ.characteristic,
+                member,
+                [.properties([:])],
+                within: client.attributeLimit
+            )
         } catch {
             let fault = BluetoothError(error, missing: .unknownAttribute)
             isUnanswered = fault.kind == .cancelled || fault.kind == .timedOut
