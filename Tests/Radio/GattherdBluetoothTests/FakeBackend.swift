@@ -24,12 +24,16 @@ final class FakeBackend: ClientBackend {
         var answers: [String: (handle: String, octets: [UInt8])] = [:]
         var greetings: [String: [UInt8]] = [:]
         var paired: [PairingMethod] = []
+        /// The peripheral that is lost and removed right after its status was asked for while it is connected.
+        var vanishing: (id: PeripheralID, whenHandled: @Sendable () async -> Void)?
     }
 
     private let world = Locked(World())
     private let releases = LatestValue<Set<String>>([])
     /// The number of calls in progress.
     let pending = LatestValue(0)
+    /// The number of calls in progress when the central closed.
+    let pendingAtClose = LatestValue<Int?>(nil)
 
     init(isPowered: Bool? = true) {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
@@ -165,6 +169,7 @@ final class FakeBackend: ClientBackend {
 
     func roundTrip() async {}
     func close() async {
+        pendingAtClose.set(pending.state)
         asked.update { $0.append("close") }
         tell.finish()
     }
@@ -194,7 +199,27 @@ final class FakeBackend: ClientBackend {
     }
 
     func status(of peripheral: PeripheralID) async -> PeripheralStatus? {
-        world.withLock { $0.statuses[peripheral] }
+        let (status, whenHandled) = world.withLock { world in
+            let status = world.statuses[peripheral]
+            guard let vanishing = world.vanishing, vanishing.id == peripheral, status?.isConnected == true else {
+                return (status, nil as (@Sendable () async -> Void)?)
+            }
+            world.vanishing = nil
+            return (status, vanishing.whenHandled)
+        }
+        if let whenHandled {
+            setConnected(peripheral, false)
+            remove(peripheral)
+            await whenHandled()
+        }
+        return status
+    }
+
+    /// The peripheral is lost and removed when the central asks for its status while it is connected.
+    ///
+    /// `whenHandled` waits until the central knows it.
+    func vanishAtNextStatus(_ id: PeripheralID, whenHandled: @escaping @Sendable () async -> Void) {
+        world.withLock { $0.vanishing = (id, whenHandled) }
     }
 
     func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService] {

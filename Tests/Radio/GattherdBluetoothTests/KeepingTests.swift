@@ -32,6 +32,64 @@ import Testing
         }
     }
 
+    @Test func `a call that connects a kept peripheral leaves it kept`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let changes = strap.connectionStateChanges()
+            bench.backend.advertise(FakeBackend.strap)
+            strap.keepConnected(autoconnect: Self.quick)
+            try await strap.connect()
+            await changes.wait(for: .ready, orPresent: true)
+            bench.backend.drop(FakeBackend.strap)
+            #expect(await changes.wait(for: .disconnected(.remote))?.willReconnect == true)
+            await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `a kept peripheral stays kept after a call that fails or is cancelled`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let changes = strap.connectionStateChanges()
+            bench.backend.advertise(FakeBackend.strap)
+            var slow = Autoconnect.whenUnexpected
+            (slow.minimumDelay, slow.maximumDelay) = (.seconds(3600), .seconds(3600))
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
+            strap.keepConnected(autoconnect: slow)
+            await changes.wait(for: .disconnected(.connectionFailed))
+            bench.backend.hang("connect")
+            let call = Task { try await strap.connect() }
+            await bench.backend.waitUntilAsked("connect 1", times: 2)
+            call.cancel()
+            _ = await call.result
+            await bench.backend.waitUntilAsked("connect 1", times: 3)
+            let again = Task { await outcome { try await strap.connect() } }
+            await bench.backend.waitUntilAsked("connect 1", times: 4)
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
+            bench.backend.release("connect")
+            #expect(await again.value.error?.kind == .connectionFailed)
+            #expect(await changes.wait(for: .disconnected(.connectionFailed))?.willReconnect == true)
+            await changes.wait(for: .ready)
+            #expect(!strap.isReconnecting)
+        }
+    }
+
+    @Test func `a call with a policy that refuses ends the keeping of a peripheral`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let changes = strap.connectionStateChanges()
+            let failure = BluetoothError(.connectionFailed, "no")
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.fail("connect", failure, failure)
+            var slow = Autoconnect.whenUnexpected
+            (slow.minimumDelay, slow.maximumDelay) = (.seconds(3600), .seconds(3600))
+            strap.keepConnected(autoconnect: slow)
+            await changes.wait(for: .disconnected(.connectionFailed))
+            _ = await outcome { try await strap.connect(autoconnect: .never) }
+            #expect(await changes.wait(for: .disconnected(.connectionFailed))?.willReconnect == false)
+            #expect(!strap.isReconnecting)
+        }
+    }
+
     @Test func `a peripheral is kept although there is no Bluetooth yet`() async throws {
         let backend = FakeBackend(isPowered: false)
         try await Bench.run(on: backend) { bench in

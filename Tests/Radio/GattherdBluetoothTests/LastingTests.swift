@@ -1,7 +1,8 @@
-import GattherdBluetooth
 import GattherdSync
 import TestKit
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct LastingTests {
     private static let quick: Autoconnect = {
@@ -42,7 +43,7 @@ import Testing
             try await strap.disconnect()
             #expect(
                 await hear(numbers, 6) == [
-                    "subscribed", "1", "interrupted not connected", "subscribed", "invalid invalid value",
+                    "subscribed", "1", "interrupted timed out", "subscribed", "invalid invalid value",
                     "interrupted on request",
                 ]
             )
@@ -117,6 +118,61 @@ import Testing
             try await strap.disconnect()
             try await strap.connect()
             #expect(await hear(beats, 1) == ["subscribed"])
+        }
+    }
+
+    @Test(arguments: [
+        BluetoothError(.timedOut, "no answer"), BluetoothError(.att(0x0E), "no"), BluetoothError(.busy, "wait"),
+    ]) func `a subscription that fails for the moment is tried again on the same link`(
+        error: BluetoothError
+    ) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.fail("subscribe", error)
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            #expect(await hear(beats, 1) == ["subscribed"])
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe measurement" }.count == 2)
+        }
+    }
+
+    @Test func `a subscription that fails for the moment, each time, is refused in the end`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let busy = BluetoothError(.busy, "wait")
+            bench.backend.fail("subscribe", busy, busy, busy, busy, busy, busy)
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            #expect(await hear(beats, 1) == ["refused busy"])
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe measurement" }.count == 5)
+        }
+    }
+
+    @Test func `cancelling all operations does not end a lasting sequence`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("read")
+            async let read = outcome { try await strap.readValue(for: 0x2A19) }
+            await bench.backend.waitUntilAsked("read level")
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            try await eventually { bench.central.link(strap.id)?.operations.count == 2 }
+            strap.cancelAllOperations()
+            #expect(await read.error?.kind == .cancelled)
+            #expect(await hear(beats, 1) == ["subscribed"])
+        }
+    }
+
+    @Test(arguments: DisconnectReason.allCases.filter { $0 != .requested && $0 != .detached })
+    func `a gap has the reason of the loss`(reason: DisconnectReason) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            #expect(await hear(beats, 1) == ["subscribed"])
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap, reason)
+            let lost = await changes.wait(for: .disconnected(reason))
+            guard case .interrupted(let error) = await beats.first(where: { _ in true }) else {
+                return #expect(Bool(false), "no gap")
+            }
+            #expect(error == lost?.error && error != nil)
         }
     }
 

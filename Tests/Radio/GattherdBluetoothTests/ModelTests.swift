@@ -1,7 +1,8 @@
-import GattherdBluetooth
 import GattherdSync
 import Observation
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) @MainActor struct ModelTests {
     /// Waits until `value` is `expected`, by observation alone.
@@ -55,6 +56,61 @@ import Testing
                 group.cancelAll()
             }
             #expect(!model.isScanning && model.scanError == nil)
+        }
+    }
+
+    @Test func `a model is no longer reconnecting once a change says so`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let model = CentralModel(bench.central).model(of: strap)
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.hang("connect")
+            strap.keepConnected()
+            await bench.backend.waitUntilAsked("connect 1")
+            // The central still has its task when the model hears of the failure.
+            model.take(change(of: strap, .disconnected(.authentication), willReconnect: false))
+            #expect(!model.isReconnecting)
+            model.take(change(of: strap, .disconnected(.timedOut), willReconnect: true))
+            #expect(model.isReconnecting)
+        }
+    }
+
+    private func change(
+        of peripheral: Peripheral,
+        _ state: ConnectionState,
+        willReconnect: Bool
+    ) -> ConnectionStateChange {
+        ConnectionStateChange(
+            peripheral: peripheral,
+            previous: .connecting,
+            state: state,
+            willReconnect: willReconnect,
+            isAutomatic: true,
+            isInitial: false
+        )
+    }
+
+    @Test func `the list of a scan has a limit, and the longest silent peripherals make room`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await model.scan() }
+                await bench.backend.waitUntilAsked("startDiscovery +")
+                let stranger = PeripheralID(adapter: FakeBackend.adapter, address: BluetoothAddress(value: 1))
+                bench.backend.advertise(stranger)
+                bench.backend.advertise(FakeBackend.strap)
+                await wait(until: 2) { model.discoveries.count }
+                for number in 2...1001 as ClosedRange<UInt64> {
+                    let address = BluetoothAddress(value: number)
+                    bench.backend.advertise(PeripheralID(adapter: FakeBackend.adapter, address: address))
+                    if number.isMultiple(of: 100) { bench.backend.advertise(FakeBackend.strap) }
+                    await wait(until: true) { model.discoveries.contains { $0.address == address } }
+                }
+                #expect(model.discoveries.count == 1000)
+                #expect(model.discoveries.contains { $0.peripheral.id == FakeBackend.strap })
+                #expect(!model.discoveries.contains { $0.peripheral.id == stranger })
+                group.cancelAll()
+            }
         }
     }
 

@@ -1,7 +1,8 @@
-import GattherdBluetooth
 import GattherdSync
 import TestKit
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct NotificationTests {
     private static let control: CharacteristicID = 0x2A39
@@ -95,6 +96,38 @@ import Testing
             let ended = try await strap.notifications(of: UInt8.self, from: 0x2A37)
             try await strap.disconnect()
             for try await _ in ended { Issue.record("a value without a link") }
+        }
+    }
+
+    @Test func `a cancelled loop gets no more of the values that wait`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let updates = strap.valueUpdates()
+            let levels = try await strap.notifications(of: [UInt8].self, from: 0x2A37)
+            for value in 1...100 as ClosedRange<UInt8> { bench.backend.notify("measurement", [value]) }
+            let counts = Task {
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                var count = 0
+                for await _ in updates { count += 1 }
+                for try await _ in levels { count += 1 }
+                return count
+            }
+            #expect(try await counts.value == 0)
+        }
+    }
+
+    @Test func `the end of a subscription is not cancelled with the operations`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let beats = try await strap.notifications(of: [UInt8].self, from: 0x2A37)
+            bench.backend.hang("read")
+            async let read = outcome { try await strap.readValue(for: 0x2A19) }
+            await bench.backend.waitUntilAsked("read level")
+            beats.stop()
+            try await eventually { bench.central.link(strap.id)?.operations.count == 2 }
+            strap.cancelAllOperations()
+            _ = await read
+            await bench.backend.waitUntilAsked("unsubscribe measurement")
         }
     }
 

@@ -44,6 +44,22 @@ import Testing
         )
     }
 
+    @Test func `operations without a characteristic, and refused ones, have a line too`() async throws {
+        let lines = try await lines(.debug) { bench, strap in
+            try await strap.pair()
+            _ = try await strap.readRSSI()
+            _ = try await bench.central.bonds()
+            try await strap.disconnect()
+            _ = await outcome { try await strap.readValue(for: 0x2A19) }
+            try await bench.central.forget(strap)
+        }
+        for operation in ["pair", "readRSSI", "forget"] {
+            #expect(lines.contains("debug operation succeeded: operation=\(operation) in time"))
+        }
+        #expect(lines.contains { $0.hasPrefix("debug operation succeeded: operation=listBonds") })
+        #expect(lines.contains { $0.contains("failed: operation=read characteristic=2a19 result=not connected") })
+    }
+
     @Test func `bytes are traced`() async throws {
         let lines = try await lines(.trace) { bench, strap in
             bench.backend.setValue("level", [0x61])

@@ -22,6 +22,8 @@ public struct Autoconnect: Sendable {
     let decide: @Sendable (Attempt) -> Bool
 
     /// Reconnects as long as `shouldReconnect`, which is called before each attempt, returns true.
+    ///
+    /// The central waits for the closure, which must not block.
     public static func when(_ shouldReconnect: @escaping @Sendable (Attempt) -> Bool) -> Autoconnect {
         Autoconnect(decide: shouldReconnect)
     }

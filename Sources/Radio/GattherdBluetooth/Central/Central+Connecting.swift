@@ -14,7 +14,9 @@ extension Central {
     ///   - peripheral: The peripheral, which need not have been seen by a scan.
     ///   - timeout: From the call until it is ready: connection tasks, and waiting for attempts of other peripherals,
     ///     are part of it. ``Configuration/connectTimeout`` when `nil`.
-    ///   - autoconnect: The policy after the loss of the link; ``Configuration/autoconnect`` when `nil`.
+    ///   - autoconnect: The policy after the loss of the link. When `nil`, a kept or connected peripheral keeps its
+    ///     policy, and others have ``Configuration/autoconnect``. A peripheral that was kept or reconnecting goes on
+    ///     after a failure if the policy says so.
     /// - Throws: The reason of the failure, or the error of a connection task; the peripheral is disconnected then. A
     ///   connection task that still runs at the deadline is cancelled, and waited for.
     public func connect(
@@ -24,27 +26,37 @@ extension Central {
     ) async throws {
         do throws(BluetoothError) { try await awaitRun() } catch { throw error.during(.connect) }
         guard try !isInConnectionTask(of: peripheral.id) else { return }
-        let link = want(peripheral, autoconnect ?? configuration.autoconnect)
+        let (link, keeper) = want(peripheral, autoconnect)
         defer { link.state.withLock { $0.claims -= 1 } }
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
-        try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
+        do throws(BluetoothError) {
+            try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
+            // The link may have been lost again.
+            keepOn(link, keeper)
+        } catch {
+            keepOn(link, keeper)
+            throw error
+        }
     }
 
     /// Marks the link as wanted and adds a claim, which the caller must release.
-    func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect) -> Link {
+    ///
+    /// - Parameters:
+    ///   - peripheral: The peripheral.
+    ///   - autoconnect: The new policy; `nil` for that of a link that is kept or used, else the configuration's.
+    /// - Returns: The link, and the number of the task that will go on reconnecting it if the caller does not.
+    func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect?) -> (link: Link, keeper: UInt64) {
+        let keeper = registry.withLock { $0.makeID() }
         // The previous policy may own objects whose deinit needs the locks.
         let (link, _) = withLink(peripheral.id) { link in
             let before = link.state.withLock { state in
-                defer { state.autoconnect = autoconnect }
-                state.isWanted = true
-                state.attempts = 0
-                state.claims += 1
-                (state.reconnecter, state.reconnection) = (nil, nil)
-                return state.autoconnect
+                let before = state.autoconnect
+                state.want(autoconnect ?? (state.isInUse ? before : configuration.autoconnect), keeper)
+                return before
             }
             return (link, before)
         }
-        return link
+        return (link, keeper)
     }
 
     /// Connects to the peripheral with that address.
@@ -59,62 +71,6 @@ extension Central {
         guard let peripheral = peripheral(address) else { throw unreadiness.during(.connect) }
         try await connect(peripheral, timeout: timeout, autoconnect: autoconnect)
         return peripheral
-    }
-
-    /// Ends the link or the attempt to connect, and does not reconnect.
-    ///
-    /// Not being connected is success.
-    public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws {
-        guard let link = link(peripheral.id) else { return }
-        guard !isClosed || !configuration.keepsLinks || !link.connection.isConnected else {
-            throw unreadiness.during(.disconnect)
-        }
-        let wasReconnecting = release(link)
-        try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
-            () throws(BluetoothError) in
-            try await self.end(link)
-            // Between two attempts there is no link to end, but the last change announced another attempt.
-            if wasReconnecting { link.move(to: .disconnected(.requested), self, if: \.isDisconnected) }
-        }
-    }
-
-    /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
-    public func detach(_ peripheral: Peripheral) async throws {
-        guard let link = link(peripheral.id) else { return }
-        let wasReconnecting = release(link)
-        try await link.connecting.perform(.disconnect, within: configuration.disconnectTimeout) {
-            () throws(BluetoothError) in
-            let tokens = link.state.withLock { state in
-                state.number = nil
-                return state.subscriptions.values.map(\.token)
-            }
-            link.endUse(nil)
-            for token in tokens { try await self.backend.unsubscribe(token) }
-            link.move(to: .disconnected(.detached), self) { state in
-                state.connection.isConnected || wasReconnecting && state.isDisconnected
-            }
-        }
-    }
-
-    /// Ends all waiting and running operations of all peripherals, including attempts to connect, with `cancelled`.
-    public func cancelAllOperations() {
-        for link in registry.withLock({ Array($0.links.values) }) { link.cancelAll() }
-    }
-
-    /// Marks the link as unwanted and stops all attempts.
-    ///
-    /// - Returns: True if it was reconnecting.
-    @discardableResult
-    private func release(_ link: Link) -> Bool {
-        let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
-        let wasReconnecting = link.state.withLock { state in
-            defer { (state.isWanted, state.reconnecter, state.reconnection) = (false, nil, nil) }
-            return state.reconnecter != nil
-        }
-        _ = link.lasting.removeKept { _ in true }
-        link.reconnecting.stopAll(stop)
-        link.connecting.stopAll(stop)
-        return wasReconnecting
     }
 
     // MARK: - Connecting
@@ -183,26 +139,39 @@ extension Central {
             state.number = status.link
             return true
         }
-        // The end may have been published before the link was ours.
-        if let told = self.status(link.id) { link.follow(told, self) }
+        // The end, or the peripheral's removal, may have been published before the link was ours.
+        if let now = await backend.status(of: link.id) {
+            link.follow(now, self)
+        } else {
+            link.drop(upTo: status.link, self)
+        }
     }
 
     /// Cleans up after a failed attempt; the peripheral is disconnected then.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
         defer { link.operations.open() }
         await awaitReason(link)
-        let (wasMade, lost, isAgain) = link.state.withLock { state in
+        let (wasMade, lost, isAgain, isWanted) = link.state.withLock { state in
             defer { state.number = nil }
-            return (state.number != nil, state.isDisconnected ? state.connection : nil, state.reconnecter != nil)
+            let lost = state.isDisconnected ? state.connection : nil
+            return (state.number != nil, lost, state.reconnecter != nil, state.isWanted)
         }
-        let failure = DisconnectReason(failedBy: error, afterConnecting: wasMade || lost != nil)
+        let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade || lost != nil)
+        let failure = isWanted ? reason : .requested
         let cause = failure == .requested ? nil : error.during(.connect)
-        let willReconnect = isAgain && mayReconnect(link, lost?.reason ?? failure, lost?.error ?? cause)
-        link.state.withLock { $0.willTryAgain = willReconnect }
+        // A cancelled attempt says nothing about the peripheral: a kept one stays kept.
+        let isCancelled = isWanted && failure == .requested && lost == nil
+        let willReconnect =
+            isAgain && (isCancelled || mayReconnect(link, lost?.reason ?? failure, lost?.error ?? cause))
+        link.state.withLock { state in
+            state.willTryAgain = willReconnect
+            if !willReconnect { (state.reconnecter, state.reconnection) = (nil, nil) }
+        }
         // The end of a lost link was published with its reason.
         guard lost == nil || willReconnect != isAgain else { return }
         if wasMade {
-            link.endUse(cause.map { BluetoothError(.notConnected, "\(link.id.address) was disconnected: \($0)") })
+            let end = cause.map { BluetoothError(.notConnected, "\(link.id.address) was disconnected: \($0)") }
+            link.endUse(end.map(SubscriptionEnd.ended) ?? .requested)
             // A cancelled task could make no further calls.
             await Task { try? await backend.disconnect(link.id) }.value
         }
@@ -223,34 +192,6 @@ extension Central {
         }.value
         ended(link, .remote)
     }
-
-    // MARK: - Disconnecting
-
-    private func end(_ link: Link) async throws(BluetoothError) {
-        link.finishEnd(self)
-        guard link.connection.isConnected || link.connection == .disconnecting else { return }
-        link.move(to: .disconnecting, self) { state in
-            state.isAutomatic = false
-            return true
-        }
-        link.endUse(nil)
-        try await backend.disconnect(link.id)
-        link.move(to: .disconnected(.requested), self) { state in
-            state.number = nil
-            return state.connection == .disconnecting
-        }
-    }
-
-    /// Ends all links of this central when it closes.
-    func endLinks() async {
-        let links = registry.withLock { Array($0.links.values) }
-        for link in links { release(link) }
-        guard !configuration.keepsLinks else { return }
-        await withDiscardingTaskGroup { group in
-            // Without the mutexes, because a cancelled task gets no turn.
-            for link in links where link.connection.isConnected { group.addTask { try? await self.end(link) } }
-        }
-    }
 }
 
 extension Link {
@@ -269,11 +210,5 @@ extension Link {
         }
         guard isReady else { throw BluetoothError(.notConnected, "\(id.address): the link was lost") }
         operations.open()
-    }
-
-    func cancelAll() {
-        let error = BluetoothError(.cancelled, "\(id.address): cancelled on request")
-        operations.stopAll(error)
-        connecting.stopAll(error)
     }
 }

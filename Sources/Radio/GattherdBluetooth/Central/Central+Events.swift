@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdSync
 
 // The platform's events.
@@ -13,10 +14,15 @@ extension Central {
         case .peripheralRemoved(let id): peripheralRemoved(id)
         case .disconnected: break  // the status that follows says which link it was
         case .linkEnded(let id, let reason): ended(id, reason)
-        case .tableCut: break
+        case .tableCut(let id, let kept, let ignored): warn(ofTableCut: id, kept, ignored)
         case .servicesChanged(let id): change(id) { $0.servicesChanged(Peripheral(id, of: self)) }
         case .subscriptionEnded(let token, let id): change(id) { $0.subscriptionEnded(token) }
         }
+    }
+
+    private func warn(ofTableCut id: PeripheralID, _ kept: Int, _ ignored: Int) {
+        let fields = [LogField("peripheral", id.address), LogField("kept", kept), LogField("ignored", ignored)]
+        log(.warning, "the peripheral has too many attributes: some are missing", fields)
     }
 
     /// Handles a change of attributes, then subscribes for lasting listeners that lost their subscription.

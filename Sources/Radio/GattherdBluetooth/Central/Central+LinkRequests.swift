@@ -30,7 +30,12 @@ extension Central {
         let id = link.id
         switch await backend.status(of: id)?.isConnected {
         case true: return try await connectNow(link, deadline)
-        case nil where state == .poweredOn: throw BluetoothError(.unknownPeripheral, "\(id.address) was not seen")
+        case nil where state == .poweredOn:
+            // A scan uses another adapter, which may hear the same address.
+            guard registry.withLock({ $0.platform.adapter(.address(id.adapter))?.isPowered == true }) else {
+                throw BluetoothError(.adapterUnavailable, "the adapter \(id.adapter) is missing or off")
+            }
+            throw BluetoothError(.unknownPeripheral, "\(id.address) was not seen")
         default: break
         }
         let (request, asked) = (turnRequest(link, deadline, isHeard: isHeard), ContinuousClock.now)
@@ -45,6 +50,8 @@ extension Central {
             try await backend.connect(link.id, timeout: deadline.remaining())
         } catch  where error.kind == .timedOut && error.original == nil {
             throw Self.late(link, deadline)
+        } catch {
+            throw error.unlessCancelled(.connectionFailed)
         }
     }
 
@@ -63,7 +70,9 @@ extension Central {
     private func find(_ link: Link, until deadline: ConnectDeadline) async throws(BluetoothError) {
         let advertisements = internalScan(link.id, timeout: deadline.remaining()).makeAsyncIterator()
         do throws(BluetoothError) {
-            guard try await advertisements.nextAdvertisement() == nil else { return }
+            while let advertisement = try await advertisements.nextAdvertisement() {
+                if advertisement.peripheral.id == link.id { return }
+            }
         } catch {
             throw error.kind == .timedOut ? Self.late(link, deadline, "no scan found it") : error
         }
@@ -76,7 +85,7 @@ extension Central {
         let advertisements = internalScan(id, allowDuplicates: true).makeAsyncIterator()
         // The first element may be an advertisement of an earlier scan.
         while let advertisement = try? await advertisements.nextAdvertisement() {
-            if advertisement.time >= start { return true }
+            if advertisement.time >= start, advertisement.peripheral.id == id { return true }
         }
         return false
     }

@@ -40,10 +40,12 @@ extension Central {
     public func forget(_ peripheral: Peripheral) async throws {
         do throws(BluetoothError) { try await awaitRun() } catch { throw error.during(.forget) }
         try await disconnect(peripheral)
-        do throws(BluetoothError) {
-            try await backend.forget(peripheral.id)
-        } catch {
-            throw error.during(.forget, of: "\(peripheral.address)")
+        try await OperationLog(log, peripheral.address).record(.forget) { () throws(BluetoothError) in
+            do throws(BluetoothError) {
+                try await backend.forget(peripheral.id)
+            } catch {
+                throw error.during(.forget, of: "\(peripheral.address)")
+            }
         }
     }
 
@@ -51,11 +53,9 @@ extension Central {
     ///
     /// - Throws: The platform's error.
     public func bonds() async throws -> [Bond] {
-        do throws(BluetoothError) {
+        try await OperationLog(log).record(.listBonds) { () throws(BluetoothError) in
             try await awaitRun()
             return try await backend.bonds()
-        } catch {
-            throw error.during(.listBonds)
         }
     }
 
@@ -76,11 +76,12 @@ extension Central {
     ///
     /// The object is not removed meanwhile.
     func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
-        registry.withLock { registry in
-            if let link = registry.links[id] { return body(link) }
+        // Links are released without the lock.
+        let (value, _) = registry.withLock { registry -> (Value, [Link]) in
+            if let link = registry.links[id] { return (body(link), []) }
             let link = Link(id, log: log, isClosed: registry.isClosed)
-            registry.addLink(link)
-            return body(link)
+            return (body(link), registry.addLink(link))
         }
+        return value
     }
 }

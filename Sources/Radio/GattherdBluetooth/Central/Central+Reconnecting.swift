@@ -13,10 +13,15 @@ extension Central {
         }
         guard isEnding else { return }
         let error = reason.error(of: link.id.address)
-        let isReconnecting = reasonIsMissing || link.state.withLock { $0.reconnecter != nil }
-        let willReconnect = isReconnecting || wasReady && mayReconnect(link, reason, error)
-        let reconnecter = willReconnect && !isReconnecting ? makeReconnecter(of: link) : nil
-        link.move(to: .disconnected(reason, error: error), self, willReconnect: willReconnect)
+        let isReconnecting = link.state.withLock { $0.isWanted && (reasonIsMissing || $0.reconnecter != nil) }
+        let isDue = !isReconnecting && wasReady && mayReconnect(link, reason, error)
+        let reconnecter = isDue ? makeReconnecter(of: link) : nil
+        link.lasting.tellLoss(error)
+        link.move(
+            to: .disconnected(reason, error: error),
+            self,
+            willReconnect: isReconnecting || reconnecter != nil
+        )
         // Only after the state is disconnected: a connected peripheral would not be connected again.
         if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
     }
@@ -29,19 +34,33 @@ extension Central {
     ///   - peripheral: The peripheral, which may be out of range.
     ///   - autoconnect: The policy after a failed attempt and after the loss of the link.
     public func keepConnected(_ peripheral: Peripheral, autoconnect: Autoconnect = .whenUnexpected) {
-        let link = want(peripheral, autoconnect)
+        let (link, _) = want(peripheral, autoconnect)
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
         if link.connection != .ready {
-            let reconnecter = makeReconnecter(of: link)
-            inBackground { await self.reconnect(link, reconnecter) }
+            if let reconnecter = makeReconnecter(of: link) { inBackground { await self.reconnect(link, reconnecter) } }
         }
         link.state.withLock { $0.claims -= 1 }
     }
 
-    private func makeReconnecter(of link: Link) -> UInt64 {
+    /// Returns the number of a new task that reconnects the link; `nil` if it was disconnected on request meanwhile.
+    private func makeReconnecter(of link: Link) -> UInt64? {
         let id = registry.withLock { $0.makeID() }
-        link.state.withLock { $0.reconnecter = id }
-        return id
+        return link.state.withLock { state in
+            guard state.isWanted else { return nil }
+            state.reconnecter = id
+            return id
+        }
+    }
+
+    /// Goes on reconnecting after a call has connected the peripheral, or has failed to.
+    ///
+    /// - Parameters:
+    ///   - link: The link.
+    ///   - keeper: The number of the task that goes on, unless the link is ready, the policy has refused, or another
+    ///     call has taken over.
+    func keepOn(_ link: Link, _ keeper: UInt64) {
+        guard link.state.withLock({ $0.reconnecter == keeper }) else { return }
+        inBackground { await self.reconnect(link, keeper) }
     }
 
     func mayReconnect(_ link: Link, _ reason: DisconnectReason, _ error: BluetoothError?) -> Bool {

@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdSync
 
 // One scan of the adapter for all scanners.
@@ -49,13 +50,15 @@ extension Central {
             scanner.mailbox.finish(unreadiness.during(.scan))
             return Cancellable {}
         }
+        if !scanner.isInternal { log(.debug, "scan started", [LogField("scan", id)]) }
         if let obstacle { scanner.mailbox.finish(obstacle.during(.scan)) }
         updateDiscovery()
         let runTimeout = life.state == .new ? waitForRun(scanner.mailbox) : nil
-        return Cancellable { [weak self] in
+        return Cancellable { [weak self, isInternal = scanner.isInternal] in
             runTimeout?.cancel()
             _ = self?.registry.withLock { $0.scanners.remove(id) }
             self?.updateDiscovery()
+            if !isInternal { self?.log(.debug, "scan ended", [LogField("scan", id)]) }
         }
     }
 

@@ -33,9 +33,17 @@ struct CentralRegistry: Sendable {
 
     // MARK: - Links and connection tasks
 
-    /// Adds a link that does not exist yet.
-    mutating func addLink(_ link: Link) {
+    /// The number of links from which on unused ones of unknown peripherals are removed.
+    private static let manyLinks = 1024
+
+    /// Adds a link that does not exist yet; returns the links that were removed for it.
+    mutating func addLink(_ link: Link) -> [Link] {
+        let unused =
+            links.count < Self.manyLinks
+            ? [] : links.values.filter { peripherals[$0.id] == nil && $0.isForgettable }
+        for link in unused { links[link.id] = nil }
         links[link.id] = link
+        return unused
     }
 
     /// Returns the link of a peripheral that the platform has removed; an unused link is removed as well.

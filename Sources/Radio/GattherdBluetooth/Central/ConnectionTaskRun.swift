@@ -64,6 +64,8 @@ extension Central {
                 try await task.body(Peripheral(link.id, of: self))
             } catch let error as BluetoothError {
                 return .failure(error.during(.connectionTask))
+            } catch is CancellationError where Task.isCancelled {
+                return .failure(BluetoothError(.cancelled, "cancelled").during(.connectionTask))
             } catch {
                 return .failure(BluetoothError(.other, "\(error)").during(.connectionTask))
             }

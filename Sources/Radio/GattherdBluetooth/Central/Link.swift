@@ -37,6 +37,16 @@ final class Link: Sendable {
             if case .disconnected = connection { true } else { false }
         }
 
+        /// True if the central keeps the link or is connecting it, or the link is up.
+        var isInUse: Bool { isWanted && (reconnecter != nil || !isDisconnected) }
+
+        /// Adds a claim; `keeper` goes on if the link was reconnecting.
+        mutating func want(_ policy: Autoconnect, _ keeper: UInt64) {
+            if reconnecter != nil { (reconnecter, willTryAgain) = (keeper, true) }
+            (autoconnect, isWanted, attempts, reconnection) = (policy, true, 0, nil)
+            claims += 1
+        }
+
         /// Changes the connection state.
         mutating func move(to next: ConnectionState) {
             connection = next
@@ -158,26 +168,26 @@ final class Link: Sendable {
             return true
         }
         guard isDropped else { return }
-        endUse(BluetoothError(.notConnected, "\(id.address): the link was lost"))
+        endUse(.linkLost(BluetoothError(.notConnected, "\(id.address): the link was lost")))
         move(to: .disconnected(.requested), central) { $0.connection == .disconnecting }
     }
 
     /// Ends operations and subscriptions of a link that has ended or will end.
-    func endUse(_ error: BluetoothError?) {
+    func endUse(_ end: SubscriptionEnd) {
         let subscriptions = state.withLock { state in
             state.table = nil
             defer { state.subscriptions = [:] }
             return Array(state.subscriptions.values)
         }
-        operations.stopAll(error ?? BluetoothError(.cancelled, "\(id.address) was disconnected on request"))
-        for subscription in subscriptions { subscription.finish(error) }
+        operations.stopAll(end.error ?? BluetoothError(.cancelled, "\(id.address) was disconnected on request"))
+        for subscription in subscriptions { subscription.finish(end) }
         lasting.reset()
     }
 
     /// Ends waiting operations and listeners; the link itself may stay up.
     func close() {
         operations.stopAll(BluetoothError(.cancelled, "the central is closed"))
-        for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(nil) }
+        for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(.requested) }
         lasting.finish()
         values.finish()
         serviceChanges.finish()
@@ -214,6 +224,6 @@ final class Link: Sendable {
             guard let entry = state.subscriptions.first(where: { $0.value.token == token }) else { return nil }
             return state.subscriptions.removeValue(forKey: entry.key)
         }
-        subscription?.finish(BluetoothError(.unknownAttribute, "\(id.address) ended the subscription"))
+        subscription?.finish(.ended(BluetoothError(.unknownAttribute, "\(id.address) ended the subscription")))
     }
 }

@@ -112,6 +112,14 @@ public struct BluetoothError: Error, Hashable, Sendable {
         return error
     }
 
+    /// Returns the error with another kind if the platform, not this program, has cancelled the operation.
+    ///
+    /// BlueZ cancels attempts and pairings of all clients when one of them disconnects the peripheral.
+    func unlessCancelled(_ kind: Kind) -> BluetoothError {
+        guard self.kind == .cancelled, let original else { return self }
+        return BluetoothError(kind, detail, original: original)
+    }
+
     /// True if the same call may succeed a little later.
     public var isTransient: Bool {
         switch kind {

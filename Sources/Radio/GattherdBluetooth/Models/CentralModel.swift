@@ -6,7 +6,7 @@ public import Observation
 @MainActor @Observable public final class CentralModel {
     public let central: Central
     public private(set) var state: CentralState
-    /// The peripherals of the last scan, in the order of their first advertisements.
+    /// The peripherals of the last scan, in the order of their first advertisements; the 1000 heard last.
     public private(set) var discoveries: [Advertisement] = []
     /// True while ``scan(_:timeout:)`` runs.
     public private(set) var isScanning = false
@@ -62,9 +62,21 @@ public import Observation
         if let place = places[id] {
             discoveries[place] = advertisement
         } else {
+            if discoveries.count >= Self.maximumDiscoveries { removeOldest(&places) }
             places[id] = discoveries.count
             discoveries.append(advertisement)
         }
         models[id]?.update()
+    }
+
+    /// The most discoveries; the radio may hear any number of addresses.
+    private static let maximumDiscoveries = 1000
+
+    /// Removes the peripheral that has been silent for the longest time.
+    private func removeOldest(_ places: inout [PeripheralID: Int]) {
+        guard let oldest = discoveries.indices.min(by: { discoveries[$0].time < discoveries[$1].time }) else { return }
+        discoveries.remove(at: oldest)
+        places = [:]
+        for (place, discovery) in discoveries.enumerated() { places[discovery.peripheral.id] = place }
     }
 }

@@ -54,8 +54,7 @@ public import Observation
         update()
         connectionState = change.state
         connectionError = change.error ?? (change.state == .connecting ? connectionError : peripheral.connectionError)
-        let isOver = change.state == .ready || change.reason == .requested || change.reason == .detached
-        isReconnecting = change.willReconnect || (isReconnecting && !isOver)
+        if change.reason != nil { isReconnecting = change.willReconnect }
         if change.isUnexpectedDisconnect { lostBecause = change.reason }
         if change.state == .ready { lostBecause = nil }
         if !change.state.isConnected { services = [] }

@@ -21,10 +21,16 @@ final class LastingListener: SubscriptionListener {
         var phase = Phase.detached
         /// The number of subscriptions on this link and table.
         var joins = 0
+        /// True between the loss of a subscription's link and the event with its reason.
+        var hasLostLink = false
     }
 
     /// The most subscriptions on one link and table, of a peripheral that keeps ending them.
     private static let maximumJoins = 5
+    /// Half the pause before the second attempt; the pauses double.
+    private static let firstPause = Duration.milliseconds(50)
+    /// The errors that may be gone a moment later, with ATT's unlikely error and insufficient resources.
+    private static let briefKinds: Set<BluetoothError.Kind> = [.timedOut, .cancelled, .busy, .att(0x0E), .att(0x11)]
 
     let characteristic: CharacteristicID
     let mailbox: Mailbox<Event>
@@ -62,23 +68,46 @@ final class LastingListener: SubscriptionListener {
         mailbox.push(.value(value))
     }
 
-    func end(_ error: BluetoothError?) {
+    func end(_ end: SubscriptionEnd) {
         state.withLock { state in
-            if state.phase == .subscribed { mailbox.push(.interrupted(error)) }
-            state.phase = .detached
+            defer { state.phase = .detached }
+            guard state.phase == .subscribed else { return }
+            switch end {
+            case .requested: mailbox.push(.interrupted(nil))
+            case .ended(let error): mailbox.push(.interrupted(error))
+            case .linkLost: state.hasLostLink = true
+            }
         }
     }
 
-    /// Handles a failed subscription; an error of the link itself is no refusal.
-    func fail(_ error: BluetoothError) {
+    /// Handles the reason of the loss of a link.
+    func tellLoss(_ error: BluetoothError?) {
         state.withLock { state in
-            guard state.phase == .joining else { return }
-            switch error.kind {
-            case .notConnected, .cancelled, .serviceUnavailable, .adapterUnavailable: state.phase = .detached
-            default:
+            guard state.hasLostLink else { return }
+            state.hasLostLink = false
+            mailbox.push(.interrupted(error))
+        }
+    }
+
+    /// Handles a failed subscription.
+    ///
+    /// An error of the link itself is no refusal, nor is one that may be gone a moment later.
+    ///
+    /// - Returns: The pause before another attempt on this link; `nil` for none.
+    func fail(_ error: BluetoothError) -> Duration? {
+        state.withLock { state in
+            guard state.phase == .joining else { return nil }
+            if [.notConnected, .serviceUnavailable, .adapterUnavailable].contains(error.kind) {
+                state.phase = .detached
+                return nil
+            }
+            guard Self.briefKinds.contains(error.kind), state.joins < Self.maximumJoins else {
                 state.phase = .refused
                 mailbox.push(.refused(error))
+                return nil
             }
+            state.phase = .detached
+            return Self.firstPause * (1 << state.joins)
         }
     }
 
@@ -135,6 +164,11 @@ final class LastingListeners: Sendable {
 
     func reset() {
         for listener in all.values { listener.reset() }
+    }
+
+    /// Publishes the reason of the loss of a link.
+    func tellLoss(_ error: BluetoothError?) {
+        for listener in all.values { listener.tellLoss(error) }
     }
 
     /// Ends all sequences; the central is closed.

@@ -158,6 +158,7 @@ extension Central {
     func subscribeLasting(_ link: Link) async {
         let subscriber = Subscriber(central: self, link: link)
         let peripheral = Peripheral(link.id, of: self)
+        var pause: Duration?
         for (id, listener) in link.lasting.all.sorted(by: { $0.key < $1.key }) where listener.beginJoining() {
             do throws(BluetoothError) {
                 try await peripheral.perform(.subscribe, on: listener.characteristic, within: nil) {
@@ -166,10 +167,15 @@ extension Central {
                 }
                 listener.confirm()
             } catch {
-                listener.fail(error)
+                pause = listener.fail(error) ?? pause
             }
             // The sequence may have been stopped meanwhile.
             if link.lasting.all[id] == nil { subscriber.leave(id) }
+        }
+        guard let pause else { return }
+        inBackground {
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+            self.joinLasting(link)
         }
     }
 

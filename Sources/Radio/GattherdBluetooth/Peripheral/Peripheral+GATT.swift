@@ -15,7 +15,7 @@ extension Peripheral {
         let link = try usableLink(.discover)
         let limit = timeout ?? central.configuration.discoveryTimeout
         let all = try await link.operate(.discover, within: limit) { () throws(BluetoothError) in
-            try await self.table(of: link)
+            try await self.table(of: link, within: limit)
         }
         return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
     }
@@ -92,19 +92,23 @@ extension Peripheral {
     // MARK: - For operations
 
     /// - Throws: `notConnected` without a link of this central; `serviceUnavailable` if the central is closed.
-    func usableLink(_ operation: BluetoothError.Operation) throws(BluetoothError) -> Link {
-        guard !central.isClosed else { throw central.unreadiness.during(operation) }
-        guard let link = central.link(id), link.state.withLock({ $0.number != nil }) else {
-            throw BluetoothError(.notConnected, "\(address) is not connected").during(operation)
-        }
-        return link
+    func usableLink(
+        _ operation: BluetoothError.Operation,
+        on subject: CharacteristicID? = nil
+    ) throws(BluetoothError) -> Link {
+        if !central.isClosed, let link = central.link(id), link.state.withLock({ $0.number != nil }) { return link }
+        let error =
+            central.isClosed ? central.unreadiness : BluetoothError(.notConnected, "\(address) is not connected")
+        OperationLog(central.log, address).finished(operation, subject, since: .now, error)
+        throw error.during(operation)
     }
 
     /// Returns the whole table; runs in its turn.
-    func table(of link: Link) async throws(BluetoothError) -> [Service] {
+    func table(of link: Link, within timeout: Duration? = nil) async throws(BluetoothError) -> [Service] {
         let (table, number) = link.state.withLock { ($0.table, $0.number) }
         if let table { return table }
-        let services = try await central.backend.services(of: id, timeout: central.configuration.discoveryTimeout)
+        let limit = (timeout ?? central.configuration.discoveryTimeout).settable
+        let services = try await central.backend.services(of: id, timeout: limit)
         let found = services.map(Service.init)
         link.state.withLock { if $0.number == number { $0.table = found } }
         return found
@@ -129,7 +133,7 @@ extension Peripheral {
         within timeout: Duration?,
         _ body: @escaping @Sendable (RemoteCharacteristic, Link) async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
-        let link = try usableLink(operation)
+        let link = try usableLink(operation, on: id)
         let limit = timeout ?? central.configuration.operationTimeout
         return try await link.operate(operation, within: limit, on: id) { () throws(BluetoothError) in
             try await body(try await self.find(id, of: link), link)

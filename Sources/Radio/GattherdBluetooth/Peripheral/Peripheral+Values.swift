@@ -99,15 +99,15 @@ extension Peripheral {
     ///
     /// - Throws: `notSupported` if the platform does not know; BlueZ does while a scan receives the peripheral.
     public func readRSSI() async throws -> Int {
-        do throws(BluetoothError) {
+        try await OperationLog(central.log, address).record(.readRSSI) { () throws(BluetoothError) in
             try await central.awaitRun()
             return try await central.backend.rssi(of: id)
-        } catch {
-            throw error.during(.readRSSI)
         }
     }
 
     /// Pairs; being paired already is success.
+    ///
+    /// Pairing waits for connection tasks, but not for other operations: bluetoothd may let these wait for the pairing.
     ///
     /// Connects first when it is not connected, as ``connect(timeout:autoconnect:)`` does, and leaves it connected.
     ///
@@ -121,14 +121,31 @@ extension Peripheral {
     ) async throws {
         let deadline = ContinuousClock.now.advanced(by: timeout.settable)
         if !isPaired, !hasLink { try await connect(timeout: timeout) }
-        do throws(BluetoothError) {
+        try await OperationLog(central.log, address).record(.pair) { () throws(BluetoothError) in
             try await central.awaitRun()
-            try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
+            try await waitForConnectionTasks(until: deadline)
+            do throws(BluetoothError) {
+                try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
+            } catch {
+                throw error.unlessCancelled(.authentication)
+            }
             // The platform's event may not have arrived yet.
             central.registry.withLock { $0.peripherals.markPaired(id) }
-        } catch {
-            throw error.during(.pair)
         }
+    }
+
+    /// Waits while connection tasks run, unless the caller is one of them.
+    private func waitForConnectionTasks(until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
+        guard let link = central.link(id), link.connection == .connected, !ConnectionTaskRun.isCurrent(of: link) else {
+            return
+        }
+        let changes = connectionStateChanges()
+        let late = BluetoothError(.timedOut, "\(address): connection tasks were running all the time")
+        let next = try await withDeadline(deadline, late) { () throws(BluetoothError) in
+            await changes.first { $0.state != .connected }?.state
+        }
+        guard let next else { throw BluetoothError(.cancelled, "cancelled") }
+        guard next == .ready else { throw BluetoothError(.notConnected, "\(address) is not connected") }
     }
 }
 

@@ -4,13 +4,28 @@ import GattherdSync
 protocol SubscriptionListener: Sendable {
     func receive(_ value: CharacteristicValue)
 
-    /// Handles the end of the subscription; the error is `nil` after a request of this program.
-    func end(_ error: BluetoothError?)
+    func end(_ end: SubscriptionEnd)
+}
+
+/// The cause of the end of a subscription.
+enum SubscriptionEnd: Sendable {
+    /// This program ended it.
+    case requested
+    case ended(BluetoothError)
+    /// The link was lost, for a reason that is not known yet.
+    case linkLost(BluetoothError)
+
+    var error: BluetoothError? {
+        switch self {
+        case .requested: nil
+        case .ended(let error), .linkLost(let error): error
+        }
+    }
 }
 
 extension Mailbox: SubscriptionListener where Element == CharacteristicValue {
     func receive(_ value: CharacteristicValue) { push(value) }
-    func end(_ error: BluetoothError?) { finish(error) }
+    func end(_ end: SubscriptionEnd) { finish(end.error) }
 }
 
 /// The subscription to one characteristic, shared by all its listeners.
@@ -75,12 +90,12 @@ final class SharedSubscription: NotificationSink {
     /// True if there are no listeners and the subscription is not kept.
     var isIdle: Bool { state.withLock { $0.listeners.isEmpty && !$0.isPinned } }
 
-    func finish(_ error: BluetoothError?) {
+    func finish(_ end: SubscriptionEnd) {
         let listeners = state.withLock { state in
             state.isFinished = true
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }
-        for listener in listeners { listener.end(error) }
+        for listener in listeners { listener.end(end) }
     }
 }

@@ -40,12 +40,24 @@ struct Subscriber: Sendable {
     func leave(_ listener: UInt64) {
         let left = link.state.withLock { state in state.subscriptions.values.filter { $0.remove(listener) } }
         for subscription in left where subscription.isIdle {
-            let handle = subscription.characteristic.handle
-            central.inBackground {
-                // If the link ends meanwhile, the subscription ends too.
-                try? await link.operate(.subscribe, within: central.configuration.operationTimeout) {
-                    () throws(BluetoothError) in try await release(handle)
+            central.inBackground { await releaseInTurn(subscription) }
+        }
+    }
+
+    /// Ends the subscription as soon as it has its turn, also if other operations are cancelled meanwhile.
+    ///
+    /// If the link ends meanwhile, the subscription ends too.
+    private func releaseInTurn(_ subscription: SharedSubscription) async {
+        let handle = subscription.characteristic.handle
+        while subscription.isIdle, !central.isClosed, !Task.isCancelled,
+            link.state.withLock({ $0.subscriptions[handle] === subscription })
+        {
+            do throws(BluetoothError) {
+                return try await link.operate(.subscribe, within: nil) { () throws(BluetoothError) in
+                    try await release(handle)
                 }
+            } catch {
+                guard error.kind == .cancelled else { return }
             }
         }
     }

@@ -104,12 +104,12 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// Returns the next delivery; without one, adds `waiter` to the queue.
     private func take(_ waiter: Waiter) -> Delivery? {
         state.withLock { state in
+            guard !Task.isCancelled else { return .end(nil) }
             if let value = state.takeFirst() { return .value(value) }
             if let end = state.end {
                 state.end = .end(nil)
                 return end
             }
-            guard !Task.isCancelled else { return .end(nil) }
             state.waiters.append(waiter)
             return nil
         }

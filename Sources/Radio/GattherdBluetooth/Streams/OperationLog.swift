@@ -10,6 +10,11 @@ struct OperationLog: Sendable {
         self.log = log.with(LogField("peripheral", address))
     }
 
+    /// Creates the log of a central's operations.
+    init(_ log: Log) {
+        self.log = log
+    }
+
     /// Writes the result of an operation that began at `start`.
     func finished(
         _ operation: BluetoothError.Operation,
@@ -25,6 +30,22 @@ struct OperationLog: Sendable {
         }
         guard let error else { return log(.debug, "operation succeeded", fields()) }
         log(.debug, "operation failed", fields() + [LogField("result", error.kind), LogField("error", error.detail)])
+    }
+
+    /// Runs an operation that has no queue, and writes its result.
+    func record<Value>(
+        _ operation: BluetoothError.Operation,
+        _ body: () async throws(BluetoothError) -> Value
+    ) async throws(BluetoothError) -> Value {
+        let start = ContinuousClock.now
+        do throws(BluetoothError) {
+            let value = try await body()
+            finished(operation, nil, since: start, nil)
+            return value
+        } catch {
+            finished(operation, nil, since: start, error)
+            throw error.during(operation)
+        }
     }
 
     func bytes(_ operation: BluetoothError.Operation, _ subject: CharacteristicID?, _ octets: [UInt8]) {

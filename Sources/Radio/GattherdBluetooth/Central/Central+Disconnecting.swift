@@ -1,0 +1,125 @@
+import GattherdSync
+
+// Ends of links on request.
+extension Central {
+    /// Ends the link or the attempt to connect, and does not reconnect.
+    ///
+    /// Not being connected is success.
+    public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws {
+        guard let link = link(peripheral.id) else { return }
+        guard !isClosed || !configuration.keepsLinks || !link.connection.isConnected else {
+            throw unreadiness.during(.disconnect)
+        }
+        let wasReconnecting = release(link)
+        try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
+            () throws(BluetoothError) in
+            // Between two attempts there is no link to end, but the last change announced another attempt. A link
+            // that has just been lost has ended for another reason.
+            let isOver = link.state.withLock { $0.isEnding } || wasReconnecting
+            try await self.end(link)
+            if isOver { link.move(to: .disconnected(.requested), self, if: \.isDisconnected) }
+        }
+    }
+
+    /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
+    ///
+    /// - Throws: The platform's error if a subscription could not be ended; the link is detached all the same.
+    public func detach(_ peripheral: Peripheral) async throws {
+        guard let link = link(peripheral.id) else { return }
+        let wasReconnecting = release(link)
+        try await link.connecting.perform(.disconnect, within: configuration.disconnectTimeout) {
+            () throws(BluetoothError) in
+            let tokens = link.state.withLock { state in
+                state.number = nil
+                return state.subscriptions.values.map(\.token)
+            }
+            link.endUse(.requested)
+            link.move(to: .disconnected(.detached), self) { state in
+                state.connection.isConnected || wasReconnecting && state.isDisconnected
+            }
+            // A cancelled task could make no further calls.
+            try await Task { await self.unsubscribe(tokens) }.value.get()
+        }
+    }
+
+    /// Ends subscriptions; returns the first error.
+    private func unsubscribe(_ tokens: [SubscriptionToken]) async -> Result<Void, BluetoothError> {
+        var result: Result<Void, BluetoothError> = .success(())
+        for token in tokens {
+            do throws(BluetoothError) {
+                try await backend.unsubscribe(token)
+            } catch {
+                if case .success = result { result = .failure(error) }
+            }
+        }
+        return result
+    }
+
+    /// Ends all waiting and running operations of all peripherals, including attempts to connect, with `cancelled`.
+    ///
+    /// Kept peripherals stay kept: another attempt follows.
+    public func cancelAllOperations() {
+        for link in registry.withLock({ Array($0.links.values) }) { link.cancelAll() }
+    }
+
+    /// Marks the link as unwanted and stops all attempts.
+    ///
+    /// - Returns: True if it was reconnecting.
+    @discardableResult
+    private func release(_ link: Link) -> Bool {
+        let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
+        let wasReconnecting = link.state.withLock { state in
+            defer {
+                (state.isWanted, state.reconnecter, state.reconnection) = (false, nil, nil)
+                state.isAutomatic = false
+            }
+            return state.reconnecter != nil
+        }
+        _ = link.lasting.removeKept { _ in true }
+        link.reconnecting.stopAll(stop)
+        link.connecting.stopAll(stop)
+        return wasReconnecting
+    }
+
+    // MARK: - One link
+
+    private func end(_ link: Link) async throws(BluetoothError) {
+        link.finishEnd(self)
+        guard link.connection.isConnected || link.connection == .disconnecting else { return }
+        link.move(to: .disconnecting, self) { state in
+            state.isAutomatic = false
+            return true
+        }
+        link.endUse(.requested)
+        try await backend.disconnect(link.id)
+        link.move(to: .disconnected(.requested), self) { state in
+            state.number = nil
+            return state.connection == .disconnecting
+        }
+    }
+
+    /// Ends all links of this central when it closes.
+    func endLinks() async {
+        let links = registry.withLock { Array($0.links.values) }
+        for link in links { release(link) }
+        await withDiscardingTaskGroup { group in
+            for link in links { group.addTask { await self.endLast(link) } }
+        }
+    }
+
+    /// Waits for the end of an attempt, which the platform would continue without us, then ends the link.
+    private func endLast(_ link: Link) async {
+        let limit = ConnectionTaskRun.isCurrent(of: link) ? .zero : configuration.disconnectTimeout
+        try? await link.connecting.perform(.disconnect, within: limit) { () throws(BluetoothError) in }
+        guard !configuration.keepsLinks, link.connection.isConnected else { return }
+        try? await end(link)
+    }
+}
+
+extension Link {
+    func cancelAll() {
+        let error = BluetoothError(.cancelled, "\(id.address): cancelled on request")
+        operations.stopAll(error)
+        connecting.stopAll(error)
+    }
+}
