@@ -1,4 +1,28 @@
 extension DaemonStatus {
+    /// The leases of this gateway together.
+    public struct Fleet: Codable, Hashable, Sendable {
+        /// The leases that the gateway has now.
+        public var held = 0
+        /// The leases that it got since the start.
+        public var claims: UInt64 = 0
+        /// The devices that it gave up or lost since the start, by cause.
+        public var handovers: [String: UInt64] = [:]
+        /// The controls that were refused since the start, by reason.
+        public var refusedControls: [String: UInt64] = [:]
+        /// The seconds since the centre answered, which renews leases; `nil` before the first answer.
+        public var answerAge: Double?
+        /// The reason why the centre does not answer.
+        public var error: String?
+
+        public init() {}
+
+        enum CodingKeys: String, CodingKey {
+            case held, claims, handovers, error
+            case refusedControls = "refused_controls"
+            case answerAge = "answer_age"
+        }
+    }
+
     /// The lease of a device: the gateway that owns it, and the bids of all gateways.
     public struct Lease: Codable, Hashable, Sendable {
         /// A gateway's bid.

@@ -143,6 +143,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
     public var outputs: [Output]
     /// The raised alerts; `nil` if there are none.
     public var alerts: [ActiveAlert]?
+    /// The leases; `nil` without `fleet.leases`.
+    public var fleet: Fleet?
     public var history: History
     /// Values dropped because the daemon was too slow.
     public var dropped: UInt64

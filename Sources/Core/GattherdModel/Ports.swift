@@ -110,4 +110,10 @@ public protocol Announcer: Sendable {
     func remove(device: String)
     /// Publishes a lifecycle event.
     func announce(_ event: LifecycleEvent)
+    /// Publishes a change of a device's lease.
+    func update(_ lease: DeviceLease)
+}
+
+extension Announcer {
+    public func update(_ lease: DeviceLease) {}
 }

@@ -67,7 +67,7 @@ package struct Composition: Sendable {
                 log: log,
                 record: { router.record(kind: "output", $0) },
                 devices: { await Self.seenDevices(in: path) },
-                commands: Self.commands(router, running)
+                commands: Self.commands(router, running, board)
             )
         alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
         let announcers: [any Announcer] = [live, alerts] + outputs.compactMap { $0 as? any Announcer }
@@ -94,7 +94,9 @@ package struct Composition: Sendable {
         let supervisor = gateway.supervisor
         var reporter = StatusReporter(running, gateway, outputs, history, alerts, state, started: started)
         reporter.leases = board
-        leases = try Self.leases(configuration, running, gateway, board, log)
+        leases = try Self.leases(configuration, running, gateway, board, log) { lease in
+            for announcer in announcers { announcer.update(lease) }
+        }
         let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
@@ -250,10 +252,17 @@ package struct Composition: Sendable {
         }
     }
 
-    private static func commands(_ router: RequestRouter, _ running: RunningConfiguration) -> OutputCommands {
+    private static func commands(
+        _ router: RequestRouter,
+        _ running: RunningConfiguration,
+        _ board: LeaseBoard?
+    ) -> OutputCommands {
         var commands = OutputCommands()
         commands.setControl = { await router.set($0) }
         commands.permissions = { ControlPermissions(running.configuration.devices) }
+        if let board, running.configuration.fleet.publisher == .owner {
+            commands.isPublisher = { board.publishes($0, at: $1) }
+        }
         return commands
     }
 
@@ -262,14 +271,24 @@ package struct Composition: Sendable {
         _ running: RunningConfiguration,
         _ gateway: Gateway,
         _ board: LeaseBoard?,
-        _ log: Log
+        _ log: Log,
+        announce: @escaping @Sendable (DeviceLease) -> Void
     ) throws(GatewayError) -> LeaseService? {
         guard let board else { return nil }
         guard let centre = configuration.leases else {
             throw GatewayError(.configuration, "gattherd: 'fleet.leases' needs the section 'postgres'")
         }
         let file = LeaseFile(path: configuration.history.path.value + "-leases", log: log)
-        return LeaseService(running, gateway.supervisor, board, centre, file, gateway.recorder, log: log)
+        return LeaseService(
+            running,
+            gateway.supervisor,
+            board,
+            centre,
+            file,
+            gateway.recorder,
+            announce: announce,
+            log: log
+        )
     }
 
     private static func delivery(

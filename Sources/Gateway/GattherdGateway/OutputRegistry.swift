@@ -65,6 +65,7 @@ extension Configuration {
             context.stateFolder = history.path.value.parentFolder
             (context.version, context.devices) = (GattherdVersion.current, devices)
             (context.setControl, context.permissions) = (commands.setControl, commands.permissions)
+            context.isPublisher = commands.isPublisher
             do throws(OutputError) {
                 outputs.append(try output.make(context))
             } catch {
@@ -104,6 +105,8 @@ package struct OutputCommands: Sendable {
         .failure(.notReady(device: request.device))
     }
     package var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
+    /// Returns true if this gateway publishes what it heard of an advertising device at a time; `nil`: always.
+    package var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?
 
     package init() {}
 }

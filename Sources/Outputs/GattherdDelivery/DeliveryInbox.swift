@@ -11,6 +11,7 @@ struct DeliveryChanges: Sendable {
 
     private(set) var devices: [String: Device] = [:]
     private(set) var descriptions: [String: DeviceDescription] = [:]
+    private(set) var leases: [String: DeviceLease] = [:]
     /// The addresses of all devices, by name.
     var enrolled: [String: String]?
     /// The payload of `bridge/info`.
@@ -27,11 +28,15 @@ struct DeliveryChanges: Sendable {
 
     mutating func remove(_ device: String) {
         devices[device] = Device(isRemoved: true)
-        descriptions[device] = nil
+        (descriptions[device], leases[device]) = (nil, nil)
     }
 
     mutating func describe(_ description: DeviceDescription) {
         descriptions[description.device] = description
+    }
+
+    mutating func update(_ lease: DeviceLease) {
+        leases[lease.device] = lease
     }
 
     /// Appends an event; returns false if there is no room.

@@ -132,6 +132,10 @@ extension MQTTDelivery: Output, Announcer {
         write { $0.describe(device) }
     }
 
+    public nonisolated func update(_ lease: DeviceLease) {
+        write { $0.update(lease) }
+    }
+
     public nonisolated func announce(_ event: LifecycleEvent) {
         write { if !$0.append(event) { counters.eventsDropped.add() } }
     }

@@ -26,6 +26,7 @@ package final class FleetDatabase: Sendable {
 
     static let migrations = [
         FleetTables.tables, FleetWrongClocks.tables, FleetReceptions.tables, FleetLeases.tables,
+        FleetLeases.owners,
     ]
     /// All that has no rows is made again with each version.
     private static let programs = [

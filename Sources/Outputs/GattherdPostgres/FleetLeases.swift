@@ -16,19 +16,28 @@ enum FleetLeases {
         ) WITH (fillfactor = 50);
         """#
 
+    /// The gateways that may own a device; `NULL` for all. The first of them decides.
+    static let owners = "ALTER TABLE gattherd.lease ADD COLUMN gateways text[]"
+
     static let sql = #"""
+        DROP FUNCTION IF EXISTS gattherd.exchange_leases(text, text[], text[], text[], bigint[], text[], text[], bigint[],
+            text[]);
         -- Writes bids of the caller, applies its wishes, and returns the leases with all bids: one round trip.
         --
         -- A wish is performed only if the lease still has the epoch that the gateway knows: compare and set. A claim needs
         -- a lease that is free, or the caller's own. Rows are locked in the order of their addresses. An epoch is never
         -- below the time in milliseconds, so that a standby that lacks the last claims does not give an epoch again. A
         -- lease that ends later than it can was given before the clock was set back; it counts as ended.
+        --
+        -- A list has the names of the gateways that may own the device, separated by commas; it is empty for all. The
+        -- gateway that is first in the stored list decides about it; if there is none, the first in the new list does.
+        -- All others neither claim nor renew.
         CREATE OR REPLACE FUNCTION gattherd.exchange_leases(
             gateway_name text, addresses text[], devices text[], standings text[], rssis bigint[], problems text[],
-            wishes text[], epochs bigint[], reasons text[]
+            wishes text[], epochs bigint[], reasons text[], lists text[] DEFAULT NULL
         ) RETURNS TABLE (
             address text, owner text, previous text, epoch bigint, remaining bigint, released boolean, reason text,
-            gateway text, standing text, rssi smallint, problem text, age bigint, granted boolean
+            gateway text, standing text, rssi smallint, problem text, age bigint, granted boolean, allowed text
         ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
         #variable_conflict use_column
         DECLARE
@@ -66,6 +75,15 @@ enum FleetLeases {
             ON CONFLICT (address, gateway) DO UPDATE SET device = excluded.device, standing = excluded.standing,
                 rssi = excluded.rssi, problem = excluded.problem, updated = excluded.updated;
             FOR entry IN
+                SELECT r.address, nullif(string_to_array(r.list, ','), '{}') AS owners
+                FROM unnest(addresses, lists) AS r(address, list)
+                WHERE length(r.list) <= 4096 ORDER BY r.address COLLATE "C"
+            LOOP
+                UPDATE gattherd.lease l SET gateways = entry.owners
+                WHERE l.address = entry.address AND coalesce(l.gateways, entry.owners)[1] = expected
+                    AND l.gateways IS DISTINCT FROM entry.owners;
+            END LOOP;
+            FOR entry IN
                 SELECT r.* FROM unnest(addresses, wishes, epochs, reasons) AS r(address, wish, epoch, reason)
                 WHERE r.wish IN ('claim', 'renew', 'release') ORDER BY r.address COLLATE "C"
             LOOP
@@ -75,10 +93,12 @@ enum FleetLeases {
                         epoch = greatest(l.epoch + 1, new_epoch), expires = now() + term, released = false,
                         since = now(), reason = left(entry.reason, 400)
                     WHERE l.address = entry.address AND l.epoch = entry.epoch
-                        AND (l.released OR l.owner = caller OR l.expires <= now() OR l.expires > now() + 2 * term);
+                        AND (l.released OR l.owner = caller OR l.expires <= now() OR l.expires > now() + 2 * term)
+                        AND (l.gateways IS NULL OR expected = ANY (l.gateways));
                 ELSIF entry.wish = 'renew' THEN
                     UPDATE gattherd.lease l SET expires = now() + term
-                    WHERE l.address = entry.address AND l.epoch = entry.epoch AND l.owner = caller AND NOT l.released;
+                    WHERE l.address = entry.address AND l.epoch = entry.epoch AND l.owner = caller AND NOT l.released
+                        AND (l.gateways IS NULL OR expected = ANY (l.gateways));
                 ELSE
                     UPDATE gattherd.lease l SET expires = now(), released = true, reason = left(entry.reason, 400)
                     WHERE l.address = entry.address AND l.epoch = entry.epoch AND l.owner = caller;
@@ -91,7 +111,7 @@ enum FleetLeases {
                     ELSE floor(extract(epoch FROM l.expires - now()) * 1000)::bigint END,
                 l.released, l.reason, g.name, b.standing, b.rssi, b.problem,
                 greatest(0, floor(extract(epoch FROM now() - b.updated) * 1000))::bigint,
-                l.address = ANY (performed)
+                l.address = ANY (performed), array_to_string(l.gateways, ',')
             FROM gattherd.lease l
             LEFT JOIN gattherd.gateway o ON o.id = l.owner LEFT JOIN gattherd.gateway p ON p.id = l.previous
             LEFT JOIN gattherd.lease_bid b ON b.address = l.address LEFT JOIN gattherd.gateway g ON g.id = b.gateway
@@ -102,7 +122,7 @@ enum FleetLeases {
         SELECT l.device, l.address, o.name AS owner,
             CASE WHEN l.owner IS NULL THEN 'never owned' WHEN l.released THEN 'released'
                 WHEN l.expires <= now() THEN 'expired' ELSE 'owned' END AS state,
-            l.epoch, l.since, l.expires, p.name AS previous, l.reason
+            l.epoch, l.since, l.expires, p.name AS previous, l.reason, l.gateways
         FROM gattherd.lease l LEFT JOIN gattherd.gateway o ON o.id = l.owner
             LEFT JOIN gattherd.gateway p ON p.id = l.previous;
 

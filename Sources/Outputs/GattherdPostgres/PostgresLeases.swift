@@ -4,7 +4,7 @@ package import GattherdOutputs
 /// The leases at the centre, for one gateway.
 package final class PostgresLeases: Sendable {
     private static let statement =
-        "SELECT * FROM gattherd.exchange_leases($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        "SELECT * FROM gattherd.exchange_leases($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 
     private let client: PostgresClient
     private let url: PostgresURL
@@ -43,6 +43,7 @@ package final class PostgresLeases: Sendable {
             .texts(requests.map(\.operation.name)),
             .integers(requests.map(\.operation.epoch)),
             .texts(requests.map(\.reason)),
+            .texts(requests.map { $0.gateways?.joined(separator: ",") }),
         ]
     }
 }
@@ -69,7 +70,7 @@ extension LeaseRow {
     /// The leases in rows, which have one row for each bid; rows of another shape are left out.
     fileprivate static func all(_ rows: [[String?]]) -> [LeaseRow] {
         var leases: [LeaseRow] = []
-        for row in rows where row.count == 13 {
+        for row in rows where row.count == 14 {
             guard let lease = LeaseRow(row) else { continue }
             if leases.last?.address != lease.address { leases.append(lease) }
             if let bid = Bid(row) { leases[leases.count - 1].bids.append(bid) }
@@ -83,6 +84,7 @@ extension LeaseRow {
         (owner, previous) = (row[1], row[2])
         remaining = .milliseconds(min(max(row[4].flatMap { Int64($0) } ?? 0, -1_000_000_000), 60_000))
         (isReleased, reason, isGranted) = (row[5] != "f", row[6] ?? "", row[12] == "t")
+        gateways = row[13].map { $0.split(separator: ",").map(String.init) }
     }
 }
 

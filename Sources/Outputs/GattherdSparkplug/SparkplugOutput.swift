@@ -65,6 +65,7 @@ package enum SparkplugOutput: OutputDefinition {
             log: context.log,
             setControl: context.setControl,
             permissions: permissions,
+            isPublisher: context.isPublisher,
             record: context.record
         )
     }

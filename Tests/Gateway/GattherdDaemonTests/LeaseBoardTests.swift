@@ -71,4 +71,21 @@ import Testing
         #expect(board.takeSightings().count == 4096)
         #expect(board.takeSightings().isEmpty)
     }
+
+    @Test func `held leases, hand-overs and refused controls are counted`() {
+        let board = LeaseBoard()
+        #expect(board.summary.answerAge == nil && board.summary.held == 0)
+        board.update(["lamp": entry("west", until: .now + .seconds(30))], problem: "away", at: Self.time)
+        board.recordAnswer()
+        board.recordClaim()
+        board.recordHandover(.silent)
+        _ = board.refusal(of: request(epoch: 6))
+        for _ in 0..<2 { _ = board.begin(request(epoch: 7, transaction: "1")) }
+        board.update(["lamp": entry("east", isElsewhere: true)], problem: "away", at: Self.time)
+        _ = board.refusal(of: request())
+        let summary = board.summary
+        #expect(summary.held == 0 && summary.claims == 1 && summary.error == "away" && summary.answerAge != nil)
+        #expect(summary.handovers["silent"] == 1 && summary.handovers["stronger"] == 0)
+        #expect(summary.refusedControls == ["not_owner": 1, "other_epoch": 1, "repeated": 1])
+    }
 }

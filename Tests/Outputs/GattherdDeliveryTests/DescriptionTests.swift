@@ -130,4 +130,25 @@ struct DescriptionTests {
             #expect(all.last?.payload.isEmpty == true)
         }
     }
+
+    @Test func `the lease of a device is retained, with the epoch that controls may name`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/lease")
+        let delivery = delivery(fixture)
+        delivery.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 7))
+        await delivery.running {
+            await subscriber.messages { $0.count == 1 }
+            delivery.update(DeviceLease(device: "strap", state: "standby", owner: nil, epoch: 7))
+            let all = await subscriber.messages { $0.count == 2 }
+            let payloads = [
+                #"{"state":"owner","owner":"lab","epoch":7}"#, #"{"state":"standby","owner":null,"epoch":7}"#,
+            ]
+            #expect(all.map(\.payload) == payloads)
+            delivery.remove(device: "strap")
+            await subscriber.messages { $0.last?.payload.isEmpty == true }
+        }
+        let late = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
+        let kept = await late.messages { $0.contains { $0.topic == "gattherd/lab/bridge/state" } }
+        #expect(!kept.contains { $0.topic.hasSuffix("/lease") && !$0.payload.isEmpty })
+    }
 }

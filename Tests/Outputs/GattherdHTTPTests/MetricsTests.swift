@@ -34,6 +34,26 @@ import Testing
         #expect(await scrape().contains(line))
     }
 
+    @Test func `leases are metrics, if there are leases`() async {
+        #expect(await !scrape().contains { $0.contains("lease") })
+        backend.change { status in
+            var fleet = DaemonStatus.Fleet()
+            (fleet.held, fleet.claims, fleet.answerAge) = (2, 7, 1.5)
+            fleet.handovers = ["stronger": 3, "expired": 0]
+            fleet.refusedControls = ["other_epoch": 1]
+            status.fleet = fleet
+        }
+        let lines = await scrape()
+        for line in [
+            "gattherd_leases_held 2", "gattherd_lease_claims_total 7", "gattherd_lease_answer_age_seconds 1.5",
+            #"gattherd_lease_handovers_total{cause="stronger"} 3"#,
+            #"gattherd_lease_handovers_total{cause="expired"} 0"#,
+            #"gattherd_lease_refused_controls_total{reason="other_epoch"} 1"#,
+        ] {
+            #expect(lines.contains(line), "\(line)")
+        }
+    }
+
     @Test func `counters of two outputs of one kind are one family`() async {
         let lines = await scrape().filter { $0.contains("births_total") }
         #expect(

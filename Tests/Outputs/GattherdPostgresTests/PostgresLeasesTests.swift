@@ -214,4 +214,39 @@ struct PostgresLeasesTests {
             epoch = row.epoch
         }
     }
+
+    private func request(_ side: Side, _ operation: LeaseRequest.Operation, _ gateways: [String]?) async throws -> LeaseRow {
+        let bid = LeaseBid(gateway: side.leases.gateway, standing: .steady, rssi: -60)
+        var request = LeaseRequest(device: "s", address: Self.address, bid: bid, isBidDue: true, operation: operation)
+        request.gateways = gateways
+        return try #require(try await side.leases.exchange([request], within: .seconds(20)).first)
+    }
+
+    @Test func `the centre keeps a device for the gateways that its first gateway names`() async throws {
+        let centre = try await Centre()
+        let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))
+        let middle = try await side(centre, "middle")
+        #expect(try await request(east, .observe, ["west", "east"]).gateways == nil, "east is not the first")
+        #expect(try await request(west, .observe, ["west", "middle"]).gateways == ["west", "middle"])
+        #expect(try await request(east, .claim(epoch: 0), ["east"]).gateways == ["west", "middle"])
+        let refused = try await request(east, .claim(epoch: 0), [])
+        #expect(refused.owner == nil && !refused.isGranted && refused.gateways == ["west", "middle"])
+        let owned = try await request(middle, .claim(epoch: 0), ["middle", "east"])
+        #expect(owned.isGranted && owned.gateways == ["west", "middle"])
+        let narrowed = try await request(west, .observe, ["west"])
+        #expect(narrowed.gateways == ["west"] && narrowed.owner == "middle")
+        #expect(try await !request(middle, .renew(epoch: owned.epoch), nil).isGranted)
+        #expect(try await request(middle, .release(epoch: owned.epoch), nil).isGranted)
+        #expect(try await request(west, .claim(epoch: owned.epoch), []).gateways == nil)
+        #expect(try await centre.rows("SELECT owner, gateways FROM gattherd.leases") == [["west", "NULL"]])
+    }
+
+    @Test func `a gateway of the version before, which sends no lists, exchanges leases`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "west")
+        let client = PostgresClient(try Centre.url(centre.server.port), user: credentials.role) { credentials.password }
+        let arrays = "'{tag}', '{steady}', '{-60}', '{NULL}', '{claim}', '{0}', '{near}'"
+        let sql = "SELECT owner, granted FROM gattherd.exchange_leases('west', '{\(Self.address)}', \(arrays))"
+        #expect(try await client.run(sql) == [["west", "t"]])
+    }
 }

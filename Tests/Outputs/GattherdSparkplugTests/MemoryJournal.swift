@@ -17,10 +17,15 @@ final class MemoryJournal: JournalConsumer {
     let cursor = LatestValue<Int64>(0)
 
     /// Commits a reading, numbered from 1.
-    func commit(_ stream: StreamDefinition, _ values: SampleValue..., at second: Int64) {
+    func commit(
+        _ stream: StreamDefinition,
+        _ values: SampleValue...,
+        at second: Int64,
+        source: ReadingSource = .notify
+    ) {
         let last = state.withLock { state in
             let seq = Int64(state.readings.count + 1)
-            state.readings.append(.of(stream, values, seq: seq, at: second))
+            state.readings.append(.of(stream, values, seq: seq, at: second, source: source))
             return seq
         }
         head.set(last)
@@ -64,7 +69,8 @@ extension JournalReading {
         _ stream: StreamDefinition,
         _ values: [SampleValue],
         seq: Int64,
-        at second: Int64
+        at second: Int64,
+        source: ReadingSource = .notify
     ) -> JournalReading {
         let samples = values.enumerated().map { index, value in
             Sample(metric: min(index, stream.metrics.count - 1), value: value)
@@ -73,7 +79,7 @@ extension JournalReading {
             seq: seq,
             stream: stream,
             time: Timestamp(microseconds: second * 1_000_000),
-            source: .notify,
+            source: source,
             samples: samples[...]
         )
     }

@@ -14,7 +14,8 @@ import Testing
         _ broker: Broker,
         _ journal: MemoryJournal,
         _ version: MQTTVersion = .v5,
-        _ change: (inout SparkplugOptions) -> Void = { _ in },
+        _ change: (inout SparkplugSettings) -> Void = { _ in },
+        isPublisher: SparkplugDelivery.PublisherCheck? = nil,
         record: @escaping SparkplugDelivery.EventHandler = { _ in }
     ) -> SparkplugDelivery {
         var settings = WireCapture.settings(broker.port, version)
@@ -26,6 +27,7 @@ import Testing
             journal: journal,
             log: .silent,
             setControl: { .success($0.value) },
+            isPublisher: isPublisher,
             record: record
         )
     }
@@ -57,6 +59,47 @@ import Testing
         #expect(output.status.skipped == 1 && output.counters.refused.value == 1)
         let skip = events.withLock { $0.filter { $0.contains("skipped") } }
         #expect(skip.count == 1 && skip.first?.hasPrefix(#"{"output":"sparkplug","state":"skipped","count":1"#) == true)
+    }
+
+    @Test func `a device that another gateway publishes is dead here, and its advertisements are left out`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/+/lab/strap")
+        let (journal, isPublisher) = (MemoryJournal(), Locked(true))
+        let output = Self.output(broker, journal, isPublisher: { _, _ in isPublisher.withLock(\.self) })
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        await output.waitForBirth()
+        journal.commit(Devices.heartRate, .integer(60), .integer(1), at: 1, source: .advert)
+        await journal.waitForCursor(1)
+        isPublisher.withLock { $0 = false }
+        output.update(DeviceLease(device: "strap", state: "standby", owner: "east", epoch: 7, isPublisher: false))
+        await subscriber.messages { $0.contains { $0.topic.contains("/DDEATH/") } }
+        let count = subscriber.messages.count
+        journal.commit(Devices.heartRate, .integer(61), .integer(2), at: 2, source: .advert)
+        await journal.waitForCursor(2)
+        isPublisher.withLock { $0 = true }
+        output.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 8))
+        let messages = await subscriber.messages { $0.count > count }
+        #expect(messages[count].topic.contains("/DBIRTH/"))
+        await output.stop(within: .seconds(5))
+        await end
+        #expect(output.status.cursor == 2)
+    }
+
+    @Test func `a link and a lease together decide whether hosts see a device`() {
+        var devices = PublishedDevices()
+        #expect(devices.set(true, of: "tag"))
+        #expect(devices.setPublisher(true, of: "tag") == nil)
+        #expect(devices.setPublisher(false, of: "tag") == false)
+        #expect(devices.setPublisher(false, of: "tag") == nil)
+        #expect(!devices.set(true, of: "tag"))
+        #expect(devices.setPublisher(true, of: "tag") == true)
+        #expect(!devices.set(false, of: "tag"))
+        #expect(devices.setPublisher(false, of: "tag") == nil)
+        devices.remove("tag")
+        #expect(devices.set(true, of: "tag"))
     }
 
     @Test func `rebirths and historical values are counted`() async throws {

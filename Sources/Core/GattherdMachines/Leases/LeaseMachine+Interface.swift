@@ -56,6 +56,8 @@ extension LeaseMachine {
         case admit(device: String)
         /// This gateway must end its link.
         case withdraw(device: String, detail: String)
+        /// This gateway gives the device up, or has lost it.
+        case handedOver(device: String, LeaseCause)
         /// The owner has changed, for events and the log.
         case changed(device: String, LeaseStatus)
     }
@@ -68,16 +70,18 @@ extension LeaseMachine {
         public var renewal = Duration.seconds(10)
         /// The pause between two exchanges while nothing changes hands.
         public var calmPause = Duration.seconds(2)
-        /// The pause while a device is about to change hands.
+        /// The pause while a device may change hands.
         public var busyPause = Duration.milliseconds(500)
+        /// The pause while a device is about to change hands.
+        public var quickPause = Duration.milliseconds(200)
         /// The shortest pause, for news of this gateway.
-        public var shortestPause = Duration.milliseconds(250)
+        public var shortestPause = Duration.milliseconds(100)
         /// The longest pause after a failed exchange.
         public var longestPause = Duration.seconds(10)
         /// The wait before a free device is claimed, in which other gateways may hear it.
         public var comparison = Duration.seconds(1)
-        /// The time for which an owner that lost its link counts as hearing the device.
-        public var lossGrace = Duration.milliseconds(1500)
+        /// The time for which an owner that lost its link counts as hearing the device, and may get the link back.
+        public var lossGrace = Duration.seconds(1)
         /// The time for which a new owner counts as hearing the device.
         public var claimGrace = Duration.seconds(5)
         /// The time in which an owner must get a link while another gateway hears the device.
@@ -111,6 +115,8 @@ public struct LeaseRequest: Hashable, Sendable {
     public var operation: Operation
     /// The reason of a claim or a release.
     public var reason: String
+    /// The gateways that may own the device, to be enforced by the centre; empty for all, `nil` for no change.
+    public var gateways: [String]?
 
     public init(
         device: String,
@@ -140,6 +146,8 @@ public struct LeaseRow: Hashable, Sendable {
     public var previous: String?
     /// The reason of the last claim or release.
     public var reason: String
+    /// The gateways that the centre gives the lease; `nil` for all.
+    public var gateways: [String]?
     public var bids: [Bid]
 
     /// A bid with its age by the clock of the centre.

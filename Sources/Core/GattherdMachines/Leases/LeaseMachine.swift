@@ -74,6 +74,11 @@ public struct LeaseMachine: Sendable {
         Set(devices.values.lazy.filter { $0.wasOwned(by: gateway) }.map(\.settings.address))
     }
 
+    /// True while a device is about to change hands, so that every tenth of a second counts.
+    public func isBusy(at now: Duration) -> Bool {
+        devices.values.contains { isBusy($0, bid($0, at: now), at: now) && isHandingOver($0, at: now) }
+    }
+
     /// True while the centre has not answered.
     public var isExchanging: Bool { pending != nil }
 
@@ -148,7 +153,9 @@ public struct LeaseMachine: Sendable {
         case .alone where !isCut(at: now): rejoin(&state, at: now)
         case .claiming, .releasing, .alone: break
         }
-        return store(state, name, at: now)
+        let isReleased = devices[name]?.isOwner == true && !state.isOwner
+        let cause = isReleased ? state.cause.map { [Effect.handedOver(device: name, $0)] } ?? [] : []
+        return cause + store(state, name, at: now)
     }
 
     /// Saves a state and returns the effects of its changes.
@@ -184,6 +191,7 @@ public struct LeaseMachine: Sendable {
 
     /// Connects what belongs to this gateway, or was its own last, without the centre.
     private func goAlone(_ state: inout LeaseState) {
+        guard !state.excludes(gateway) else { return state.reason = "the centre is away, and it is for other gateways" }
         let isOwn = state.settings.gateways?.first == gateway
         if isOwn || state.wasOwned(by: gateway) { (state.role, state.isAdmitted) = (.alone, true) }
         state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
@@ -211,14 +219,15 @@ public struct LeaseMachine: Sendable {
         let election = LeaseElection(
             rivals + [bid(state, at: now)],
             owner: gateway,
-            previous: state.row?.previous
+            previous: state.row?.previous,
+            loss: state.linkLoss(at: now)
         )
         state.reason = election.reason
-        let isForbidden = state.settings.gateways.map { !$0.contains(gateway) } ?? false
+        let isForbidden = state.excludes(gateway)
         // A device that is never connected keeps its publisher until another gateway hears it.
         let hasOther = election.winner.map { $0 != gateway } ?? state.settings.isConnectable
         guard hasOther || isForbidden else { return }
-        (state.role, state.isAdmitted) = (.releasing(grant, since: now), false)
+        state.release(grant, isForbidden ? .excluded : election.cause ?? .silent, at: now)
     }
 
     /// Follows the centre again after it was away.
@@ -241,8 +250,28 @@ public struct LeaseMachine: Sendable {
         let election = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil)
         // After a restart, the links of the run before are taken over.
         if row.owner == gateway, !row.isReleased { return election.winner == nil || election.winner == gateway }
-        let isCompared = state.audibleSince.map { now - $0 >= policy.comparison } ?? false
-        return election.winner == gateway && (isCompared || own.standing == .linked)
+        return election.winner == gateway && (own.standing == .linked || isCompared(state, own, at: now))
+    }
+
+    /// True if other gateways have had the time to bid, too; those that wait for a hand-over have.
+    private func isCompared(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
+        if state.row?.owner != nil, own.standing == .steady { return true }
+        return state.audibleSince.map { now - $0 >= policy.comparison } ?? false
+    }
+
+    /// True if this gateway is next in line for a device whose owner has lost the link, and may release it any moment.
+    ///
+    /// Such a gateway claims with each exchange. The centre grants it only after the release.
+    private func isNextInLine(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
+        guard state.role == .standby, !hasOldRow(state, at: now), state.settings.isConnectable, own.problem == nil,
+            let owner = state.owner(at: now), owner != gateway
+        else { return false }
+        let rivals = state.rivals(of: gateway, policy, at: now)
+        guard let present = rivals.first(where: { $0.gateway == owner }), present.standing != .linked,
+            present.standing != .held
+        else { return false }
+        let others = rivals.filter { $0.gateway != owner }
+        return LeaseElection(others + [own], owner: nil).winner == gateway && isCompared(state, own, at: now)
     }
 
     // MARK: - Exchanges
@@ -271,7 +300,9 @@ public struct LeaseMachine: Sendable {
             if state.isReadyToRelease(at: now) || isClaimable(state, at: now) || state.isNews(own) {
                 return last + policy.shortestPause
             }
-            if isBusy(state, own, at: now) { pause = policy.busyPause }
+            if isBusy(state, own, at: now) {
+                pause = min(pause, isHandingOver(state, at: now) ? policy.quickPause : policy.busyPause)
+            }
         }
         return last + pause
     }
@@ -295,10 +326,18 @@ public struct LeaseMachine: Sendable {
         guard own.isAudible else { return false }
         if !state.isOwner, state.owner(at: now) == nil { return true }
         guard state.settings.isConnectable else { return false }
+        if state.linkLoss(at: now) != nil, isHandingOver(state, at: now) { return true }
         // A device that begins to advertise has lost its link, although its owner may not have said so yet.
         if !state.isOwner, let since = state.audibleSince, now - since < policy.renewal { return true }
         let others = state.rivals(of: gateway, policy, at: now)
         return others.contains(where: \.isAudible) && !(others + [own]).contains { $0.standing == .linked }
+    }
+
+    /// True for some seconds after a device has begun to advertise, or after its link was lost.
+    private func isHandingOver(_ state: LeaseState, at now: Duration) -> Bool {
+        if case .releasing = state.role { return true }
+        let since = max(state.audibleSince ?? .zero, state.unlinkedSince ?? .zero)
+        return state.settings.isConnectable && now - since < policy.renewal
     }
 
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
@@ -310,7 +349,7 @@ public struct LeaseMachine: Sendable {
             operation = .release(epoch: grant.epoch)
         } else if case .owner(let grant) = state.role, now - state.renewedAt >= policy.renewal {
             operation = .renew(epoch: grant.epoch)
-        } else if isClaimable(state, at: now) {
+        } else if isClaimable(state, at: now) || isNextInLine(state, own, at: now) {
             operation = .claim(epoch: state.row?.epoch ?? 0)
             reason = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil).reason
             (state.role, state.reason) = (.claiming, reason)
@@ -318,11 +357,9 @@ public struct LeaseMachine: Sendable {
         devices[name] = state
         let isBidDue = state.isBidDue(own, policy, at: now)
         let isOld = state.row == nil || now - state.rowTime >= policy.renewal
-        guard isBidDue || operation != .observe || own.isAudible || isOld || state.isAdmitted || state.grant != nil
-        else {
-            return nil
-        }
-        return LeaseRequest(
+        let isDue = isBidDue || isOld || state.areGatewaysDue
+        guard isDue || operation != .observe || own.isAudible || state.isAdmitted || state.grant != nil else { return nil }
+        var request = LeaseRequest(
             device: name,
             address: state.settings.address,
             bid: own,
@@ -330,6 +367,8 @@ public struct LeaseMachine: Sendable {
             operation: operation,
             reason: reason
         )
+        if state.areGatewaysDue { request.gateways = state.settings.gateways ?? [] }
+        return request
     }
 
     // MARK: - Answers
@@ -356,7 +395,9 @@ public struct LeaseMachine: Sendable {
                 state.settings.address == request.address
             else { continue }
             state.received(row, request, at: now)
+            let wasOwner = state.isOwner
             apply(row, request.operation, to: &state, sent: pending.sent, at: now)
+            if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, .expired)) }
             if state.role == .standby || state.role == .alone { state.reason = reason(state, at: now) }
             effects += store(state, request.device, at: now)
         }
@@ -376,9 +417,9 @@ public struct LeaseMachine: Sendable {
             guard isOurs, row.isGranted else { return leave(&state, row) }
             state.role = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
             (state.isAdmitted, state.renewedAt) = (true, sent)
-            if state.settings.isConnectable, state.phase != .linked { state.beginGrace(policy.claimGrace, at: now) }
+            state.beginOwnership(policy.claimGrace, at: now)
         case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
-            guard isOurs, row.epoch == epoch else { return leave(&state, row) }
+            guard isOurs, row.epoch == epoch, row.isGranted else { return leave(&state, row) }
             grant.until = sent + policy.duration
             (state.role, state.renewedAt) = (.owner(grant), sent)
         case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:

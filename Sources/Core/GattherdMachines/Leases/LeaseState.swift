@@ -29,6 +29,8 @@ struct LeaseState: Sendable {
     /// The time until which the device counts as heard without an advertisement.
     private var graceEnd = Duration.zero
     private(set) var unlinkedSince: Duration?
+    /// The time by which an owner that has lost its link should have it back.
+    private var recoveryEnd: Duration?
     /// The end of the time without bids, after a failure.
     private var blockEnd = Duration.zero
     private var blockReason = ""
@@ -50,7 +52,21 @@ struct LeaseState: Sendable {
         (self.settings, self.isRecalled) = (settings, isRecalled)
     }
 
-    mutating func setGateways(_ gateways: [String]?) { settings.gateways = gateways }
+    mutating func setGateways(_ gateways: [String]?) {
+        guard gateways != settings.gateways else { return }
+        settings.gateways = gateways
+        areGatewaysDue = true
+    }
+
+    /// True until the centre knows which gateways may own the device.
+    private(set) var areGatewaysDue = true
+    /// The cause of the last release.
+    private(set) var cause: LeaseCause?
+
+    /// Begins to give the device up.
+    mutating func release(_ grant: Grant, _ cause: LeaseCause, at now: Duration) {
+        (role, isAdmitted, self.cause) = (.releasing(grant, since: now), false, cause)
+    }
 
     // MARK: - Input
 
@@ -60,7 +76,11 @@ struct LeaseState: Sendable {
 
     mutating func setPhase(_ new: LeaseMachine.LinkPhase, _ policy: LeaseMachine.Policy, at now: Duration) {
         guard settings.isConnectable, new != phase else { return }
-        if phase == .linked { beginGrace(policy.lossGrace, at: now) }
+        if phase == .linked {
+            beginGrace(policy.lossGrace, at: now)
+            recoveryEnd = isOwner ? graceEnd : nil
+        }
+        if new == .linked { recoveryEnd = nil }
         if case .failed(let words) = new { block("its link failed: \(words)", policy, at: now) }
         unlinkedSince = new == .linked ? nil : unlinkedSince ?? now
         phase = new
@@ -77,8 +97,20 @@ struct LeaseState: Sendable {
         unlinkedSince = now
     }
 
+    /// Starts the time of a new owner, in which it counts as hearing the device.
+    mutating func beginOwnership(_ grace: Duration, at now: Duration) {
+        recoveryEnd = nil
+        if settings.isConnectable, phase != .linked { beginGrace(grace, at: now) }
+    }
+
+    /// The loss of this owner's link; `nil` unless it was lost under this lease.
+    func linkLoss(at now: Duration) -> LeaseElection.LinkLoss? {
+        recoveryEnd.map { now < $0 ? .recent : .late }
+    }
+
     mutating func received(_ row: LeaseRow, _ request: LeaseRequest, at now: Duration) {
         (self.row, rowTime) = (row, now)
+        if let sent = request.gateways, sent == settings.gateways ?? [] { areGatewaysDue = false }
         guard request.isBidDue else { return }
         (sentBid, sentTime) = (request.bid, now)
     }
@@ -97,7 +129,8 @@ struct LeaseState: Sendable {
 
     private func standing(at now: Duration) -> (LeaseBid.Standing, Int?) {
         let present = signals.values.filter { !$0.isGone(at: now) }
-        let heard = present.filter { !$0.isSilent(at: now) }
+        let isRecovering = recoveryEnd != nil
+        let heard = present.filter { isRecovering ? !$0.isQuiet(at: now) : !$0.isSilent(at: now) }
         let best = (heard.isEmpty ? present : heard).max { ($0.level ?? -128) < ($1.level ?? -128) }
         switch phase {
         case .linked, .ending: return (.linked, best?.level)
@@ -113,6 +146,9 @@ struct LeaseState: Sendable {
     private func problem(of gateway: String, isFull: Bool, at now: Duration) -> String? {
         if let gateways = settings.gateways, !gateways.contains(gateway) {
             return "it is configured for \(gateways.joined(separator: ", "))"
+        }
+        if let gateways = row?.gateways, !gateways.contains(gateway) {
+            return "the centre has it for \(gateways.joined(separator: ", "))"
         }
         if phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
         if now < blockEnd { return blockReason }
@@ -150,13 +186,16 @@ struct LeaseState: Sendable {
     /// The time after which a link that does not report its end counts as ended.
     private static let endLimit = Duration.seconds(5)
 
-    /// True if the link has ended, so that another gateway may make one.
+    /// True if the link is ending or has ended, so that another gateway may make one.
+    ///
+    /// Its session has ended then. BlueZ takes two seconds to end a link, in which the next owner can claim the lease.
     func isReadyToRelease(at now: Duration) -> Bool {
         guard case .releasing(_, let since) = role else { return false }
         switch phase {
         case .withdrawn, .held: return true
         case .none, .failed: return !settings.isConnectable || now - since >= Self.endLimit
-        case .attempting, .linked, .ending: return false
+        case .ending: return true
+        case .attempting, .linked: return false
         }
     }
 
@@ -169,11 +208,16 @@ struct LeaseState: Sendable {
         return row.owner
     }
 
-    /// The bids of the other gateways; those that were not repeated in time count less.
+    /// True if the configuration or the centre gives the device to other gateways only.
+    func excludes(_ gateway: String) -> Bool {
+        [settings.gateways, row?.gateways].contains { $0.map { !$0.contains(gateway) } ?? false }
+    }
+
+    /// The bids of the other gateways that may own the device; those that were not repeated in time count less.
     func rivals(of gateway: String, _ policy: LeaseMachine.Policy, at now: Duration) -> [LeaseBid] {
         (row?.bids ?? []).filter { $0.bid.gateway != gateway }.compactMap { entry in
             let age = entry.age + (now - rowTime)
-            guard age < policy.renewal * 5 / 2 else { return nil }
+            guard age < policy.renewal * 5 / 2, row?.gateways?.contains(entry.bid.gateway) ?? true else { return nil }
             var bid = entry.bid
             if age >= policy.renewal * 3 / 2, bid.standing != .linked, bid.standing != .gone { bid.standing = .silent }
             return bid

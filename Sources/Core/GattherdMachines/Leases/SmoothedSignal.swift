@@ -10,12 +10,15 @@ public struct SmoothedSignal: Hashable, Sendable {
     /// The mean intervals between advertisements that make one window.
     private static let intervalsPerWindow = 4
 
+    private static let shortestQuiet = Duration.milliseconds(1500)
+
     /// The strength in dBm; `nil` before the first advertisement.
     private var mean: Double?
     private var count = 0
     /// The mean time between two advertisements.
     private(set) var interval: Duration?
     private(set) var lastHeard: Duration?
+    private var wasAbsence = false
 
     public init() {}
 
@@ -43,15 +46,23 @@ public struct SmoothedSignal: Hashable, Sendable {
 
     /// Learns from the time between two advertisements.
     ///
-    /// An absence, or a link of an hour, doubles the interval at most; a device that advertises seldom doubles it until
-    /// it is right.
+    /// One absence, such as a link, says nothing. Of a device that advertises seldom each gap is an absence; they double
+    /// the interval until it is right.
     private mutating func learn(_ gap: Duration, isAbsence: Bool) {
         let known = interval ?? min(gap, Self.windows.lowerBound / Self.intervalsPerWindow)
-        interval = isAbsence ? min(gap, known * 2) : known + (gap - known) / Self.longestMemory
+        defer { wasAbsence = isAbsence }
+        guard isAbsence else { return interval = known + (gap - known) / Self.longestMemory }
+        if wasAbsence { interval = min(gap, known * 2) }
     }
 
     /// True after one and a half windows without an advertisement.
     public func isSilent(at now: Duration) -> Bool { lastHeard.map { now - $0 >= window * 3 / 2 } ?? true }
+
+    /// True after four intervals without an advertisement, at least 1.5 s: soon enough to replace a lost link elsewhere.
+    public func isQuiet(at now: Duration) -> Bool {
+        let limit = max((interval ?? .zero) * Self.intervalsPerWindow, Self.shortestQuiet)
+        return lastHeard.map { now - $0 >= min(limit, window * 3 / 2) } ?? true
+    }
 
     /// True after two and a half windows without an advertisement.
     public func isGone(at now: Duration) -> Bool { lastHeard.map { now - $0 >= window * 5 / 2 } ?? true }

@@ -114,4 +114,8 @@ struct Announcers: Announcer {
     func announce(_ event: LifecycleEvent) {
         for announcer in all { announcer.announce(event) }
     }
+
+    func update(_ lease: DeviceLease) {
+        for announcer in all { announcer.update(lease) }
+    }
 }

@@ -37,6 +37,9 @@ public final class LeaseBoard: Sendable {
         var transactions: [String: LeaseTransactions] = [:]
         var sightings: [Sighting] = []
         var problem: String?
+        var tally = LeaseTally()
+        /// The time of the centre's last answer.
+        var answered: ContinuousClock.Instant?
     }
 
     /// The most advertisements between two looks of the lease loop.
@@ -93,34 +96,94 @@ public final class LeaseBoard: Sendable {
         shared.withLock { $0.publishers[device]?.publishes(at: time) ?? true }
     }
 
+    // MARK: - Figures
+
+    /// Records an answer of the centre, which has renewed the leases that were due.
+    public func recordAnswer() { shared.withLock { $0.answered = .now } }
+
+    /// Counts a lease that this gateway has got.
+    public func recordClaim() { shared.withLock { $0.tally.claims += 1 } }
+
+    /// Counts a device that this gateway has given up or lost.
+    public func recordHandover(_ cause: LeaseCause) { shared.withLock { $0.tally.handovers[cause, default: 0] += 1 } }
+
+    /// The leases and what became of them, for the metrics.
+    public var summary: DaemonStatus.Fleet {
+        shared.withLock { shared in
+            let now = ContinuousClock.now
+            var fleet = DaemonStatus.Fleet()
+            fleet.held = shared.entries.values.count { $0.until.map { now < $0 } ?? false }
+            fleet.claims = shared.tally.claims
+            for cause in LeaseCause.allCases { fleet.handovers[cause.rawValue] = shared.tally.handovers[cause] ?? 0 }
+            for cause in LeaseTally.Refusal.allCases {
+                fleet.refusedControls[cause.rawValue] = shared.tally.refusals[cause] ?? 0
+            }
+            fleet.answerAge = shared.answered.map { Double((now - $0) / .milliseconds(1)) / 1000 }
+            fleet.error = shared.problem
+            return fleet
+        }
+    }
+
     // MARK: - Controls
 
     /// Returns the reason to refuse a control of a device that has a lease; `nil` if it may be written now.
     func refusal(of request: ControlRequest) -> ControlError? {
         if request.isLocal { return nil }
         return shared.withLock { shared -> ControlError? in
-            guard let entry = shared.entries[request.device] else {
-                return .notOwner(device: request.device, owner: nil)
-            }
-            guard let until = entry.until, ContinuousClock.now < until else {
-                let owner = entry.isOwnedElsewhere ? entry.status.owner : nil
-                return .notOwner(device: request.device, owner: owner)
-            }
-            guard let epoch = request.epoch, epoch != entry.status.epoch else { return nil }
-            return .otherEpoch(present: entry.status.epoch)
+            let refusal = Self.refusal(of: request, shared)
+            if let refusal { shared.tally.refuse(refusal) }
+            return refusal
         }
+    }
+
+    private static func refusal(of request: ControlRequest, _ shared: Shared) -> ControlError? {
+        guard let entry = shared.entries[request.device] else {
+            return .notOwner(device: request.device, owner: nil)
+        }
+        guard let until = entry.until, ContinuousClock.now < until else {
+            let owner = entry.isOwnedElsewhere ? entry.status.owner : nil
+            return .notOwner(device: request.device, owner: owner)
+        }
+        guard let epoch = request.epoch, epoch != entry.status.epoch else { return nil }
+        return .otherEpoch(present: entry.status.epoch)
     }
 
     /// Records a request with an epoch and a transaction; false if it was recorded before.
     func begin(_ request: ControlRequest) -> Bool {
         guard let key = LeaseTransactions.Key(request) else { return true }
-        return shared.withLock { $0.transactions[request.device, default: LeaseTransactions()].insert(key) }
+        return shared.withLock { shared in
+            let isNew = shared.transactions[request.device, default: LeaseTransactions()].insert(key)
+            if !isNew { shared.tally.refuse(.repeated) }
+            return isNew
+        }
     }
 
     /// Forgets a request that was not written, so that it may be sent again.
     func cancel(_ request: ControlRequest) {
         guard let key = LeaseTransactions.Key(request) else { return }
         shared.withLock { $0.transactions[request.device]?.remove(key) }
+    }
+}
+
+/// Counts of claims, hand-overs and refused controls since the start.
+private struct LeaseTally: Sendable {
+    enum Refusal: String, CaseIterable {
+        case notOwner = "not_owner"
+        case otherEpoch = "other_epoch"
+        case repeated
+    }
+
+    var claims: UInt64 = 0
+    var handovers: [LeaseCause: UInt64] = [:]
+    private(set) var refusals: [Refusal: UInt64] = [:]
+
+    mutating func refuse(_ error: ControlError) {
+        switch error {
+        case .notOwner: refusals[.notOwner, default: 0] += 1
+        case .otherEpoch: refusals[.otherEpoch, default: 0] += 1
+        case .repeated: refusals[.repeated, default: 0] += 1
+        default: break
+        }
     }
 }
 

@@ -3,7 +3,7 @@ public import GattherdGATT
 public import GattherdLog
 public import GattherdMachines
 public import GattherdModel
-import GattherdSync
+package import GattherdSync
 
 /// The published state of links and adapters, for `status` and other readers.
 public final class SupervisorStatus: Sendable {
@@ -25,7 +25,7 @@ public final class SupervisorStatus: Sendable {
 
     private let shared = Locked(Shared())
     /// The number of link changes.
-    let changes = LatestValue<UInt64>(0)
+    package let changes = LatestValue<UInt64>(0)
 
     init() {}
 

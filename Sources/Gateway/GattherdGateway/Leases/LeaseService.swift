@@ -13,12 +13,16 @@ import GattherdSync
 final class LeaseService: Sendable {
     private enum Message: Sendable {
         case tick
+        /// A link has changed.
+        case linkChanged
         case answered(ticket: Int, Result<[LeaseRow], OutputFault>)
         case stop
     }
 
     /// The time between two looks at advertisements and links.
     private static let tick = Duration.milliseconds(250)
+    /// The same while a device changes hands.
+    private static let quickTick = Duration.milliseconds(50)
     /// The ticks after which all devices are admitted or withdrawn again: a reload may have made their links anew.
     private static let ticksPerRepetition = 20
     /// The limit of an exchange; a centre that needs longer counts as away.
@@ -32,10 +36,12 @@ final class LeaseService: Sendable {
     private let centre: PostgresLeases
     private let file: LeaseFile
     private let recorder: EventRecorder
+    private let announce: @Sendable (DeviceLease) -> Void
     private let log: Log
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
     private let hasEnded = LatestValue(false)
+    private let isBusy = Locked(false)
 
     /// - Parameters:
     ///   - running: The configuration with the devices.
@@ -44,6 +50,7 @@ final class LeaseService: Sendable {
     ///   - centre: The leases of the fleet.
     ///   - file: Keeps the devices that this gateway owned last.
     ///   - recorder: Records changes of owners.
+    ///   - announce: Publishes changes of leases.
     ///   - log: For people.
     init(
         _ running: RunningConfiguration,
@@ -52,10 +59,12 @@ final class LeaseService: Sendable {
         _ centre: PostgresLeases,
         _ file: LeaseFile,
         _ recorder: EventRecorder,
+        announce: @escaping @Sendable (DeviceLease) -> Void,
         log: Log
     ) {
         (self.running, self.supervisor, self.board) = (running, supervisor, board)
         (self.centre, self.file, self.recorder, self.log) = (centre, file, recorder, log)
+        self.announce = announce
         // Bounded: a tick is handled at once, and one exchange is under way.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
@@ -67,12 +76,14 @@ final class LeaseService: Sendable {
         var loop = LeaseLoop(machine)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sendTicks() }
+            group.addTask { for await _ in self.supervisor.status.changes.watch() { self.post.yield(.linkChanged) } }
             for await message in inbox {
                 let now = ContinuousClock.now - start
                 for effect in events(message, &loop, at: now).flatMap({ loop.machine.handle($0, at: now) }) {
                     perform(effect, isStopping: loop.isStopping, in: &group)
                 }
                 publish(&loop, at: now, start)
+                isBusy.withLock { $0 = loop.machine.isBusy(at: now) }
                 if loop.isStopping, !loop.machine.isExchanging { break }
             }
             group.cancelAll()
@@ -90,25 +101,32 @@ final class LeaseService: Sendable {
     }
 
     private func sendTicks() async {
-        repeat { post.yield(.tick) } while (try? await Task.sleep(for: Self.tick, clock: .loop)) != nil
+        while (try? await Task.sleep(for: isBusy.withLock(\.self) ? Self.quickTick : Self.tick, clock: .loop)) != nil {
+            post.yield(.tick)
+        }
     }
 
     // MARK: - Input
 
     private func events(_ message: Message, _ loop: inout LeaseLoop, at now: Duration) -> [LeaseMachine.Event] {
         switch message {
-        case .tick: return observations(&loop)
+        case .tick:
+            loop.ticks += 1
+            if loop.ticks % Self.ticksPerRepetition == 0 { repeatAdmissions(loop) }
+            return observations(&loop)
+        case .linkChanged: return observations(&loop)
         case .answered(let ticket, let answer):
             loop.answered(answer, log)
-            if case .success(let rows) = answer { return [.answered(ticket: ticket, rows)] }
-            return [.failed(ticket: ticket)]
+            guard case .success(let rows) = answer else { return [.failed(ticket: ticket)] }
+            board.recordAnswer()
+            return [.answered(ticket: ticket, rows)] + (loop.isStopping ? [] : observations(&loop))
         case .stop:
             loop.isStopping = true
             return [.stop(releases: !running.configuration.bluetooth.keepsLinksOnStop)]
         }
     }
 
-    /// The devices, advertisements and links since the last tick.
+    /// The devices, and the advertisements and links since the last look.
     private func observations(_ loop: inout LeaseLoop) -> [LeaseMachine.Event] {
         let devices = running.leasedDevices
         var events: [LeaseMachine.Event] = []
@@ -124,8 +142,6 @@ final class LeaseService: Sendable {
             events.append(.link(device: device.name, LeaseMachine.LinkPhase(link)))
         }
         events.append(.slots(isFull: isFull))
-        loop.ticks += 1
-        if loop.ticks % Self.ticksPerRepetition == 0 { repeatAdmissions(loop) }
         return events + [.tick]
     }
 
@@ -160,7 +176,10 @@ final class LeaseService: Sendable {
             }
         case .admit(let device): supervisor.admit(device)
         case .withdraw(let device, let detail): supervisor.withdraw(device, detail)
-        case .changed(let device, let status): record(device, status)
+        case .handedOver(_, let cause): board.recordHandover(cause)
+        case .changed(let device, let status):
+            if status.owner == centre.gateway { board.recordClaim() }
+            record(device, status)
         }
     }
 
@@ -182,9 +201,28 @@ final class LeaseService: Sendable {
             let until = loop.machine.lease(of: device.name, at: now).map { start + $0.until }
             let isElsewhere = status.owner.map { $0 != centre.gateway } ?? false
             entries[device.name] = LeaseBoard.Entry(status, until: until, isOwnedElsewhere: isElsewhere)
+            publish(device.name, status, isElsewhere: isElsewhere, &loop)
         }
+        loop.announced = loop.announced.filter { entries[$0.key] != nil }
         board.update(entries, problem: loop.problem, at: SystemClock.now)
         if !loop.devices.isEmpty, !loop.isStopping { file.save(loop.machine.lastOwned) }
+    }
+}
+
+extension LeaseService {
+    /// Publishes a device's lease if it has changed.
+    private func publish(_ device: String, _ status: LeaseStatus, isElsewhere: Bool, _ loop: inout LeaseLoop) {
+        // While it waits for a release, a gateway claims again and again.
+        let state = status.role == .claiming ? .standby : status.role
+        let lease = DeviceLease(
+            device: device,
+            state: state.rawValue,
+            owner: status.owner,
+            epoch: status.epoch,
+            isPublisher: !isElsewhere || running.configuration.fleet.publisher == .all
+        )
+        guard loop.announced.updateValue(lease, forKey: device) != lease else { return }
+        announce(lease)
     }
 }
 
@@ -192,6 +230,8 @@ final class LeaseService: Sendable {
 private struct LeaseLoop {
     var machine: LeaseMachine
     var devices: [LeasedDevice] = []
+    /// The leases that were published last.
+    var announced: [String: DeviceLease] = [:]
     var ticks = 0
     /// The reason why the centre does not answer.
     private(set) var problem: String?

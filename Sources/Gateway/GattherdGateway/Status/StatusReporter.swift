@@ -49,6 +49,7 @@ struct StatusReporter: Sendable {
         status.outputs = outputs.map(outputStatus)
         let active = alerts.active
         status.alerts = active.isEmpty ? nil : active
+        status.fleet = leases?.summary
         status.configuration = reloads.withLock(\.status)
         status.dropped = intake.dropped.value
         return status

@@ -29,7 +29,8 @@ extension CommandSpec {
             "undecodable"?: [text], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
             "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
-            "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
+            "fleet"?: {"held", "claims", "handovers": {cause: count}, "refused_controls": {reason: count}, "answer_age"?,
+            "error"?}, "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 
             Times are RFC 3339 in UTC, sizes bytes, rssi dBm; keys with a ? may be left out.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,

@@ -88,6 +88,7 @@ struct Announcements {
             }
         }
         for description in changes.descriptions.values { current.describe(description, &queue) }
+        for lease in changes.leases.values { current.update(lease, &queue) }
         return changes.devices.filter(\.value.isRemoved).map(\.key)
     }
 
@@ -227,6 +228,7 @@ extension Announcements {
         case .gatewayDiscovery: [home.gatewayTopic]
         case .connection(let device): [topics.connection(device)]
         case .availability(let device): [topics.availability(device)]
+        case .lease(let device): [topics.lease(device)]
         case .description(let device): [topics.description(device)]
         case .discovery(let device): current.discoveryTopic(of: device).map { [$0] } ?? []
         case .subscribeToRequests: [topics.sets, topics.requests]
@@ -244,8 +246,8 @@ extension Announcements {
     /// Returns the packets of a state: its newest value, or none if it has no value any more.
     mutating func packets(of state: PublishQueue.State) -> [Packet] {
         switch state {
-        case .info, .health, .alerts, .connection, .availability, .description, .gatewayDiscovery, .discovery, .online,
-            .offline, .clear:
+        case .info, .health, .alerts, .connection, .availability, .lease, .description, .gatewayDiscovery, .discovery,
+            .online, .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth, .subscribeToState: return subscriptions(state, .newMessages)
@@ -258,7 +260,7 @@ extension Announcements {
     private mutating func retained(_ state: PublishQueue.State) -> Packet? {
         guard let topic = topics(of: state).first, let payload = payload(of: state) else { return nil }
         switch state {
-        case .info, .health, .alerts, .connection, .description, .gatewayDiscovery, .discovery:
+        case .info, .health, .alerts, .connection, .lease, .description, .gatewayDiscovery, .discovery:
             return .retained(topic: topic, payload: payload, isJSON: true)
         default: return .retained(topic: topic, payload: payload, isJSON: false)
         }
@@ -272,6 +274,7 @@ extension Announcements {
         case .gatewayDiscovery: home.gatewayPayload()
         case .connection(let device): current.connection(of: device)
         case .availability(let device): current.availability(of: device, isLeaving: isLeaving)
+        case .lease(let device): current.lease(of: device)
         case .description(let device): current.description(of: device)
         case .discovery(let device): current.discovery(of: device)
         case .online: Array("online".utf8)

@@ -7,6 +7,7 @@ struct CurrentDevices {
     private let context: DeliveryContext
     private var statuses: [String: LinkStatus] = [:]
     private var descriptions: [String: DeviceDescription] = [:]
+    private var leases: [String: DeviceLease] = [:]
     private var facts = DeviceFacts()
     /// The last availability of each device that was published in this session.
     private var availabilities: [String: Bool] = [:]
@@ -21,6 +22,7 @@ struct CurrentDevices {
     func uses(_ topic: String) -> Bool {
         if let device = context.topics.device(topic) {
             if topic == context.topics.description(device) { return hasDescription(device) }
+            if topic == context.topics.lease(device) { return leases[device] != nil }
             return statuses[device] != nil && context.topics.states(device).contains(topic)
         }
         guard context.settings.homeAssistant.isDiscoverable else { return false }
@@ -34,6 +36,7 @@ struct CurrentDevices {
             queue.append(.connection(device: device))
             queue.append(.availability(device: device))
         }
+        for device in leases.keys.sorted() { queue.append(.lease(device: device)) }
         queueDescriptions(&queue)
     }
 
@@ -46,6 +49,12 @@ struct CurrentDevices {
         statuses[device] = status
         queue.append(.connection(device: device))
         if availabilities[device] != status.isOnline { queue.append(.availability(device: device)) }
+    }
+
+    mutating func update(_ lease: DeviceLease, _ queue: inout PublishQueue) {
+        guard leases[lease.device] != lease else { return }
+        leases[lease.device] = lease
+        queue.append(.lease(device: lease.device))
     }
 
     mutating func describe(_ description: DeviceDescription, _ queue: inout PublishQueue) {
@@ -66,6 +75,7 @@ struct CurrentDevices {
     mutating func remove(_ device: String, _ queue: inout PublishQueue) {
         statuses[device] = nil
         availabilities[device] = nil
+        leases[device] = nil
         facts.remove(device)
         let description = descriptions.removeValue(forKey: device)
         if let description, context.settings.homeAssistant.isDiscoverable {
@@ -103,6 +113,8 @@ extension CurrentDevices {
     func connection(of device: String) -> [UInt8]? {
         statuses[device].map { status in JSONWriter.bytes { status.writeJSON(to: &$0) } }
     }
+
+    func lease(of device: String) -> [UInt8]? { leases[device]?.json }
 
     /// Returns the availability to be published now, and records it.
     mutating func availability(of device: String, isLeaving: Bool) -> [UInt8]? {

@@ -13,6 +13,7 @@ struct PublishQueue {
         case alerts
         case connection(device: String)
         case availability(device: String)
+        case lease(device: String)
         /// The device's description for backends.
         case description(device: String)
         /// The gateway's discovery payload for Home Assistant.

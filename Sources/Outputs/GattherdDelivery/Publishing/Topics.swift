@@ -30,8 +30,11 @@ struct Topics: Sendable {
     func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
     func description(_ device: String) -> String { "\(base)/\(device)/description" }
+    func lease(_ device: String) -> String { "\(base)/\(device)/lease" }
     /// The retained topics of a device that are no streams.
-    func states(_ device: String) -> [String] { [connection(device), availability(device), description(device)] }
+    func states(_ device: String) -> [String] {
+        [connection(device), availability(device), description(device), lease(device)]
+    }
     func reading(_ device: String, _ stream: String) -> String { "\(base)/\(device)/\(stream)" }
     func scalar(_ device: String, _ stream: String, _ metric: String) -> String {
         "\(base)/\(device)/\(stream)/\(metric)"

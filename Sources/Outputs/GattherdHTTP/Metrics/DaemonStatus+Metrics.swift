@@ -3,16 +3,13 @@ import GattherdModel
 extension DaemonStatus {
     /// The status as metrics.
     var metrics: [MetricFamily] {
-        [
-            MetricFamily(
-                "gattherd_build_info",
-                .gauge,
-                "Always 1; the label is the version",
-                [
-                    .init(1, ["version": version])
-                ]
-            )
-        ] + adapterMetrics + deviceMetrics + history.metrics + outputMetrics + [alertFamily]
+        let parts = [[buildFamily], adapterMetrics, deviceMetrics, history.metrics, outputMetrics, [alertFamily]]
+        return parts.flatMap(\.self) + (fleet?.metrics ?? [])
+    }
+
+    private var buildFamily: MetricFamily {
+        let point = MetricFamily.Point(1, ["version": version])
+        return MetricFamily("gattherd_build_info", .gauge, "Always 1; the label is the version", [point])
     }
 
     private var alertFamily: MetricFamily {
@@ -126,6 +123,32 @@ extension DaemonStatus.History {
                 .counter,
                 "Readings delivered but not stored",
                 unstored
+            ),
+        ]
+    }
+}
+
+extension DaemonStatus.Fleet {
+    fileprivate var metrics: [MetricFamily] {
+        func family(_ name: String, _ help: String, _ label: String, _ counts: [String: UInt64]) -> MetricFamily {
+            let points = counts.sorted { $0.key < $1.key }.map { MetricFamily.Point(Double($0.value), [label: $0.key]) }
+            return MetricFamily("gattherd_lease_" + name, .counter, help, points)
+        }
+        return [
+            MetricFamily("gattherd_leases_held", .gauge, "Devices that this gateway owns", held),
+            MetricFamily(
+                "gattherd_lease_claims_total",
+                .counter,
+                "Leases that this gateway got since the start",
+                [.init(Double(claims))]
+            ),
+            family("handovers_total", "Devices that this gateway gave up or lost", "cause", handovers),
+            family("refused_controls_total", "Controls refused because of leases", "reason", refusedControls),
+            MetricFamily(
+                "gattherd_lease_answer_age_seconds",
+                .gauge,
+                "Seconds since the centre answered and renewed leases",
+                answerAge.map { [.init($0)] } ?? []
             ),
         ]
     }

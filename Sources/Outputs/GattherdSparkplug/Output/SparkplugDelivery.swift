@@ -9,6 +9,8 @@ package actor SparkplugDelivery {
     package typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
+    /// Returns true if this gateway publishes what it heard of an advertising device at a time.
+    package typealias PublisherCheck = @Sendable (_ device: String, Timestamp) -> Bool
 
     nonisolated let counters = SparkplugCounters()
     package nonisolated let name: String
@@ -20,6 +22,7 @@ package actor SparkplugDelivery {
     private nonisolated let controls: ControlWriter
     private nonisolated let permissions: @Sendable () -> ControlPermissions
     private let runner: SparkplugRunner
+    private nonisolated let presence = Locked(PublishedDevices())
 
     /// Creates the output without a connection; see ``run()``.
     ///
@@ -29,6 +32,7 @@ package actor SparkplugDelivery {
     ///   - log: The log for people.
     ///   - setControl: Sets a control; may suspend while others are set.
     ///   - permissions: Returns the controls that may be set now.
+    ///   - isPublisher: Selects the advertisements that are published; `nil` for all.
     ///   - record: Records the events of the connection.
     package init(
         _ options: SparkplugOptions,
@@ -36,6 +40,7 @@ package actor SparkplugDelivery {
         log: Log,
         setControl: @escaping ControlHandler,
         permissions: @escaping @Sendable () -> ControlPermissions = { ControlPermissions() },
+        isPublisher: PublisherCheck? = nil,
         record: @escaping EventHandler
     ) {
         self.permissions = permissions
@@ -46,7 +51,7 @@ package actor SparkplugDelivery {
         board = SparkplugBoard(options)
         let logger = SparkplugLogger(options, counters, log, record)
         controls = ControlWriter(logger, permissions: permissions, set: setControl)
-        runner = SparkplugRunner(options, time, journal, controls, logger, board)
+        runner = SparkplugRunner(options, time, journal, controls, logger, board, isPublisher: isPublisher)
     }
 
     deinit {
@@ -107,7 +112,14 @@ extension SparkplugDelivery: Counting {
 
 extension SparkplugDelivery: Announcer {
     package nonisolated func update(_ status: LinkStatus) {
-        step(.link(device: status.device, isOnline: status.isOnline))
+        let isOnline = presence.withLock { $0.set(status.isOnline, of: status.device) }
+        step(.link(device: status.device, isOnline: isOnline))
+    }
+
+    /// Ends the device here when another gateway begins to publish it, and begins it when this one does.
+    package nonisolated func update(_ lease: DeviceLease) {
+        let isOnline = presence.withLock { $0.setPublisher(lease.isPublisher, of: lease.device) }
+        if let isOnline { step(.link(device: lease.device, isOnline: isOnline)) }
     }
 
     package nonisolated func describe(_ device: DeviceDescription) {
@@ -116,11 +128,37 @@ extension SparkplugDelivery: Announcer {
     }
 
     package nonisolated func remove(device: String) {
+        presence.withLock { $0.remove(device) }
         step(.removed(device: device))
     }
 
     /// Events are not part of Sparkplug.
     package nonisolated func announce(_ event: LifecycleEvent) {}
+}
+
+/// The devices that hosts see as born: those that are online, unless another gateway publishes them.
+struct PublishedDevices: Sendable {
+    private var online: [String: Bool] = [:]
+    private var elsewhere: Set<String> = []
+
+    /// Sets the state of a device, and returns what hosts see.
+    mutating func set(_ isOnline: Bool, of device: String) -> Bool {
+        online[device] = isOnline
+        return isOnline && !elsewhere.contains(device)
+    }
+
+    /// Sets the publisher of a device, and returns what hosts see; `nil` if that does not change.
+    mutating func setPublisher(_ isPublisher: Bool, of device: String) -> Bool? {
+        guard isPublisher == elsewhere.contains(device) else { return nil }
+        if isPublisher { elsewhere.remove(device) } else { elsewhere.insert(device) }
+        guard online[device] == true else { return nil }
+        return isPublisher
+    }
+
+    mutating func remove(_ device: String) {
+        online[device] = nil
+        elsewhere.remove(device)
+    }
 }
 
 /// Writes the controls that hosts ask for: concurrently, started in the order of arrival, and a bounded number at once.

@@ -26,6 +26,7 @@ final class SparkplugRunner {
     private let logger: SparkplugLogger
     private let board: SparkplugBoard
     private let sequence: BirthSequenceFile?
+    private let isPublisher: SparkplugDelivery.PublisherCheck?
     private let jobs = JobQueue<Job>()
     private let timer: DeadlineTimer
     private var machine: SparkplugMachine
@@ -42,8 +43,10 @@ final class SparkplugRunner {
         _ journal: any JournalConsumer,
         _ controls: ControlWriter,
         _ logger: SparkplugLogger,
-        _ board: SparkplugBoard
+        _ board: SparkplugBoard,
+        isPublisher: SparkplugDelivery.PublisherCheck? = nil
     ) {
+        self.isPublisher = isPublisher
         self.options = options
         self.time = time
         self.journal = journal
@@ -151,17 +154,28 @@ extension SparkplugRunner {
     /// Fetches from memory if possible; the file serves the backlog of earlier runs.
     private func fetch(after seq: Int64, limit: Int) {
         if let batch = journal.recent(after: seq, limit: limit) {
-            return step(.fetched(batch, after: seq))
+            return step(.fetched(published(batch), after: seq))
         }
         jobs.append(.fetch(after: seq, limit: limit))
     }
 
     private func fetchFromFile(after seq: Int64, limit: Int) async {
         do throws(StoreFault) {
-            step(.fetched(try await journal.entries(after: seq, limit: limit), after: seq))
+            step(.fetched(published(try await journal.entries(after: seq, limit: limit)), after: seq))
         } catch {
             failed(.fetch, error)
         }
+    }
+
+    /// Leaves out what another gateway publishes.
+    private func published(_ batch: JournalBatch) -> JournalBatch {
+        guard let isPublisher else { return batch }
+        var batch = batch
+        batch.entries.removeAll { entry in
+            guard let reading = entry.reading, reading.source == .advert else { return false }
+            return !isPublisher(reading.device, reading.time)
+        }
+        return batch
     }
 
     private func save(_ seq: Int64) async {

@@ -24,6 +24,8 @@ struct LeaseCentre {
     var isDown = false
     private(set) var leases: [String: Lease] = [:]
     private var bids: [String: [String: StoredBid]] = [:]
+    /// The gateways that may own a device; none for all.
+    private var gateways: [String: [String]] = [:]
     /// The gateway that had each epoch of each device.
     private var owners: [String: [Int64: String]] = [:]
 
@@ -33,25 +35,33 @@ struct LeaseCentre {
             if request.isBidDue {
                 bids[request.address, default: [:]][gateway] = StoredBid(bid: request.bid, updated: now)
             }
+            setGateways(request, from: gateway)
             let isGranted = apply(request, from: gateway, at: now)
             return row(request.address, isGranted: isGranted, at: now)
         }
     }
 
+    private mutating func setGateways(_ request: LeaseRequest, from gateway: String) {
+        guard let wanted = request.gateways else { return }
+        guard (gateways[request.address] ?? wanted).first == gateway else { return }
+        gateways[request.address] = wanted.isEmpty ? nil : wanted
+    }
+
     private mutating func apply(_ request: LeaseRequest, from gateway: String, at now: Duration) -> Bool {
         var lease = leases[request.address, default: Lease()]
+        let mayOwn = gateways[request.address]?.contains(gateway) ?? true
         let hasEnded = lease.isReleased || lease.expires <= now || lease.expires > now + Self.term * 2
         switch request.operation {
         case .observe: return false
         case .claim(let epoch):
-            guard lease.epoch == epoch, hasEnded || lease.owner == gateway else { return false }
+            guard mayOwn, lease.epoch == epoch, hasEnded || lease.owner == gateway else { return false }
             if lease.owner != gateway { lease.previous = lease.owner }
             (lease.owner, lease.epoch, lease.expires) = (gateway, lease.epoch + 1, now + Self.term)
             (lease.isReleased, lease.reason) = (false, request.reason)
             #expect(owners[request.address]?[lease.epoch] == nil)
             owners[request.address, default: [:]][lease.epoch] = gateway
         case .renew(let epoch):
-            guard lease.epoch == epoch, lease.owner == gateway, !lease.isReleased else { return false }
+            guard mayOwn, lease.epoch == epoch, lease.owner == gateway, !lease.isReleased else { return false }
             lease.expires = now + Self.term
         case .release(let epoch):
             guard lease.epoch == epoch, lease.owner == gateway else { return false }
@@ -66,7 +76,7 @@ struct LeaseCentre {
         var row = LeaseRow(address: address, epoch: lease.epoch)
         (row.owner, row.previous, row.isReleased) = (lease.owner, lease.previous, lease.isReleased)
         row.remaining = lease.expires > now + Self.term * 2 ? .zero : lease.expires - now
-        (row.isGranted, row.reason) = (isGranted, lease.reason)
+        (row.isGranted, row.reason, row.gateways) = (isGranted, lease.reason, gateways[address])
         row.bids = (bids[address] ?? [:]).values.map { LeaseRow.Bid($0.bid, age: max(now - $0.updated, .zero)) }
         return row
     }

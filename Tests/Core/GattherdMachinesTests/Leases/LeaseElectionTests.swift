@@ -104,6 +104,20 @@ import Testing
         #expect(reversed == election)
     }
 
+    @Test func `an owner that has lost its link gives up for less, and names the cause`() {
+        let bids = [Self.bid("a", .steady, -80), Self.bid("b", .steady, -76)]
+        let usual = LeaseElection(bids, owner: "a")
+        #expect(usual.winner == "a" && usual.cause == nil)
+        let lost = LeaseElection(bids, owner: "a", loss: .late)
+        #expect(lost.winner == "b" && lost.cause == .stronger)
+        #expect(LeaseElection(bids, owner: "a", loss: .recent).winner == "a")
+        let deaf = [Self.bid("a", .heard), Self.bid("b", .steady, -85)]
+        #expect(LeaseElection(deaf, owner: "a").winner == "a")
+        #expect(LeaseElection(deaf, owner: "a", loss: .recent).winner == "b")
+        let silent = LeaseElection([Self.bid("a", .silent, -50), Self.bid("b", .heard, -85)], owner: "a")
+        #expect(silent.cause == .silent)
+    }
+
     @Test func `the strength is the mean of advertisements, and begins anew after an absence`() {
         var signal = SmoothedSignal()
         for (number, rssi) in [-60, -70, -50, -60].enumerated() { signal.record(rssi, at: .seconds(number)) }

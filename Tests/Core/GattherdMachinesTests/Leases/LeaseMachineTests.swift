@@ -58,6 +58,54 @@ import Testing
         #expect(sorted[sorted.count * 99 / 100] < .seconds(3), "\(sorted.suffix(5))")
     }
 
+    @Test func `a link that is lost on the way is made by the next gateway within three seconds`() throws {
+        var times: [Duration] = []
+        for seed in UInt64(1)...12 {
+            var world = world(.strap(at: 0), seed: seed)
+            var lost: (time: Duration, gateway: Int)?
+            var last: Int?
+            world.tick = .milliseconds(50)
+            // 60 m/min between two gateways whose reaches overlap.
+            world.run(.seconds(600)) { world in
+                let round = (world.now / .seconds(60)).truncatingRemainder(dividingBy: 2)
+                world.devices[0].place = (round < 1 ? round : 2 - round) * 60 - 5
+                let link = world.devices[0].link
+                if let last, link == nil { lost = (world.now, last) }
+                if let link, let loss = lost, loss.gateway != link { times.append(world.now - loss.time) }
+                if link != nil { lost = nil }
+                last = link
+            }
+        }
+        let sorted = times.sorted()
+        try #require(sorted.count > 60)
+        #expect(sorted[sorted.count / 2] < .seconds(2), "\(sorted)")
+        #expect(sorted[sorted.count * 99 / 100] < .seconds(3), "\(sorted.suffix(5))")
+    }
+
+    @Test func `a gateway that is configured wrongly gets no device of others`() {
+        var world = world(.strap(at: 22, gateways: ["east"]))
+        world.run(.seconds(20))
+        let wrong = LeasedDevice(name: "strap", address: "A-strap")
+        let time = world.now + world.gateways[0].clockOffset
+        _ = world.gateways[0].machine.handle(.configured([wrong]), at: time)
+        world.devices[0].place = 0
+        world.gateways[1].sides = [:]
+        world.devices[0].link = nil
+        world.run(.seconds(120))
+        #expect(world.claims["strap"] == ["east"])
+        let status = world.gateways[0].machine.status(of: "strap", at: world.now + world.gateways[0].clockOffset)
+        #expect(status?.bids.first { $0.gateway == "west" }?.problem == "the centre has it for east")
+    }
+
+    @Test func `the cause of a hand-over is reported`() {
+        var world = world(.strap(at: 0))
+        world.run(.seconds(10))
+        world.devices[0].place = 50
+        world.run(.seconds(20))
+        #expect(world.claims["strap"] == ["west", "east"])
+        #expect(world.causes["strap"]?.count == 1)
+    }
+
     @Test func `the lease of a gateway that has crashed goes to another one when it expires`() {
         var world = world(.strap(at: 20))
         world.run(.seconds(10))

@@ -60,6 +60,27 @@ import Testing
         #expect(world.devices[0].link != nil)
     }
 
+    @Test(arguments: UInt64(1)...4)
+    func `noise and short losses of the link hand over nothing that stays in its place`(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let straps = (0..<6).map { number in
+            LeaseWorld.Device.strap("s\(number)", at: Double.random(in: number < 3 ? 0...22 : 28...50, using: &random))
+        }
+        var world = LeaseWorld([("west", 0), ("east", 50)], straps, seed: seed)
+        world.noise = 5
+        world.run(.seconds(60))
+        world.run(.seconds(3600)) { world in
+            // Each link is lost every ten minutes.
+            guard world.now.components.seconds % 100 == 0, world.now.components.attoseconds == 0 else { return }
+            let index = Int(world.now.components.seconds / 100) % 6
+            if let number = world.devices[index].link {
+                world.gateways[number].sides[world.devices[index].settings.name] = LeaseWorld.Side.none
+            }
+            world.devices[index].link = nil
+        }
+        for strap in straps { #expect(world.claims[strap.settings.name]?.count == 1) }
+    }
+
     @Test func `in a day without movement nothing is handed over`() {
         var tag = LeaseWorld.Device.tag(at: 22)
         tag.nextAdvertisement = .milliseconds(300)

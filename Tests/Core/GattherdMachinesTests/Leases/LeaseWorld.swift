@@ -54,6 +54,7 @@ struct LeaseWorld {
     private(set) var handovers: [(device: String, decided: Duration, linked: Duration)] = []
     private(set) var decisions: [String: Duration] = [:]
     private(set) var claims: [String: [String]] = [:]
+    private(set) var causes: [String: [LeaseCause]] = [:]
     private(set) var exchanges = 0
 
     init(_ places: [(String, Double)], _ devices: [Device], seed: UInt64) {
@@ -178,6 +179,7 @@ struct LeaseWorld {
         case .admit(let device):
             if gateways[number].sides[device] ?? .withdrawn == .withdrawn { gateways[number].sides[device] = Side.none }
         case .withdraw(let device, _): withdraw(device, at: number)
+        case .handedOver(let device, let cause): causes[device, default: []].append(cause)
         case .changed(let device, let status):
             if status.owner == gateways[number].name { claims[device, default: []].append(gateways[number].name) }
         }
