@@ -315,7 +315,7 @@ class Round:
                                    gateway.configuration], capture_output=True, text=True, env=os.environ).stdout
             status = json.loads(text)
             output = next(output for output in status['outputs'] if output['name'] == 'postgres')
-            heads[gateway.name] = output['backlog'] == 0 and status.get('clock', {}).get('pending') is None
+            heads[gateway.name] = output['backlog'] == 0 and output['state'] == 'connected'
         count = self.site.server.rows('SELECT count(*) FROM gattherd.correction WHERE NOT done')[0][0] \
             if self.has_column('correction', 'done') else '0'
         return all(heads.values()) and len(cursors) == 3 and count == '0'

@@ -25,6 +25,8 @@ public struct BatchMachine: Transducer {
     /// The fetched entries, those in the sink included; `nil` until the cursor is loaded.
     private var queue: FetchedEntries?
     private var cursor: Int64?
+    /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
+    private var lastKnown: Int64?
     private var call = SinkCall()
     private var receiverCursor: ReceiverCursor
     private var delivered: UInt64 = 0
@@ -75,7 +77,7 @@ public struct BatchMachine: Transducer {
     }
 
     private var backlog: Int64 {
-        guard let head = requests.head, let cursor else { return 0 }
+        guard let head = requests.head, let cursor = cursor ?? lastKnown else { return 0 }
         guard let queue, queue.isEmpty else { return max(0, head - cursor) }
         return max(0, head - queue.through)
     }
@@ -197,7 +199,8 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
-        guard queue == nil, !receiverCursor.isKept else { return }
+        guard !receiverCursor.isKept else { return lastKnown = seq }
+        guard queue == nil else { return }
         start(after: seq, at: now)
         requests.cursorLoaded(seq)
     }

@@ -56,6 +56,8 @@ public actor BatchOutput: Output {
             await withDiscardingTaskGroup { group in
                 step(.start)
                 group.addTask { await self.followHead() }
+                // Other sinks load it by the machine.
+                if sink is any CursorKeepingSink { group.addTask { await self.load() } }
                 await waitForEnd()
                 group.cancelAll()
             }

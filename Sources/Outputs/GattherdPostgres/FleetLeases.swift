@@ -16,7 +16,7 @@ enum FleetLeases {
         ) WITH (fillfactor = 50);
         """#
 
-    /// The gateways that may own a device; `NULL` for all. The first of them decides.
+    /// The step that adds the gateways that may own a device: `NULL` for all.
     static let owners = "ALTER TABLE gattherd.lease ADD COLUMN gateways text[]"
 
     static let sql = #"""

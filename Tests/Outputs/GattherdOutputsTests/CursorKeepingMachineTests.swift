@@ -32,6 +32,17 @@ struct CursorKeepingMachineTests {
         #expect(world.receiverCursor == 10 && world.stored == 10)
     }
 
+    @Test func `a receiver that has not answered since the start has a backlog`() {
+        var world = world(committed: 10)
+        (world.stored, world.receiverCursor) = (7, 4)
+        start(&world)
+        world.step(.cursorLoaded(7))
+        #expect(world.machine.output.backlog == 3)
+        world.answerOne()
+        world.runUntilIdle()
+        #expect(world.received == Array(5...10) && world.machine.output.backlog == 0)
+    }
+
     @Test func `a receiver that is ahead of the journal's cursor gets nothing twice`() {
         var world = world(committed: 10)
         (world.stored, world.receiverCursor) = (2, 8)

@@ -215,7 +215,11 @@ struct PostgresLeasesTests {
         }
     }
 
-    private func request(_ side: Side, _ operation: LeaseRequest.Operation, _ gateways: [String]?) async throws -> LeaseRow {
+    private func request(
+        _ side: Side,
+        _ operation: LeaseRequest.Operation,
+        _ gateways: [String]?
+    ) async throws -> LeaseRow {
         let bid = LeaseBid(gateway: side.leases.gateway, standing: .steady, rssi: -60)
         var request = LeaseRequest(device: "s", address: Self.address, bid: bid, isBidDue: true, operation: operation)
         request.gateways = gateways

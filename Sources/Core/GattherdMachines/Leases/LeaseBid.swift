@@ -122,7 +122,9 @@ public struct LeaseElection: Hashable, Sendable {
         let keeps = LeaseElection(own.gateway, own.words)
         guard own.problem == nil, own.standing != .gone else {
             let cause: LeaseCause = own.problem == nil ? .silent : .unable
-            guard let challenger else { return cause == .silent ? LeaseElection(nil, "no gateway hears it", cause) : keeps }
+            guard let challenger else {
+                return cause == .silent ? LeaseElection(nil, "no gateway hears it", cause) : keeps
+            }
             return LeaseElection(challenger.gateway, "\(own.words); \(challenger.words)", cause)
         }
         guard let challenger else { return keeps }

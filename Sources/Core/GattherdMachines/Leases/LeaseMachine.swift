@@ -358,7 +358,8 @@ public struct LeaseMachine: Sendable {
         let isBidDue = state.isBidDue(own, policy, at: now)
         let isOld = state.row == nil || now - state.rowTime >= policy.renewal
         let isDue = isBidDue || isOld || state.areGatewaysDue
-        guard isDue || operation != .observe || own.isAudible || state.isAdmitted || state.grant != nil else { return nil }
+        let isConcerned = own.isAudible || state.isAdmitted || state.grant != nil
+        guard isDue || isConcerned || operation != .observe else { return nil }
         var request = LeaseRequest(
             device: name,
             address: state.settings.address,

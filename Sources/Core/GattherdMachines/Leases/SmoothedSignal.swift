@@ -46,8 +46,8 @@ public struct SmoothedSignal: Hashable, Sendable {
 
     /// Learns from the time between two advertisements.
     ///
-    /// One absence, such as a link, says nothing. Of a device that advertises seldom each gap is an absence; they double
-    /// the interval until it is right.
+    /// One absence, such as a link, says nothing. For a device that advertises seldom, each gap is an absence; they
+    /// double the interval until it is right.
     private mutating func learn(_ gap: Duration, isAbsence: Bool) {
         let known = interval ?? min(gap, Self.windows.lowerBound / Self.intervalsPerWindow)
         defer { wasAbsence = isAbsence }
@@ -58,7 +58,7 @@ public struct SmoothedSignal: Hashable, Sendable {
     /// True after one and a half windows without an advertisement.
     public func isSilent(at now: Duration) -> Bool { lastHeard.map { now - $0 >= window * 3 / 2 } ?? true }
 
-    /// True after four intervals without an advertisement, at least 1.5 s: soon enough to replace a lost link elsewhere.
+    /// True after four intervals without an advertisement, at least 1.5 s: for an owner that has lost its link.
     public func isQuiet(at now: Duration) -> Bool {
         let limit = max((interval ?? .zero) * Self.intervalsPerWindow, Self.shortestQuiet)
         return lastHeard.map { now - $0 >= min(limit, window * 3 / 2) } ?? true
