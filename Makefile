@@ -25,7 +25,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
+.PHONY: help test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -196,6 +196,12 @@ bench-load:
 bench-fleet: test-servers
 	@clang -O2 -Wall -Wextra -Werror -o .build/insert Tests/Benchmarks/peers/insert.c $$(pkg-config --cflags --libs libpq)
 	@$(RELEASE)/benchmarks fleet --peer .build/insert --page $(PAGE) $(if $(READINGS),--count $(READINGS))
+
+test-fleet: build test-servers ## three gateways with random faults, for MINUTES (default: 30), compared with the centre row by row
+	@python3 -B Tests/Fleet/faults.py --programs $(RELEASE) --minutes $(MINUTES)
+
+bench-handover: build test-servers ## outage and duration of hand-overs between three gateways, in 5 minutes
+	@python3 -B Tests/Fleet/handover.py --programs $(RELEASE)
 
 soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)

@@ -102,6 +102,7 @@ package struct PostgresURL: Hashable, Sendable {
 extension PostgresURL: CustomStringConvertible {
     package var description: String {
         let ports = options["port"].map { ":\($0)" } ?? ""
-        return "\(hosts.joined(separator: ","))\(ports)/\(database)"
+        let names = hosts.filter { !$0.isEmpty }.joined(separator: ",")
+        return names.isEmpty ? "the local database '\(database)'" : "\(names)\(ports)/\(database)"
     }
 }

@@ -163,7 +163,7 @@ extension ConfigDescriptions {
             default: "false"
         ),
         "fleet.publish": ConfigDescription(
-            "With leases, the gateways that publish an advertising device by MQTT.",
+            "With leases, the gateways that publish an advertising device by MQTT and Sparkplug.",
             example: "all",
             default: "owner",
             choices: ["owner": "The device's owner.", "all": "All that hear it."]

@@ -126,7 +126,7 @@ struct FleetCommands {
         do throws(FleetDatabase.Failure) {
             let result = try await fleet.install(isNew: isNew)
             let change = result.before == result.now ? "is of version" : "now has version"
-            Terminal.say("\(url) \(change) \(result.now)")
+            Terminal.say("the schema in \(url) \(change) \(result.now)")
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }

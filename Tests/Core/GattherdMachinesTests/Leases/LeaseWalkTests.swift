@@ -67,7 +67,7 @@ import Testing
             LeaseWorld.Device.strap("s\(number)", at: Double.random(in: number < 3 ? 0...22 : 28...50, using: &random))
         }
         var world = LeaseWorld([("west", 0), ("east", 50)], straps, seed: seed)
-        world.noise = 5
+        (world.noise, world.connectTime) = (5, 300...2000)
         world.run(.seconds(60))
         world.run(.seconds(3600)) { world in
             // Each link is lost every ten minutes.

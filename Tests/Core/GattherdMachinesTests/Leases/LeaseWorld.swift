@@ -47,6 +47,8 @@ struct LeaseWorld {
     var gateways: [Gateway]
     var devices: [Device]
     var tick = Duration.milliseconds(250)
+    /// The time that a connection attempt takes, in ms.
+    var connectTime = 100...600
     /// The standard deviation of the strength of advertisements, in dB.
     var noise = 3.0
     var random: SplitMix64
@@ -126,7 +128,7 @@ struct LeaseWorld {
             let isInReach = strength(devices[index], at: gateways[number]) >= Self.sensitivity
             switch gateways[number].sides[name] ?? .withdrawn {
             case .none where !gateways[number].held.contains(name):
-                let time = Duration.milliseconds(Int.random(in: 100...600, using: &random))
+                let time = Duration.milliseconds(Int.random(in: connectTime, using: &random))
                 gateways[number].sides[name] = .attempting(until: now + time)
             case .attempting(let end) where now >= end && isInReach && devices[index].link == nil:
                 (devices[index].link, gateways[number].sides[name]) = (number, Side.linked)
