@@ -76,7 +76,10 @@ public struct LeaseMachine: Sendable {
 
     /// True while a device is about to change hands, so that every tenth of a second counts.
     public func isBusy(at now: Duration) -> Bool {
-        devices.values.contains { isBusy($0, bid($0, at: now), at: now) && isHandingOver($0, at: now) }
+        devices.values.contains { state in
+            let outlook = outlook(state, at: now)
+            return outlook.isBusy && outlook.isHandingOver
+        }
     }
 
     /// True while the centre has not answered.
@@ -91,7 +94,7 @@ public struct LeaseMachine: Sendable {
     /// The state of a device's lease, with all bids.
     public func status(of device: String, at now: Duration) -> LeaseStatus? {
         guard let state = devices[device] else { return nil }
-        let own = bid(state, at: now)
+        let outlook = outlook(state, at: now)
         let role: LeaseStatus.Role =
             switch state.role {
             case .owner: isCut(at: now) ? .alone : .owner
@@ -106,7 +109,7 @@ public struct LeaseMachine: Sendable {
             owner: owner,
             epoch: state.grant?.epoch ?? state.row?.epoch ?? 0,
             reason: state.reason,
-            bids: ([own] + state.rivals(of: gateway, policy, at: now)).sorted { $0.gateway < $1.gateway }
+            bids: ([outlook.own] + outlook.rivals).sorted { $0.gateway < $1.gateway }
         )
     }
 
@@ -132,8 +135,8 @@ public struct LeaseMachine: Sendable {
         reported = reported.filter { next[$0.key] != nil }
     }
 
-    private func bid(_ state: LeaseState, at now: Duration) -> LeaseBid {
-        state.bid(of: gateway, isFull: isFull, at: now)
+    private func outlook(_ state: LeaseState, at now: Duration) -> LeaseOutlook {
+        LeaseOutlook(state, of: gateway, policy, isFull: isFull, isCut: isCut(at: now), at: now)
     }
 
     // MARK: - Decisions
@@ -144,13 +147,14 @@ public struct LeaseMachine: Sendable {
 
     private mutating func decide(_ name: String, at now: Duration) -> [Effect] {
         guard var state = devices[name] else { return [] }
-        state.updateAudibility(bid(state, at: now).isAudible, at: now)
+        state.updateAudibility(outlook(state, at: now).own.isAudible, at: now)
+        let outlook = outlook(state, at: now)
         switch state.role {
-        case .owner where hasOldRow(state, at: now): break
+        case .owner where outlook.hasOldRow: break
         case .owner(let grant): reconsider(&state, grant, at: now)
         case .standby where isCut(at: now), .releasing where isCut(at: now): goAlone(&state)
-        case .standby: state.reason = reason(state, at: now)
-        case .alone where !isCut(at: now): rejoin(&state, at: now)
+        case .standby: state.reason = outlook.reason
+        case .alone where !isCut(at: now): rejoin(&state, outlook)
         case .claiming, .releasing, .alone: break
         }
         let isReleased = devices[name]?.isOwner == true && !state.isOwner
@@ -197,31 +201,14 @@ public struct LeaseMachine: Sendable {
         state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
     }
 
-    /// The reason why another gateway is the owner, or none.
-    private func reason(_ state: LeaseState, at now: Duration) -> String {
-        guard let row = state.row else { return "the centre has not answered yet" }
-        guard state.owner(at: now) == nil else { return row.reason }
-        return LeaseElection(state.rivals(of: gateway, policy, at: now) + [bid(state, at: now)], owner: nil).reason
-    }
-
-    /// True if the gateway cannot know the other bids: it goes on as before.
-    private func hasOldRow(_ state: LeaseState, at now: Duration) -> Bool {
-        now - state.rowTime >= policy.calmPause * 3
-    }
-
     /// Gives the lease up if another gateway should have it.
     private mutating func reconsider(_ state: inout LeaseState, _ grant: LeaseState.Grant, at now: Duration) {
-        let rivals = state.rivals(of: gateway, policy, at: now)
         let isStuck = state.unlinkedSince.map { now - $0 >= policy.linkLimit } ?? false
-        if isStuck, state.settings.isConnectable, state.phase != .held, rivals.contains(where: \.isAudible) {
+        let isHeardElsewhere = outlook(state, at: now).rivals.contains(where: \.isAudible)
+        if isStuck, state.settings.isConnectable, state.phase != .held, isHeardElsewhere {
             state.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
         }
-        let election = LeaseElection(
-            rivals + [bid(state, at: now)],
-            owner: gateway,
-            previous: state.row?.previous,
-            loss: state.linkLoss(at: now)
-        )
+        let election = outlook(state, at: now).challenge
         state.reason = election.reason
         let isForbidden = state.excludes(gateway)
         // A device that is never connected keeps its publisher until another gateway hears it.
@@ -231,47 +218,13 @@ public struct LeaseMachine: Sendable {
     }
 
     /// Follows the centre again after it was away.
-    private mutating func rejoin(_ state: inout LeaseState, at now: Duration) {
+    private func rejoin(_ state: inout LeaseState, _ outlook: LeaseOutlook) {
         guard state.rowTime >= (contact ?? .zero) else { return }
-        let isFree = state.owner(at: now).map { $0 == gateway } ?? true
-        guard isFree, state.phase == .linked || shouldClaim(state, at: now) else {
+        let isFree = outlook.owner.map { $0 == gateway } ?? true
+        guard isFree, state.phase == .linked || outlook.shouldClaim else {
             (state.role, state.isAdmitted) = (.standby, false)
             return
         }
-    }
-
-    /// True if the lease is free and this gateway should have it.
-    private func shouldClaim(_ state: LeaseState, at now: Duration) -> Bool {
-        guard let row = state.row, !hasOldRow(state, at: now) else { return false }
-        let owner = state.owner(at: now)
-        guard owner == nil || owner == gateway else { return false }
-        let own = bid(state, at: now)
-        guard own.problem == nil else { return false }
-        let election = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil)
-        // After a restart, the links of the run before are taken over.
-        if row.owner == gateway, !row.isReleased { return election.winner == nil || election.winner == gateway }
-        return election.winner == gateway && (own.standing == .linked || isCompared(state, own, at: now))
-    }
-
-    /// True if other gateways have had the time to bid, too; those that wait for a hand-over have.
-    private func isCompared(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
-        if state.row?.owner != nil, own.standing == .steady { return true }
-        return state.audibleSince.map { now - $0 >= policy.comparison } ?? false
-    }
-
-    /// True if this gateway is next in line for a device whose owner has lost the link, and may release it any moment.
-    ///
-    /// Such a gateway claims with each exchange. The centre grants it only after the release.
-    private func isNextInLine(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
-        guard state.role == .standby, !hasOldRow(state, at: now), state.settings.isConnectable, own.problem == nil,
-            let owner = state.owner(at: now), owner != gateway
-        else { return false }
-        let rivals = state.rivals(of: gateway, policy, at: now)
-        guard let present = rivals.first(where: { $0.gateway == owner }), present.standing != .linked,
-            present.standing != .held
-        else { return false }
-        let others = rivals.filter { $0.gateway != owner }
-        return LeaseElection(others + [own], owner: nil).winner == gateway && isCompared(state, own, at: now)
     }
 
     // MARK: - Exchanges
@@ -294,64 +247,24 @@ public struct LeaseMachine: Sendable {
     private func nextExchange(at now: Duration) -> Duration {
         guard let last = lastExchange else { return now }
         if failures > 0 { return last + retry.ceiling(after: failures - 1) }
-        var pause = policy.calmPause
-        for state in devices.values {
-            let own = bid(state, at: now)
-            if state.isReadyToRelease(at: now) || isClaimable(state, at: now) || state.isNews(own) {
-                return last + policy.shortestPause
-            }
-            if isBusy(state, own, at: now) {
-                pause = min(pause, isHandingOver(state, at: now) ? policy.quickPause : policy.busyPause)
-            }
-        }
-        return last + pause
+        return last + (devices.values.lazy.map { outlook($0, at: now).pause }.min() ?? policy.calmPause)
     }
 
     private var retry: Backoff { Backoff(minimum: .seconds(1), maximum: policy.longestPause) }
 
-    /// True if the lease would be claimed by the next exchange.
-    private func isClaimable(_ state: LeaseState, at now: Duration) -> Bool {
-        switch state.role {
-        case .standby: return shouldClaim(state, at: now)
-        case .alone where !isCut(at: now):
-            let owner = state.owner(at: now)
-            return state.phase == .linked && (owner == nil || owner == gateway) || shouldClaim(state, at: now)
-        case .alone, .claiming, .owner, .releasing: return false
-        }
-    }
-
-    /// True if the device may change hands: two gateways hear it, and none has the link.
-    private func isBusy(_ state: LeaseState, _ own: LeaseBid, at now: Duration) -> Bool {
-        if case .releasing = state.role { return true }
-        guard own.isAudible else { return false }
-        if !state.isOwner, state.owner(at: now) == nil { return true }
-        guard state.settings.isConnectable else { return false }
-        if state.linkLoss(at: now) != nil, isHandingOver(state, at: now) { return true }
-        // A device that begins to advertise has lost its link, although its owner may not have said so yet.
-        if !state.isOwner, let since = state.audibleSince, now - since < policy.renewal { return true }
-        let others = state.rivals(of: gateway, policy, at: now)
-        return others.contains(where: \.isAudible) && !(others + [own]).contains { $0.standing == .linked }
-    }
-
-    /// True for some seconds after a device has begun to advertise, or after its link was lost.
-    private func isHandingOver(_ state: LeaseState, at now: Duration) -> Bool {
-        if case .releasing = state.role { return true }
-        let since = max(state.audibleSince ?? .zero, state.unlinkedSince ?? .zero)
-        return state.settings.isConnectable && now - since < policy.renewal
-    }
-
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
         guard var state = devices[name] else { return nil }
-        let own = bid(state, at: now)
+        let outlook = outlook(state, at: now)
+        let own = outlook.own
         var operation = LeaseRequest.Operation.observe
         var reason = state.reason
         if case .releasing(let grant, _) = state.role, state.isReadyToRelease(at: now) {
             operation = .release(epoch: grant.epoch)
         } else if case .owner(let grant) = state.role, now - state.renewedAt >= policy.renewal {
             operation = .renew(epoch: grant.epoch)
-        } else if isClaimable(state, at: now) || isNextInLine(state, own, at: now) {
+        } else if outlook.isClaimable || outlook.isNextInLine {
             operation = .claim(epoch: state.row?.epoch ?? 0)
-            reason = LeaseElection(state.rivals(of: gateway, policy, at: now) + [own], owner: nil).reason
+            reason = outlook.election.reason
             (state.role, state.reason) = (.claiming, reason)
         }
         devices[name] = state
@@ -399,7 +312,7 @@ public struct LeaseMachine: Sendable {
             let wasOwner = state.isOwner
             apply(row, request.operation, to: &state, sent: pending.sent, at: now)
             if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, .expired)) }
-            if state.role == .standby || state.role == .alone { state.reason = reason(state, at: now) }
+            if state.role == .standby || state.role == .alone { state.reason = outlook(state, at: now).reason }
             effects += store(state, request.device, at: now)
         }
         return effects
