@@ -38,7 +38,7 @@ class Page(Browser):
 
     def show(self, device: str) -> None:
         self.click(f'[data-device="{device}"] .open')
-        self.wait('return document.querySelector("#detail[open] h2")?.textContent === arguments[0]', device)
+        self.wait('return document.querySelector("#detail:not([hidden]) h2")?.textContent === arguments[0]', device)
 
     def enter_token(self, token: str) -> None:
         self.wait('return document.querySelector("#token").open')
@@ -195,7 +195,7 @@ class DashboardTests(unittest.TestCase):
         page = self.page()
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
         page.show('dial')
-        slider = '#control-number'
+        slider = '#page-dial-number'
         page.wait('return document.querySelector("#detail .values dd")?.innerText === document.querySelector(arguments[0]).value', slider)
         started = time.monotonic()
         page.run("""
@@ -219,7 +219,7 @@ class DashboardTests(unittest.TestCase):
         page = self.page()
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
         page.show('dial')
-        slider = '#control-number'
+        slider = '#page-dial-number'
         page.wait('return document.querySelector("#detail .values dd")?.innerText === document.querySelector(arguments[0]).value', slider)
         # The gateway confirms the value, and the device never reports it.
         page.run("""
@@ -244,7 +244,7 @@ class DashboardTests(unittest.TestCase):
         page = self.page(dark=True)
         page.show('strap-1')
         for index in range(8):
-            page.run('document.querySelector("#detail .readout").textContent = ""')
+            page.run('document.querySelector("#detail .readout").textContent = ""; window.scrollTo(0, 0)')
             page.click(f'.ranges button:nth-child({index + 1})')
             title = page.text('.ranges [aria-pressed=true]')
             self.assertRegex(
@@ -268,11 +268,11 @@ class DashboardTests(unittest.TestCase):
             if page.run('return document.activeElement.className === "open"'):
                 break
         page.press('\ue007')
-        page.wait('return document.querySelector("#detail[open] h2")?.textContent === "strap-2"')
-        self.assertEqual(page.run('return document.activeElement.getAttribute("aria-label")'), 'Close')
-        page.press('\ue00c')
-        page.wait('return !document.querySelector("#detail").open')
-        page.wait('return location.hash === ""')
+        page.wait('return document.querySelector("#detail:not([hidden]) h2")?.textContent === "strap-2"')
+        self.assertEqual(page.run('return document.activeElement.id'), 'main')
+        page.run('history.back()')
+        page.wait('return document.querySelector("#detail").hidden && location.hash === ""')
+        page.wait('return document.querySelectorAll(".card:not([hidden])").length === 1')
 
     def test_all_controls_have_accessible_names(self) -> None:
         page = self.page()

@@ -41,6 +41,15 @@ public struct LogField: Hashable, Sendable {
         self.value = value.description
         isNumber = true
     }
+
+    private init(key: String, value: String) {
+        (self.key, self.value, isNumber) = (key, value, false)
+    }
+
+    /// Returns the field with the first characters of its value, up to `limit`.
+    func shortened(to limit: Int) -> LogField {
+        value.utf8.count > limit ? LogField(key: key, value: value.prefix(limit / 4) + "…") : self
+    }
 }
 
 /// A log entry, independent of its format.

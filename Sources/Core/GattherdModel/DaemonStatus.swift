@@ -24,6 +24,12 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
     public struct Device: Codable, Hashable, Sendable {
         public var device: String
+        /// The name for people.
+        public var title: String?
+        /// The room or the place.
+        public var area: String?
+        /// A remark of the configuration.
+        public var note: String?
         public var address: String
         public var state: String
         /// The time of the last change of `state`, in RFC 3339.
@@ -55,8 +61,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var suggestedProfile: String?
 
         enum CodingKeys: String, CodingKey {
-            case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
-            case undecodable, lease, model
+            case device, title, area, note, address, state, since, reason, detail, attempt, adapter, rssi, profiles
+            case readings, rejects, undecodable, lease, model
             case suggestedProfile = "suggested_profile"
             case nextRetry = "next_retry"
             case lastReading = "last_reading"

@@ -33,6 +33,7 @@ package struct Composition: Sendable {
     private let router: RequestRouter
     private let alerts: AlertMonitor
     private let token: Locked<AccessToken?>
+    private let scan: PeripheralScan
     package let changes = PendingChanges()
     private let log: Log
 
@@ -40,9 +41,16 @@ package struct Composition: Sendable {
     ///
     /// - Parameters:
     ///   - written: The content of the files; history adds the devices that rules have made before.
+    ///   - file: The files.
     ///   - log: For people.
+    ///   - recent: The newest entries of the log.
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.
-    package init(_ written: Configuration, log: Log) async throws(GatewayError) {
+    package init(
+        _ written: Configuration,
+        from file: ConfigurationFile,
+        log: Log,
+        recent: RecentLog
+    ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
         let registry = try written.loadProfiles(log)
@@ -97,12 +105,24 @@ package struct Composition: Sendable {
         leases = try Self.leases(configuration, running, gateway, board, log) { lease in
             for announcer in announcers { announcer.update(lease) }
         }
-        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts)
+        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts, live)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         let historyService = HistoryService(path: path, maximum: Self.maximumHistoryRequests)
-        http = GatewayHTTPBackend(running, gateway, delivery, outputs, reporter, commands, historyService)
+        scan = PeripheralScan(running, supervisor)
+        let editor = ConfigurationEditor(file, running, changes)
+        let administration = GatewayAdministration(scan, editor, running, recent, reporter)
+        http = GatewayHTTPBackend(
+            running,
+            gateway,
+            delivery,
+            outputs,
+            reporter,
+            commands,
+            historyService,
+            administration
+        )
         router.open(gateway, outputs, started: started)
         let recorder = gateway.recorder
         alerts.open(
@@ -153,6 +173,7 @@ package struct Composition: Sendable {
         async let _ = socket.run { await commands.answer($0, $1) }
         async let _ = recordHistoryNotices()
         async let _ = http.serve(live, token: token, log: log)
+        async let _ = scan.run()
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
         async let _ = releaseMemory()
         async let _ = publishHealth()

@@ -2,6 +2,7 @@ import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
 import GattherdGATT
+import GattherdHTTP
 import GattherdModel
 import GattherdProfiles
 import GattherdSync
@@ -50,6 +51,7 @@ struct GatewayUpdater: Sendable {
     private let enrolled: Locked<EnrolledDevices>
     private let reporter: StatusReporter
     private let alerts: AlertMonitor
+    private let live: LiveStatus
 
     init(
         _ running: RunningConfiguration,
@@ -57,8 +59,10 @@ struct GatewayUpdater: Sendable {
         _ delivery: MQTTDelivery?,
         _ enrolled: Locked<EnrolledDevices>,
         _ reporter: StatusReporter,
-        _ alerts: AlertMonitor
+        _ alerts: AlertMonitor,
+        _ live: LiveStatus
     ) {
+        self.live = live
         (self.running, self.supervisor, self.delivery) = (running, supervisor, delivery)
         (self.enrolled, self.reporter, self.alerts) = (enrolled, reporter, alerts)
     }
@@ -68,6 +72,7 @@ struct GatewayUpdater: Sendable {
         running.replace(next, registry, devices)
         update()
         await supervisor.reload(devices: devices, profiles: registry.profiles)
+        live.renew()
     }
 
     /// Passes the devices and the rules about them to alerts and to MQTT.

@@ -64,7 +64,7 @@ import Testing
             #expect(Self.next("device", client).contains(#""controls":[],"values":{"heart_rate":72}}"#))
             live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "broker", ["state": .text("lost")]))
             #expect(Self.next("event", client).hasSuffix(#""device":null,"kind":"broker","detail":{"state":"lost"}}"#))
-            #expect(Self.next("gateway", client).contains(#""counts":{"dial":[0,0],"strap":[0,0]}}"#))
+            #expect(Self.next("gateway", client).contains(#""counts":{"dial":[0,0],"strap":[0,0,-58]}}"#))
         }
     }
 

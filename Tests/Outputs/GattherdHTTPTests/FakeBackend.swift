@@ -12,6 +12,8 @@ final class FakeBackend: HTTPBackend {
     private let asked = Locked<[RecordQuery]>([])
     private let fault = Locked<RecordQueryError?>(nil)
     private let refusal = Locked<ControlError?>(nil)
+    let fakeAdministration = FakeAdministration()
+    var administration: any AdministrationBackend { fakeAdministration }
     let now = Timestamp(microseconds: 1_795_230_060_000_000)
     let showsSamples: Bool
     let counters = [Counter("events_dropped_total", "Events that were not stored")]

@@ -102,8 +102,18 @@ struct DevicesReader {
     private func readLabel(_ section: SectionReader, into device: inout DeviceSettings?) {
         let title = section.value("title", label)?.value
         let area = section.value("area", label)?.value
+        let note = section.value("note", remark)?.value
         device?.title = title
         device?.area = area
+        device?.note = note
+    }
+
+    /// The grammar of remarks.
+    private var remark: ConfigGrammar<String> {
+        ConfigGrammar(noun: "a text for people", advice: "write 1 to 500 characters in one line") { text in
+            let isPlain = !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+            return isPlain && (1...500).contains(text.count) && text.utf8.count <= 2000 ? text : nil
+        }
     }
 
     /// The grammar of names for people.

@@ -9,13 +9,18 @@ extension ConfigDescriptions {
         ),
         "devices.address": ConfigDescription("The peripheral's address; unique.", example: "\"C0:FF:EE:00:00:01\""),
         "devices.title": ConfigDescription(
-            "The name for people, in Home Assistant. Topics and history keep `name`.",
+            "The name for people, in the dashboard and in Home Assistant. Topics and history keep `name`.",
             example: "Chest strap",
             otherwise: "the name"
         ),
         "devices.area": ConfigDescription(
-            "The room or the place, for Home Assistant.",
+            "The room or the place, by which the dashboard groups devices, and for Home Assistant.",
             example: "Gym",
+            otherwise: "none"
+        ),
+        "devices.note": ConfigDescription(
+            "A remark, which the dashboard shows.",
+            example: "Battery changed in May",
             otherwise: "none"
         ),
         "devices.profiles": ConfigDescription(

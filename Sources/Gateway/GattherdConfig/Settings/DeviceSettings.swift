@@ -55,6 +55,8 @@ package struct DeviceSettings: Hashable, Sendable {
     package var title: String?
     /// The room or place of the device, for people.
     package var area: String?
+    /// A remark about the device, for people.
+    package var note: String?
     /// The names of its profiles; `nil`: every profile that matches its services.
     package var profiles: [Located<String>]?
     /// The only adapter that may be used; `nil`: any.

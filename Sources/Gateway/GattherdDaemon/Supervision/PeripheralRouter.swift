@@ -29,6 +29,9 @@ struct PeripheralRouter {
 
     private func device(_ id: PeripheralID) -> String? { configuredDevices[id.address]?.name }
 
+    /// The peripherals that BlueZ knows.
+    var all: [PeripheralStatus] { Array(table.all) }
+
     /// The signal strength of a peripheral in dBm, if known.
     func rssi(of id: PeripheralID) -> Int? { table[id]?.rssi }
 

@@ -21,6 +21,7 @@ public actor Supervisor {
         case attemptEnded(PeripheralID, device: String)
         case reload(ReloadedDevices)
         case offer(Offer?)
+        case listen(Bool)
         case roundTrip
         case stop
     }
@@ -50,6 +51,10 @@ public actor Supervisor {
     private var adapters: AdapterReporter
     private var adapterRequests: AdapterRequests
     private let linkRequests: LinkRequests
+    /// True while unknown peripherals are offered to rules.
+    private var isOffering = false
+    /// True while people look for peripherals.
+    private var isListening = false
 
     /// - Parameters:
     ///   - devices: The enrolled devices.
@@ -192,7 +197,11 @@ public actor Supervisor {
             return events
         case .offer(let offer):
             peripherals.offer(to: offer)
-            return [.seeking(offer != nil)]
+            isOffering = offer != nil
+            return [.seeking(isOffering || isListening)]
+        case .listen(let isListening):
+            self.isListening = isListening
+            return [.seeking(isOffering || isListening)]
         case .roundTrip:
             roundTrips.update { $0 += 1 }
             return []
@@ -390,6 +399,14 @@ extension Supervisor {
     public nonisolated func offerPeripherals(to offer: Offer?) {
         post.yield(.offer(offer))
     }
+
+    /// Makes all adapters scan for unknown peripherals, or ends that.
+    public nonisolated func setListening(_ isListening: Bool) {
+        post.yield(.listen(isListening))
+    }
+
+    /// The peripherals that BlueZ knows, devices and others.
+    public var knownPeripherals: [PeripheralStatus] { peripherals.all }
 
     /// GATT operations for people over the supervisor's links.
     public nonisolated var access: DeviceAccess {

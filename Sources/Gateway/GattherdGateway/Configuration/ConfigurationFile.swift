@@ -37,7 +37,7 @@ package struct ConfigurationFile: Sendable {
         try parsed(with: nil)
     }
 
-    /// Reads and parses all files and a further one, which need not be on the disk.
+    /// Reads and parses all files and a further one, or another content of one of them.
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
     package func parsed(with addition: ConfigSource?) throws(ConfigErrors) -> Configuration {
@@ -51,14 +51,17 @@ package struct ConfigurationFile: Sendable {
         parsedLeniently(with: nil)
     }
 
-    private func parsedLeniently(
+    /// Reads and parses all files, and another content of one of them or a further file.
+    func parsedLeniently(
         with addition: ConfigSource?
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         let (fragments, folderError) = fragmentPaths()
         var unreadable = [folderError].compactMap(\.self)
         for path in [path] + fragments {
-            if let data = FileManager.default.contents(atPath: path) {
+            if let addition, addition.name == path {
+                sources.append(addition)
+            } else if let data = FileManager.default.contents(atPath: path) {
                 sources.append(ConfigSource(name: path, bytes: Array(data)))
             } else {
                 unreadable.append(ConfigError(.unreadable(reason: unreadableReason(path)), file: path))
@@ -66,7 +69,9 @@ package struct ConfigurationFile: Sendable {
         }
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
-        let known = (isMainThere ? sources : [ConfigSource(name: path, bytes: [])]) + [addition].compactMap(\.self)
+        let main = isMainThere ? sources : [ConfigSource(name: path, bytes: [])]
+        let isKnown = main.contains { $0.name == addition?.name }
+        let known = main + (isKnown ? [] : [addition].compactMap(\.self))
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)

@@ -10,19 +10,24 @@ package enum ServiceLog {
     /// The time in which a working journald accepts the last lines.
     private static let flushLimit = Duration.seconds(1)
 
-    /// Runs `body` with the log, then waits up to ``flushLimit`` until everything is written.
+    /// Runs `body` with the log and its newest entries, then waits up to ``flushLimit`` until everything is written.
     package static func run(
         _ settings: LogSettings,
-        _ body: (Log) async throws(GatewayError) -> Void
+        _ body: (Log, RecentLog) async throws(GatewayError) -> Void
     ) async throws(GatewayError) {
         let form = LogFormat(settings.format)
         let writer = LogWriter(now: { SystemClock.now.rfc3339 }) { entry, time in
             if case .journald = form, send(JournaldRecord(entry, time: time)) { return }
             entry.writeToStandardError(form, at: time)
         }
+        let recent = RecentLog { SystemClock.now.rfc3339 }
+        let log = Log.limited(threshold: LogLevel(settings.level)) { entry in
+            recent.append(entry)
+            writer.enqueue(entry)
+        }
         let result: Result<Void, GatewayError>
         do throws(GatewayError) {
-            result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.enqueue)))
+            result = .success(try await body(log, recent))
         } catch {
             result = .failure(error)
         }

@@ -17,6 +17,7 @@ struct GatewayHTTPBackend: HTTPBackend {
     private let reporter: StatusReporter
     private let commands: CommandService
     private let historyService: HistoryService
+    let administration: any AdministrationBackend
 
     init(
         _ running: RunningConfiguration,
@@ -25,8 +26,10 @@ struct GatewayHTTPBackend: HTTPBackend {
         _ outputs: [any Output],
         _ reporter: StatusReporter,
         _ commands: CommandService,
-        _ historyService: HistoryService
+        _ historyService: HistoryService,
+        _ administration: any AdministrationBackend
     ) {
+        self.administration = administration
         (self.running, self.gateway, self.delivery, self.outputs) = (running, gateway, delivery, outputs)
         (self.reporter, self.commands, self.historyService) = (reporter, commands, historyService)
     }

@@ -45,7 +45,9 @@ struct StatusReporter: Sendable {
             history: historyStatus
         )
         status.adapters = supervisor.status.adapters.map(adapterStatus)
-        status.devices = supervisor.devices.compactMap(deviceStatus)
+        let labels = running.configuration.devices.map { ($0.name.value, $0) }
+        let settings = Dictionary(labels) { first, _ in first }
+        status.devices = supervisor.devices.compactMap { deviceStatus($0, settings[$0.name]) }
         status.outputs = outputs.map(outputStatus)
         let active = alerts.active
         status.alerts = active.isEmpty ? nil : active
@@ -90,10 +92,11 @@ struct StatusReporter: Sendable {
         return status
     }
 
-    private func deviceStatus(_ device: SupervisedDevice) -> DaemonStatus.Device? {
+    private func deviceStatus(_ device: SupervisedDevice, _ settings: DeviceSettings?) -> DaemonStatus.Device? {
         guard let link = supervisor.status.link(of: device.name) else { return nil }
         let profiles = supervisor.status.profiles(of: device.name)
         var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
+        (status.title, status.area, status.note) = (settings?.title, settings?.area, settings?.note)
         status.readings = device.meter.readings
         status.rejects = device.meter.rejects
         let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }

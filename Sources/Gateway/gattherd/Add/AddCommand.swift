@@ -78,8 +78,8 @@ struct AddCommand {
         let found = try await find()
         try refuseDevice(at: found.address)
         let proposal = try proposal(found)
-        let path = file.fragment(named: proposal.name)
-        let source = ConfigSource(name: path, text: "# Added by gattherd add.\n" + proposal.text)
+        let source = proposal.source(in: file, by: "gattherd add")
+        let path = source.name
         let next = try checked(source)
         Terminal.printError(proposal.text)
         guard try prompt.confirms("Write this to \(path)?") else {
@@ -114,14 +114,14 @@ struct AddCommand {
         throw CommandFailure(.data, "gattherd: \(address) is the device '\(configured.name.value)' already\(place)")
     }
 
-    private func find() async throws(CommandFailure) -> PeripheralSearch.Found {
+    private func find() async throws(CommandFailure) -> HeardPeripheral {
         let limit = RelativeTime.length(search.limit)
         Terminal.printError("listening for \(Terminal.harmless(arguments.positional(0) ?? "")), at most \(limit)")
         let central = PeripheralClient.central(arguments, configuration)
-        let found: [PeripheralSearch.Found]
+        let found: [HeardPeripheral]
         do {
             found = try await withCentral(on: PeripheralClient.bus(configuration), configuration: central) {
-                (central) async throws -> [PeripheralSearch.Found] in try await search.run(central)
+                (central) async throws -> [HeardPeripheral] in try await search.run(central)
             }
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless("\(error)"))")
@@ -138,7 +138,7 @@ struct AddCommand {
 
     // MARK: - The device
 
-    private func proposal(_ found: PeripheralSearch.Found) throws(CommandFailure) -> DeviceProposal {
+    private func proposal(_ found: HeardPeripheral) throws(CommandFailure) -> DeviceProposal {
         guard !found.hasPrivateAddress else {
             throw CommandFailure(
                 .data,
@@ -148,18 +148,15 @@ struct AddCommand {
         }
         let (profiles, identity) = try profiles(found)
         let name = try name(found, identity)
-        return DeviceProposal(
-            name: name,
-            address: found.address,
-            profiles: profiles,
-            model: identity?.model?.description,
-            keyFile: try keyFile(name, identity)
-        )
+        var proposal = DeviceProposal(name: name, address: found.address, profiles: profiles)
+        proposal.model = identity?.model?.description
+        proposal.keyFile = try keyFile(name, identity)
+        return proposal
     }
 
     /// Returns the profiles to name, and what is known about the peripheral if it was used.
     private func profiles(
-        _ found: PeripheralSearch.Found
+        _ found: HeardPeripheral
     ) throws(CommandFailure) -> (names: [String], Identification?) {
         if let stated = arguments.value("profile") {
             let names = stated.split(separator: ",").map { String($0) }
@@ -178,16 +175,15 @@ struct AddCommand {
         let lines = found.candidates.map { "\($0.profile)  \($0.name)" }
         let index = try lines.count == 1 ? 0 : choice("Which profile", lines, option: "--profile")
         let identity = found.candidates.indices.contains(index) ? found.candidates[index] : first
-        return (identity.isOptIn ? [identity.profile] : [], identity)
+        return (identity.namedProfiles, identity)
     }
 
     private func name(
-        _ found: PeripheralSearch.Found,
+        _ found: HeardPeripheral,
         _ identity: Identification?
     ) throws(CommandFailure) -> String {
         let taken = Set(configuration.devices.map(\.name.value))
-        let texts = [identity?.model?.description, found.name, identity?.profile].compactMap(\.self)
-        let standard = DeviceProposal.name(from: texts, taken: taken)
+        let standard = found.proposedName(identity, taken: taken)
         let name =
             if let stated = arguments.value("name") {
                 stated
@@ -245,7 +241,7 @@ struct AddCommand {
     }
 }
 
-extension PeripheralSearch.Found {
+extension HeardPeripheral {
     /// The advertised name and the model.
     fileprivate var title: String {
         [name, candidates.first?.name].compactMap(\.self).joined(separator: ", ")

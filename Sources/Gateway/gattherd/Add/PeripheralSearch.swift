@@ -2,6 +2,7 @@ import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDaemon
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProcess
 import GattherdProfiles
@@ -16,16 +17,6 @@ struct PeripheralSearch {
         case name(NamePattern)
     }
 
-    /// A peripheral that was heard, or that is connected.
-    struct Found: Sendable {
-        let address: BluetoothAddress
-        let name: String?
-        let rssi: Int?
-        var hasPrivateAddress = false
-        /// The possible profiles, with the model if it is known; the best first.
-        var candidates: [Identification] = []
-    }
-
     /// The time that is waited for scan responses and for others of the same name.
     private static let settlingTime = Duration.seconds(3)
     private static let most = 256
@@ -37,7 +28,7 @@ struct PeripheralSearch {
     /// Listens until the peripheral was heard for a while, the limit is over, or a signal arrives.
     ///
     /// - Returns: The peripherals that fit, the strongest signal first.
-    func run(_ central: Central) async throws -> [Found] {
+    func run(_ central: Central) async throws -> [HeardPeripheral] {
         try await central.waitUntilReady()
         let heard = Locked<[BluetoothAddress: Advertisement]>([:])
         try await listen(central, heard)
@@ -81,8 +72,8 @@ struct PeripheralSearch {
         }
     }
 
-    private func found(_ advertisement: Advertisement) -> Found {
-        Found(
+    private func found(_ advertisement: Advertisement) -> HeardPeripheral {
+        HeardPeripheral(
             address: advertisement.address,
             name: advertisement.name,
             rssi: advertisement.rssi,
@@ -92,13 +83,13 @@ struct PeripheralSearch {
     }
 
     /// Returns the connected peripherals that fit, which do not advertise.
-    private func connected(_ central: Central) -> [Found] {
+    private func connected(_ central: Central) -> [HeardPeripheral] {
         central.connectedPeripherals().filter { peripheral in
             switch target {
             case .address(let address): peripheral.address == address
             case .name(let pattern): peripheral.name.map { pattern.fits($0) } ?? false
             }
         }
-        .map { Found(address: $0.address, name: $0.name, rssi: nil) }
+        .map { HeardPeripheral(address: $0.address, name: $0.name, rssi: nil) }
     }
 }

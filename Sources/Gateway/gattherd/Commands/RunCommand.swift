@@ -53,8 +53,8 @@ struct RunCommand {
             throw CommandFailure(.configuration, nil)
         }
         do throws(GatewayError) {
-            try await ServiceLog.run(configuration.log) { (log) async throws(GatewayError) in
-                try await run(configuration, log, until: signals)
+            try await ServiceLog.run(configuration.log) { (log, recent) async throws(GatewayError) in
+                try await run(configuration, log, recent, until: signals)
             }
         } catch {
             // A supervisor that restarts the daemon waits for its end.
@@ -66,9 +66,10 @@ struct RunCommand {
     private func run(
         _ configuration: Configuration,
         _ log: Log,
+        _ recent: RecentLog,
         until signals: AsyncStream<Int32>
     ) async throws(GatewayError) {
-        let composition = try await Composition(configuration, log: log)
+        let composition = try await Composition(configuration, from: file, log: log, recent: recent)
         let stop = LatestValue(false)
         // Cancelled at the end of the scope.
         async let _ = watch(signals, stop) { composition.changes.reload() }

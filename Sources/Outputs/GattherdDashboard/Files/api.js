@@ -66,9 +66,24 @@ export async function read(name, query = {}, signal = undefined) {
 /** Sends `connect` or `disconnect` for a device. */
 export const sendCommand = (device, command) => request(`api/v1/devices/${path(device)}/${command}`, { method: "POST" });
 
+/** Sends an object, and returns the response's. */
+async function send(name, body) {
+  const headers = { "Content-Type": "application/json", Accept: "application/json" };
+  const response = await request(`api/v1/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return response.json();
+}
+
 /** Sets a control of a device. */
-export const set = (device, control, value) => request(`api/v1/devices/${path(device)}/controls/${path(control)}`, {
-  method: "POST",
-  headers: { "Content-Type": "application/json" },
-  body: JSON.stringify({ value }),
-});
+export const set = (device, control, value) => send(`devices/${path(device)}/controls/${path(control)}`, { value });
+
+/** Sets the name for people, the area and the note of a device; null removes one. */
+export const setLabel = (device, label) => send(`devices/${path(device)}/label`, label);
+
+/** Adds a device, or with `preview` only returns the text that would be written. */
+export const addDevice = (device) => send("peripherals/add", device);
+
+/** Checks the configuration with another text of a file. */
+export const checkFile = (file, text) => send("configuration/check", { file, text });
+
+/** Writes a file of the configuration and makes the gateway follow it; `version` is null for a new file. */
+export const applyFile = (file, text, version) => send("configuration/file", { file, text, version });

@@ -1,154 +1,84 @@
-// The cards of all devices. Only visible cards are updated.
+// The card of a device: state, newest values with sparklines, controls.
 
-import { canvas, find, make, setText } from "./dom.js";
+import { controlField } from "./controls.js";
+import { canvas, make, setText } from "./dom.js";
+import { address } from "./router.js";
 import { drawSpark } from "./sparkline.js";
-import { counted, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
+import { counted, linkSummary, plain, sortedMetrics, states, withUnit } from "./words.js";
 
 /** Lines for metrics on a card. */
 const rowLimit = 5;
-const byName = new Intl.Collator(undefined, { numeric: true }).compare;
+/** Controls on a card; a device's page has all. */
+const controlLimit = 2;
 
-export class Cards {
-  /** `onCommand(device, command)` connects or disconnects, `onOpen(device)` shows the details, `onUpdate(device)` follows each update. */
-  constructor(model, onCommand, onOpen, onUpdate) {
-    Object.assign(this, { model, onCommand, onOpen, onUpdate });
-    this.cards = new Map();
-    this.outdated = new Set();
-    this.visible = new Set();
-    this.filter = "all";
-    this.search = "";
-    this.frame = 0;
-    this.observer = new IntersectionObserver((entries) => this.updateVisibility(entries), { rootMargin: "200px" });
-    this.makeFilters();
-    model.addEventListener("devices", () => this.rebuild());
-    for (const name of ["device", "values", "description"]) {
-      model.addEventListener(name, (event) => this.invalidate(event.detail));
-    }
-    model.addEventListener("change", () => this.applyFilter());
-    find("search").addEventListener("input", (event) => {
-      this.search = event.target.value.trim().toLowerCase();
-      this.applyFilter();
-    });
-    // Durations and countdowns.
-    setInterval(() => { for (const name of this.visible) this.invalidate(name); }, 1000);
+export class CardView {
+  /** `context` has the model, `onCommand`, `attempt` and `invalidate(device)`. */
+  constructor(context) {
+    Object.assign(this, context);
+    this.element = make("ul", { class: "cards" });
   }
 
-  makeFilters() {
-    this.filters = kinds.map(([kind, name]) => {
-      const number = make("span", { class: "number" });
-      const button = make("button", {
-        type: "button",
-        "data-kind": kind,
-        "aria-pressed": kind === "all",
-        onclick: () => this.applyFilter(kind),
-      }, name, number);
-      find("filters").append(button);
-      return { kind, button, number };
-    });
+  arrange(groups, itemOf) {
+    const heading = (area) => make("li", { class: "group" }, make("h3", {}, area));
+    this.element.replaceChildren(...groups.flatMap(([area, devices]) =>
+      [...(area === null ? [] : [heading(area)]), ...devices.map(itemOf)]));
   }
 
-  rebuild() {
-    const names = [...this.model.devices.keys()].sort(byName);
-    for (const [name, card] of this.cards) {
-      if (this.model.devices.has(name)) continue;
-      this.observer.unobserve(card.item);
-      card.item.remove();
-      this.cards.delete(name);
-      this.visible.delete(name);
+  /** Hides headings without a visible card. */
+  hideEmptyGroups() {
+    let heading = null;
+    for (const item of this.element.children) {
+      if (item.classList.contains("group")) {
+        heading = item;
+        heading.hidden = true;
+      } else if (heading && !item.hidden) {
+        heading.hidden = false;
+      }
     }
-    for (const name of names) {
-      if (!this.cards.has(name)) this.cards.set(name, this.build(name));
-      find("cards").append(this.cards.get(name).item);
-      this.invalidate(name);
-    }
-    this.applyFilter();
   }
 
-  build(name) {
+  build(device) {
+    const { name } = device;
     const card = { state: make("span", { class: "state" }), summary: make("p", { class: "summary" }), rows: new Map() };
     card.values = make("dl", { class: "values" });
     card.more = make("p", { class: "more" });
     card.foot = make("span", { class: "foot" });
-    card.button = make("button", { type: "button", onclick: () => this.press(name) });
-    const open = make("button", { type: "button", class: "open", onclick: () => this.onOpen(name) }, name);
+    card.open = make("a", { class: "open", href: address("device", name) });
+    card.button = make("button", { type: "button", onclick: () => this.press(card, name) });
+    card.fields = device.controls.slice(0, controlLimit).map((control) => controlField(device, control, this.attempt, "card"));
+    const controls = make("div", { class: "card-controls", role: "group", "aria-label": `Controls of ${device.label}` },
+      ...card.fields.map((field) => field.element));
     card.item = make("li", { class: "card", "data-device": name },
-      make("h3", {}, open), card.state, card.summary, make("div", { class: "measured" }, card.values, card.more),
-      make("div", { class: "actions" }, card.foot, card.button));
-    this.observer.observe(card.item);
+      make("h3", {}, card.open), card.state, card.summary, make("div", { class: "measured" }, card.values, card.more),
+      card.fields.length ? controls : null, make("div", { class: "actions" }, card.foot, card.button));
     return card;
   }
 
-  async press(name) {
+  async press(card, name) {
     const { command } = states[this.model.devices.get(name).state] ?? {};
-    const { button } = this.cards.get(name);
     if (!command) return;
-    button.disabled = true;
+    card.button.disabled = true;
     await this.onCommand(name, command);
-    button.disabled = false;
+    card.button.disabled = false;
     this.invalidate(name);
-  }
-
-  updateVisibility(entries) {
-    for (const entry of entries) {
-      const name = entry.target.dataset.device;
-      if (entry.isIntersecting) this.visible.add(name);
-      else this.visible.delete(name);
-      this.invalidate(name);
-    }
-  }
-
-  /** Shows the devices that match the filter and the search. */
-  applyFilter(kind = this.filter) {
-    this.filter = kind;
-    const numbers = {};
-    let shown = 0;
-    for (const [name, card] of this.cards) {
-      const device = this.model.devices.get(name);
-      const own = states[device.state]?.kind ?? "idle";
-      numbers[own] = (numbers[own] ?? 0) + 1;
-      const text = `${name} ${device.address} ${device.profiles.join(" ")} ${device.modelName ?? ""}`.toLowerCase();
-      const matches = (kind === "all" || own === kind) && text.includes(this.search);
-      if (card.item.hidden === matches) card.item.hidden = !matches;
-      if (matches) shown += 1;
-    }
-    numbers.all = this.cards.size;
-    for (const filter of this.filters) {
-      setText(filter.number, String(numbers[filter.kind] ?? 0));
-      filter.button.setAttribute("aria-pressed", filter.kind === kind);
-      filter.button.hidden = !numbers[filter.kind] && filter.kind !== kind;
-    }
-    find("empty").hidden = shown > 0;
-    setText(find("empty"), this.cards.size ? "No device matches." : "No devices yet. Find them with gattherd scan, add them to the configuration, then run gattherd reload.");
-  }
-
-  invalidate(name) {
-    this.outdated.add(name);
-    this.frame ||= requestAnimationFrame(() => this.draw());
-  }
-
-  draw() {
-    this.frame = 0;
-    for (const name of this.outdated) {
-      const device = this.model.devices.get(name);
-      if (device && this.visible.has(name)) this.update(this.cards.get(name), device);
-    }
-    this.outdated.clear();
   }
 
   update(card, device) {
     const state = states[device.state] ?? { name: device.state, kind: "idle" };
     card.item.dataset.kind = state.kind;
+    setText(card.open, device.label);
+    if (card.open.title !== device.name) card.open.title = device.name;
     setText(card.state, state.name);
     setText(card.summary, linkSummary(device, this.model.now()));
     setText(card.button, state.button ?? "");
-    card.button.setAttribute("aria-label", `${state.button} ${device.name}`);
+    card.button.setAttribute("aria-label", `${state.button} ${device.label}`);
     card.button.classList.toggle("primary", state.command === "connect");
     if (!state.command) card.button.disabled = true;
     else if (device.state !== card.buttonState) card.button.disabled = false;
     card.buttonState = device.state;
     setText(card.foot, footer(device));
+    for (const field of card.fields) field.update(device);
     this.updateValues(card, device);
-    this.onUpdate(device.name);
   }
 
   updateValues(card, device) {
@@ -162,20 +92,22 @@ export class Cards {
       row.body.remove();
       card.rows.delete(metric);
     }
-    for (const metric of metrics) {
-      if (!card.rows.has(metric)) card.rows.set(metric, this.row(card, device.name, metric));
-      const row = card.rows.get(metric);
-      const value = device.values[metric];
-      const words = withUnit(value, device.unit(metric));
-      setText(row.text, words);
-      if (row.text.title !== words) row.text.title = words;
-      const isNumber = typeof value === "number";
-      if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
-      row.text.classList.toggle("words", !isNumber);
-      if (isNumber) drawSpark(row.spark, device.spark(metric), this.model.now());
-    }
+    for (const metric of metrics) this.updateValue(card, device, metric);
     this.sortRows(card, metrics);
     card.values.classList.toggle("stale", device.state !== "ready");
+  }
+
+  updateValue(card, device, metric) {
+    if (!card.rows.has(metric)) card.rows.set(metric, this.row(card, device.name, metric));
+    const row = card.rows.get(metric);
+    const value = device.values[metric];
+    const words = withUnit(value, device.unit(metric));
+    setText(row.text, words);
+    if (row.text.title !== words) row.text.title = words;
+    const isNumber = typeof value === "number";
+    if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
+    row.text.classList.toggle("words", !isNumber);
+    if (isNumber) drawSpark(row.spark, device.spark(metric), this.model.now());
   }
 
   /** Sorts the rows: a new metric may belong before the others. */
@@ -195,33 +127,9 @@ export class Cards {
   }
 }
 
-/** Sorts metrics for a card: numbers, then flags and the battery level, then texts; otherwise in the order of the profiles. */
-function sortedMetrics(device) {
-  const rank = (metric) => {
-    if (typeof device.values[metric] === "string") return 2;
-    return typeof device.values[metric] === "number" && metric !== "battery_level" ? 0 : 1;
-  };
-  const known = device.metrics ? [...device.metrics.keys()] : [];
-  const all = [...known, ...Object.keys(device.values).filter((metric) => !known.includes(metric))];
-  return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other));
-}
-
-/** Describes a link: duration or next attempt, failed attempts, reason. */
-export function linkSummary(device, now) {
-  const { hint } = states[device.state] ?? {};
-  const since = span((now - device.since) / 1000);
-  if (device.state === "ready" && device.reason !== "silent") return `for ${since}`;
-  const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
-  const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
-  if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));
-  parts.push(hint || why);
-  return parts.filter(Boolean).join(" · ");
-}
-
-const nextTry = (milliseconds) => (milliseconds > 0 ? `again in ${span(Math.ceil(milliseconds / 1000))}` : "trying again");
-
 function footer(device) {
   const parts = [];
+  if (device.area) parts.push(device.area);
   if (device.rssi != null) parts.push(`${device.rssi} dBm`);
   if (device.state === "ready" && device.rate >= 0.05) parts.push(`${device.rate.toFixed(1)}/s`);
   if (device.rejects) parts.push(counted(device.rejects, "reject"));

@@ -53,10 +53,13 @@ class Sender {
   }
 }
 
-/** Creates a field for a control; `attempt(action)` runs a request and reports its failure. */
-export function controlField(device, control, attempt) {
+/**
+ * Creates a field for a control; `attempt(action)` runs a request and reports its failure.
+ * `place` tells apart the fields of one control on one page.
+ */
+export function controlField(device, control, attempt, place = "page") {
   const sender = new Sender(device.name, control, attempt);
-  const id = `control-${control.control}`;
+  const id = `${place}-${device.name}-${control.control}`;
   const makers = { integer: numberField, real: numberField, boolean: switchField, choice: choiceField, trigger: triggerField };
   const field = makers[control.kind](id, control, sender);
   const metric = echoMetric(device, control);

@@ -5,7 +5,7 @@ export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.startsWith("aria-")) element.setAttribute(name, value);
+    else if (name.startsWith("aria-")) { if (value != null) element.setAttribute(name, value); }
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }

@@ -34,7 +34,7 @@ export class Gateway {
     const { status } = this.model;
     if (!status) return;
     setText(find("title"), status.gateway);
-    document.title = `${status.gateway} · gattherd`;
+    if (find("detail")?.hidden !== false) document.title = `${status.gateway} · gattherd`;
     const tiles = [this.devices(), ...status.adapters.map(adapter), ...this.outputs(status.outputs), this.history(status)];
     tiles.unshift(...(status.alerts ?? []).map((each) => alert(each, this.model.now())));
     if (!status.adapters.length) tiles.push(["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);

@@ -17,6 +17,17 @@ class Device {
     this.readings = 0;
     this.rejects = 0;
     this.rate = 0;
+    /** The time of the last advertisement or value; 0 before the first. */
+    this.lastHeard = 0;
+  }
+
+  /** The name for people. */
+  get label() { return this.title ?? this.name; }
+
+  /** The battery level in percent, if the device reports one. */
+  get battery() {
+    const name = Object.keys(this.values).find((metric) => metric === "battery_level" || metric === "battery");
+    return typeof this.values[name] === "number" ? this.values[name] : null;
   }
 
   /** Applies the members that all messages about a link share. */
@@ -35,6 +46,10 @@ class Device {
   apply(device) {
     this.applyLink(device);
     this.address = device.address;
+    this.title = device.title ?? null;
+    this.area = device.area ?? null;
+    this.note = device.note ?? null;
+    this.lastHeard = Math.max(time(device.last_heard) ?? 0, time(device.last_reading) ?? 0, this.lastHeard);
     this.profiles = device.profiles;
     this.modelName = device.model ?? null;
     this.suggestedProfile = device.suggested_profile ?? null;
@@ -107,14 +122,16 @@ export class Model extends EventTarget {
   receive_gateway(data) {
     this.applyGateway(data);
     const at = Date.parse(data.now);
-    for (const [name, [readings, rejects]] of Object.entries(data.counts)) {
+    for (const [name, [readings, rejects, rssi]] of Object.entries(data.counts)) {
       const device = this.devices.get(name);
       if (!device) continue;
       if (this.countedAt !== null && at > this.countedAt) {
         const rate = (readings - device.readings) * 1000 / (at - this.countedAt);
         device.rate = device.rate * 0.7 + rate * 0.3;
       }
-      if (device.rejects !== rejects) this.emit("device", name);
+      if (device.rejects !== rejects || (rssi != null && rssi !== device.rssi)) this.emit("device", name);
+      if (device.readings !== readings) device.lastHeard = at;
+      device.rssi = rssi ?? device.rssi;
       device.readings = readings;
       device.rejects = rejects;
     }

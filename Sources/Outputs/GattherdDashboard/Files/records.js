@@ -2,6 +2,7 @@
 
 import { read } from "./api.js";
 import { find, make } from "./dom.js";
+import { address } from "./router.js";
 import { eventWords, moment, states } from "./words.js";
 
 /** Entries of a list, newest first. */
@@ -18,7 +19,7 @@ const emptyTexts = {
   read: "No events yet.",
 };
 
-const device = (name) => make("a", { href: `#device/${encodeURIComponent(name)}` }, name);
+const device = (name) => make("a", { href: address("device", name) }, name);
 
 function eventItem(event, hasDevice) {
   const kind = event.kind === "link" ? states[event.detail.to]?.kind : "";

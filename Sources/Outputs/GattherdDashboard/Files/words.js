@@ -100,3 +100,28 @@ export function eventWords(event) {
   const retry = detail.retry_after == null ? "" : `, again in ${span(Math.ceil(detail.retry_after))}`;
   return `${to}${why ? `: ${why}` : ""}${retry}`;
 }
+
+/** Sorts metrics: numbers, then flags and the battery level, then texts; otherwise in the order of the profiles. */
+export function sortedMetrics(device) {
+  const rank = (metric) => {
+    if (typeof device.values[metric] === "string") return 2;
+    return typeof device.values[metric] === "number" && metric !== "battery_level" ? 0 : 1;
+  };
+  const known = device.metrics ? [...device.metrics.keys()] : [];
+  const all = [...known, ...Object.keys(device.values).filter((metric) => !known.includes(metric))];
+  return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other));
+}
+
+/** Describes a link: duration or next attempt, failed attempts, reason. */
+export function linkSummary(device, now) {
+  const { hint } = states[device.state] ?? {};
+  const since = span((now - device.since) / 1000);
+  if (device.state === "ready" && device.reason !== "silent") return `for ${since}`;
+  const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
+  const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
+  if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));
+  parts.push(hint || why);
+  return parts.filter(Boolean).join(" · ");
+}
+
+const nextTry = (milliseconds) => (milliseconds > 0 ? `again in ${span(Math.ceil(milliseconds / 1000))}` : "trying again");

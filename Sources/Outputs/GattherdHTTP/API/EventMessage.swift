@@ -21,7 +21,7 @@ enum EventMessage {
         }
     }
 
-    /// The status of adapters, history and broker, and the numbers of readings and rejects by device.
+    /// The status of adapters, history and broker, and by device the numbers of readings and rejects, and its RSSI.
     static func gateway(_ status: DaemonStatus, now: Timestamp) -> [UInt8] {
         message("gateway") { writer in
             writer.beginObject()
@@ -33,7 +33,11 @@ enum EventMessage {
             writer.beginObject()
             for device in status.devices {
                 writer.key(device.device)
-                writer.array([device.readings, device.rejects]) { $0.integer($1) }
+                writer.beginArray()
+                writer.integer(device.readings)
+                writer.integer(device.rejects)
+                if let rssi = device.rssi { writer.integer(rssi) }
+                writer.endArray()
             }
             writer.endObject()
             writer.endObject()

@@ -19,6 +19,8 @@ package protocol HTTPBackend: Sendable {
     func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
     /// Returns the newest rejects as an array, oldest first.
     func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
+    /// Changes of the configuration, and checks.
+    var administration: any AdministrationBackend { get }
     /// Counters that are not part of the status.
     var counters: [Counter] { get }
     /// The counters that each output of a kind has, with the output's name.

@@ -28,7 +28,15 @@ package struct HTTPService: Sendable {
     /// Serves until cancelled.
     package func run() async {
         async let _ = hub.run()
-        await server.run { await answer($0) }
+        await server.run(bodyLimit: bodyLimit) { await answer($0) }
+    }
+
+    /// Returns the most bytes of a request's body; only clients with the token may send a whole file.
+    private func bodyLimit(_ request: HTTPRequest) -> Int {
+        let route = Route(request.path)
+        let isLarge = [.administration(.configurationFile), .administration(.configurationCheck)].contains(route)
+        return isLarge && access.refusal(of: request, for: route.audience) == nil
+            ? server.limits.fileBody : server.limits.body
     }
 
     /// Responds to a request, if the access rules allow it.
@@ -65,6 +73,7 @@ package struct HTTPService: Sendable {
         case .connect(let device): await connect(device)
         case .disconnect(let device): await disconnect(device)
         case .control(let control, let device): await set(control, of: device, request)
+        case .administration(let route): await answer(request, route)
         case .unknown: .error(404, "there is nothing at '\(request.path)'")
         }
     }

@@ -17,7 +17,20 @@ enum Route: Hashable {
     case connect(device: String)
     case disconnect(device: String)
     case control(String, device: String)
+    case administration(Administration)
     case unknown
+
+    /// A resource of the configuration, or one that shows more of the gateway than its values.
+    enum Administration: Hashable {
+        case peripherals
+        case newDevice
+        case label(device: String)
+        case configurationFiles
+        case configurationFile
+        case configurationCheck
+        case log
+        case doctor
+    }
 
     init(_ path: String) {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
@@ -33,15 +46,23 @@ enum Route: Hashable {
         "status": .status, "devices": .devices, "history": .history, "events": .events, "rejects": .rejects,
     ]
 
+    private static let administration: [String: Administration] = [
+        "peripherals": .peripherals, "peripherals/add": .newDevice, "configuration": .configurationFiles,
+        "configuration/file": .configurationFile, "configuration/check": .configurationCheck, "log": .log,
+        "doctor": .doctor,
+    ]
+
     /// Returns the route of a path below `/api/v1`.
     private static func api(_ parts: ArraySlice<String>) -> Route {
         let parts = Array(parts)
+        if let resource = administration[parts.joined(separator: "/")] { return .administration(resource) }
         if parts.count == 1 { return lists[parts[0]] ?? .unknown }
         guard parts[0] == "devices", !parts[1].isEmpty else { return .unknown }
         switch (parts.count, parts.last) {
         case (2, _): return .device(parts[1])
         case (3, "connect"): return .connect(device: parts[1])
         case (3, "disconnect"): return .disconnect(device: parts[1])
+        case (3, "label"): return .administration(.label(device: parts[1]))
         case (4, let control?) where parts[2] == "controls" && !control.isEmpty:
             return .control(control, device: parts[1])
         default: return .unknown
@@ -51,7 +72,7 @@ enum Route: Hashable {
     var audience: AccessRules.Audience {
         switch self {
         case .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects, .unknown: .readers
-        case .connect, .disconnect, .control: .writers
+        case .connect, .disconnect, .control, .administration: .writers
         case .file: .everybody
         }
     }
@@ -60,7 +81,11 @@ enum Route: Hashable {
         switch self {
         case .file, .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects:
             [.get, .head]
-        case .connect, .disconnect, .control: [.post]
+        case .connect, .disconnect, .control, .administration(.newDevice), .administration(.label),
+            .administration(.configurationCheck):
+            [.post]
+        case .administration(.configurationFile): [.get, .head, .post]
+        case .administration: [.get, .head]
         case .unknown: HTTPRequest.Method.allCases
         }
     }
@@ -86,7 +111,9 @@ extension Route {
         case .history: ["device", "metric", "since", "until", "every", "limit"]
         case .events where !request.wantsJSON: []
         case .events, .rejects: ["device", "limit"]
-        case .status, .devices, .device, .connect, .disconnect, .control: []
+        case .administration(.log): ["level", "device", "limit"]
+        case .administration(.configurationFile): ["file"]
+        case .status, .devices, .device, .connect, .disconnect, .control, .administration: []
         }
     }
 }

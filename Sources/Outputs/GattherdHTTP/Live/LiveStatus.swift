@@ -71,6 +71,11 @@ package final class LiveStatus: Sendable {
         streams[ObjectIdentifier(stream)] = LiveStream(stream)
     }
 
+    /// Makes all readers receive a new snapshot: the labels of devices may have changed.
+    package func renew() {
+        shared.withLock { $0.hasOtherDevices = true }
+    }
+
     /// A copy of the whole state.
     var picture: Picture { shared.withLock { Self.picture(of: $0) } }
 

@@ -13,6 +13,9 @@ struct PendingHTTPRequest: Sendable {
 ///
 /// All calls, including callbacks of libmicrohttpd, are on the loop's thread.
 final class HTTPConnections {
+    /// Returns the most bytes of a request's body.
+    var bodyLimit: @Sendable (HTTPRequest) -> Int
+
     private let loop: EventLoop
     private let limits: HTTPLimits
     private let counters: HTTPCounters
@@ -36,6 +39,7 @@ final class HTTPConnections {
         self.limits = limits
         self.counters = counters
         self.requests = requests
+        bodyLimit = { _ in limits.body }
     }
 
     /// Serves connections to `socket`.
@@ -134,7 +138,7 @@ extension HTTPConnections {
         }
         let exchange = unsafe Unmanaged<HTTPExchange>.fromOpaque(known).takeUnretainedValue()
         guard unsafe count.pointee > 0 else { return proceed(exchange) }
-        guard unsafe exchange.request.body.count + count.pointee <= limits.body else { return .NO }
+        guard unsafe exchange.request.body.count + count.pointee <= exchange.bodyLimit else { return .NO }
         unsafe exchange.request.body += UnsafeRawBufferPointer(start: upload, count: count.pointee)
         unsafe count.pointee = 0
         return .YES
@@ -168,8 +172,9 @@ extension HTTPConnections {
             return send(.text(411, "send a body with a Content-Length"), to: exchange)
         }
         guard let length = headers["content-length"] else { return .YES }
-        guard let bytes = Int(length), bytes <= limits.body else {
-            return send(.text(413, "the body is larger than \(limits.body) bytes"), to: exchange)
+        exchange.bodyLimit = bodyLimit(exchange.request)
+        guard let bytes = Int(length), bytes <= exchange.bodyLimit else {
+            return send(.text(413, "the body is larger than \(exchange.bodyLimit) bytes"), to: exchange)
         }
         return .YES
     }

@@ -50,7 +50,16 @@ package final class HTTPServer: Sendable {
     /// Serves requests until cancelled.
     ///
     /// Retries every few seconds if it cannot listen.
-    package func run(_ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse) async {
+    ///
+    /// - Parameters:
+    ///   - bodyLimit: Returns the most bytes of the body of a request whose head has arrived; `nil` for the limit of
+    ///     all requests. Called on the loop's thread.
+    ///   - answer: Returns the response to a request.
+    package func run(
+        bodyLimit: (@Sendable (HTTPRequest) -> Int)? = nil,
+        _ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+    ) async {
+        if let bodyLimit { loop.execute { self.connections.value.bodyLimit = bodyLimit } }
         guard await listen() else { return }
         await withDiscardingTaskGroup { group in
             for await pending in requests {
@@ -118,6 +127,8 @@ package struct HTTPLimits: Hashable, Sendable {
     package var head = 16_384
     /// Bytes of a request body.
     package var body = 4096
+    /// Bytes of a request body with a file of the configuration, in JSON.
+    package var fileBody = 786_432
     /// The time limit for the head of a request, and again for its body.
     package var requestTime = Duration.seconds(10)
     /// The time limit for reading a response, except event streams.

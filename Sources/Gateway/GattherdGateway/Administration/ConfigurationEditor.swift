@@ -1,0 +1,132 @@
+import GattherdConfig
+import GattherdHTTP
+import GattherdModel
+import GattherdSync
+import Glibc
+
+/// Changes the files of the configuration for people at the dashboard, one change at a time.
+///
+/// A change that would be wrong is not written. One that the daemon cannot use is taken back.
+final class ConfigurationEditor: Sendable {
+    /// A change of the files.
+    struct Change: Sendable {
+        /// The file, with its new content.
+        var source: ConfigSource
+        /// The content before; `nil` for a new file.
+        var before: ConfigurationText?
+        /// The new file of a secret that the first file names.
+        var secret: ConfigSource?
+    }
+
+    /// The most files of a list.
+    static let mostFiles = 1000
+
+    let file: ConfigurationFile
+    private let running: RunningConfiguration
+    private let changes: PendingChanges
+    private let isBusy = Locked(false)
+
+    init(_ file: ConfigurationFile, _ running: RunningConfiguration, _ changes: PendingChanges) {
+        (self.file, self.running, self.changes) = (file, running, changes)
+    }
+
+    /// Returns the mistakes of the configuration with another content of a file.
+    func findings(with source: ConfigSource) -> (findings: [ConfigError], waiting: [String]) {
+        let (next, errors) = file.parsedLeniently(with: source)
+        guard errors.isEmpty else { return (errors, []) }
+        // Profiles are loaded by reloads only; those in use know the names.
+        let findings = next.mismatches(with: running.registry) + next.secretFindings
+        return (findings, running.configuration.sectionsThatDiffer(from: next))
+    }
+
+    /// Runs `body`, which may block, on a thread of its own.
+    func onThread<Value: Sendable>(
+        _ body: @escaping @Sendable () -> Result<Value, AdministrationError>
+    ) async throws(AdministrationError) -> Value {
+        guard let result = await NamedThread.result(name: "configuration", of: body) else {
+            throw AdministrationError(.unavailable, "the daemon ends")
+        }
+        return try result.get()
+    }
+
+    /// Writes a change and reloads.
+    ///
+    /// - Returns: The sections whose changes wait for a restart.
+    func apply(_ change: Change) async throws(AdministrationError) -> [String] {
+        let isFree = isBusy.withLock { isBusy in
+            defer { isBusy = true }
+            return !isBusy
+        }
+        guard isFree else { throw AdministrationError(.unavailable, "another change is being made; try again") }
+        defer { isBusy.withLock { $0 = false } }
+        try await onThread { [self] in Result { () throws(AdministrationError) in try write(change) } }
+        switch await changes.reloaded() {
+        case .done(let waiting)?: return waiting
+        case .failed(let reason)?:
+            try await onThread { [self] in Result { () throws(AdministrationError) in try takeBack(change) } }
+            _ = await changes.reloaded()
+            throw AdministrationError(.refused, reason)
+        case nil: throw AdministrationError(.unavailable, "the daemon ends")
+        }
+    }
+
+    private func write(_ change: Change) throws(AdministrationError) {
+        do throws(FileError) {
+            if let secret = change.secret { try file.addSecret(secret) }
+            if let before = change.before {
+                let present = try file.text(ofPath: change.source.name)
+                guard present == before else { throw FileError(ESTALE, change.source.name) }
+                try file.replace(change.source)
+            }
+        } catch {
+            throw AdministrationError(writing: error)
+        }
+        if change.before == nil { try add(change) }
+    }
+
+    private func add(_ change: Change) throws(AdministrationError) {
+        do throws(GatewayError) {
+            try file.add(change.source)
+        } catch {
+            if let secret = change.secret { unsafe unlink(secret.name) }
+            let exists = unsafe access(change.source.name, F_OK) == 0
+            throw AdministrationError(exists ? .conflict : .forbidden, error.message)
+        }
+    }
+
+    private func takeBack(_ change: Change) throws(AdministrationError) {
+        if let secret = change.secret { unsafe unlink(secret.name) }
+        guard let before = change.before else {
+            unsafe unlink(change.source.name)
+            return
+        }
+        do throws(FileError) {
+            try file.replace(ConfigSource(name: change.source.name, octets: before.bytes))
+        } catch {
+            throw AdministrationError(writing: error)
+        }
+    }
+}
+
+extension AdministrationError {
+    init(writing error: FileError) {
+        switch error.code {
+        case ENOENT: self.init(.notFound, "there is no file \(error.path)")
+        case EEXIST: self.init(.conflict, "\(error.path) is there already; choose another name")
+        case ESTALE: self.init(.conflict, "\(error.path) was changed meanwhile; read it again")
+        case EFBIG:
+            self.init(.refused, "\(error.path) is larger than \(ConfigurationText.largest) bytes; edit it on the host")
+        default:
+            let advice = "see 'Change the configuration' in docs/operate.md"
+            self.init(.forbidden, "\(error.path) cannot be written: \(error.reason); \(advice)")
+        }
+    }
+
+    /// Creates the error about a configuration that would be wrong, with its first mistake.
+    init(_ findings: [ConfigError]) {
+        let errors = findings.filter { $0.severity == .error }
+        let first = errors.first.map { $0.description.split(separator: "\n").first ?? "" } ?? ""
+        let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
+        self.init(.refused, first + more)
+    }
+}

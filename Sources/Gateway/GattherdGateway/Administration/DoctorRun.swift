@@ -1,0 +1,76 @@
+import GattherdHTTP
+import GattherdModel
+import GattherdProcess
+import GattherdSync
+import Glibc
+
+/// A run of `gattherd doctor` with the rights and the restrictions of the daemon.
+///
+/// A program of its own: a check that hangs, or takes memory, does not concern the daemon.
+final class DoctorRun: Sendable {
+    private static let timeLimit = Duration.seconds(45)
+    /// The most bytes of its answer.
+    private static let sizeLimit = 524_288
+
+    private let file: ConfigurationFile
+    private let isBusy = Locked(false)
+
+    init(_ file: ConfigurationFile) {
+        self.file = file
+    }
+
+    /// Returns the findings as a JSON array.
+    func findings() async throws(AdministrationError) -> [UInt8] {
+        let isFree = isBusy.withLock { isBusy in
+            defer { isBusy = true }
+            return !isBusy
+        }
+        guard isFree else { throw AdministrationError(.unavailable, "the checks are running already; try again") }
+        defer { isBusy.withLock { $0 = false } }
+        let (child, reader) = try start()
+        let limit = Task { [child] in
+            guard (try? await Task.sleep(for: Self.timeLimit, clock: .loop)) != nil else { return }
+            child.signal(SIGKILL)
+        }
+        let output = await NamedThread.result(name: "doctor") { Self.output(of: reader) }
+        limit.cancel()
+        child.signal(SIGKILL)
+        _ = await child.wait()
+        guard let output, case .array? = try? JSONReader.value(of: output) else {
+            throw AdministrationError(.unavailable, "the checks did not end; run on the host: gattherd doctor")
+        }
+        return output
+    }
+
+    private func start() throws(AdministrationError) -> (child: ChildProcess, reader: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw AdministrationError(.unavailable, "the checks cannot be run: \(reason)")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { close(ends[1]) }
+        do throws(SpawnError) {
+            let arguments = ["doctor", "--json", "--config", file.path]
+            let output = ChildProcess.Output.descriptor(ends[1])
+            return (try ChildProcess("/proc/self/exe", arguments, output: output, errors: .null), ends[0])
+        } catch {
+            close(ends[0])
+            throw AdministrationError(.unavailable, error.description)
+        }
+    }
+
+    /// Reads until the end, or the limit, and closes the descriptor.
+    private static func output(of reader: Int32) -> [UInt8] {
+        defer { close(reader) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 16_384)
+        while bytes.count < sizeLimit {
+            let count = unsafe read(reader, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            bytes += block.prefix(count)
+        }
+        return bytes
+    }
+}

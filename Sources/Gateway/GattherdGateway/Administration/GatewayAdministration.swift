@@ -1,0 +1,215 @@
+import GattherdConfig
+import GattherdHTTP
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import Glibc
+
+/// Gives the HTTP service access to the configuration, the scan, the log and the checks.
+struct GatewayAdministration: AdministrationBackend {
+    private let scan: PeripheralScan
+    private let editor: ConfigurationEditor
+    private let devices: DeviceEditor
+    private let recent: RecentLog
+    private let doctorRun: DoctorRun
+    private let reporter: StatusReporter
+
+    init(
+        _ scan: PeripheralScan,
+        _ editor: ConfigurationEditor,
+        _ running: RunningConfiguration,
+        _ recent: RecentLog,
+        _ reporter: StatusReporter
+    ) {
+        (self.scan, self.editor, self.recent, self.reporter) = (scan, editor, recent, reporter)
+        devices = DeviceEditor(editor, running)
+        doctorRun = DoctorRun(editor.file)
+    }
+
+    func peripherals() async -> [UInt8] { await scan.peripherals() }
+
+    func add(_ device: NewDevice) async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) { return .success(try await devices.add(device)) } catch {
+            return .failure(error)
+        }
+    }
+
+    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) { return .success(try await devices.label(device, label)) } catch {
+            return .failure(error)
+        }
+    }
+
+    func doctor() async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) { return .success(try await doctorRun.findings()) } catch {
+            return .failure(error)
+        }
+    }
+
+    func log(_ query: LogQuery) async -> [UInt8] {
+        let records = recent.records(from: query.level, device: query.device, limit: query.limit)
+        return JSONWriter.bytes { writer in
+            writer.beginArray()
+            for record in records { writer.record(record) }
+            writer.endArray()
+        }
+    }
+
+    // MARK: - Configuration
+
+    func configurationFiles() async -> [UInt8] {
+        let file = editor.file
+        let paths = await NamedThread.result(name: "configuration") { file.paths } ?? []
+        let pending = reporter.status.configuration
+        return JSONWriter.bytes { writer in
+            writer.beginObject()
+            writer.key("files")
+            writer.beginArray()
+            for path in paths.prefix(ConfigurationEditor.mostFiles) { writer.string(file.name(ofPath: path)) }
+            writer.endArray()
+            writer.member("new_file_obstacle", file.obstacle(toReplacing: file.fragment(named: "new")))
+            writer.strings("restart_needed", pending?.restartNeeded ?? [])
+            writer.member("error", pending?.error)
+            writer.endObject()
+        }
+    }
+
+    func configurationFile(_ name: String) async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) {
+            let (file, path) = (editor.file, try path(name))
+            let text = try await editor.onThread {
+                Result { () throws(FileError) in try file.text(ofPath: path) }
+                    .mapError { AdministrationError(reading: $0) }
+            }
+            return .success(
+                JSONWriter.bytes { writer in
+                    writer.beginObject()
+                    writer.member("file", name)
+                    writer.member("text", String(decoding: text.bytes, as: UTF8.self))
+                    writer.member("version", text.version)
+                    writer.member("obstacle", file.obstacle(toReplacing: path))
+                    writer.endObject()
+                }
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) {
+            let source = try source(draft)
+            let (findings, waiting) = try await editor.onThread { [editor] in
+                .success(editor.findings(with: source))
+            }
+            return .success(
+                JSONWriter.bytes { writer in
+                    writer.beginObject()
+                    writer.key("findings")
+                    writer.beginArray()
+                    for finding in findings.prefix(100) { writer.finding(finding, editor.file) }
+                    writer.endArray()
+                    writer.strings("restart_needed", waiting)
+                    writer.endObject()
+                }
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
+        do throws(AdministrationError) {
+            let change = try await change(draft)
+            let waiting = try await editor.apply(change)
+            return .success(
+                JSONWriter.bytes { writer in
+                    writer.beginObject()
+                    writer.member("file", draft.file)
+                    writer.member("version", ConfigurationText(bytes: change.source.octets).version)
+                    writer.strings("restart_needed", waiting)
+                    writer.endObject()
+                }
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Returns the change of a draft, which must make a valid configuration.
+    private func change(_ draft: ConfigurationDraft) async throws(AdministrationError) -> ConfigurationEditor.Change {
+        let source = try source(draft)
+        return try await editor.onThread { [editor] in
+            Result { () throws(AdministrationError) in
+                var before: ConfigurationText?
+                do throws(FileError) {
+                    if draft.version != nil { before = try editor.file.text(ofPath: source.name) }
+                } catch {
+                    throw AdministrationError(reading: error)
+                }
+                guard before?.version == draft.version else {
+                    throw AdministrationError(.conflict, "\(draft.file) was changed meanwhile; read it again")
+                }
+                let findings = editor.findings(with: source).findings
+                guard !findings.contains(where: { $0.severity == .error }) else { throw AdministrationError(findings) }
+                return ConfigurationEditor.Change(source: source, before: before)
+            }
+        }
+    }
+
+    private func source(_ draft: ConfigurationDraft) throws(AdministrationError) -> ConfigSource {
+        guard draft.text.utf8.count <= ConfigurationText.largest else {
+            throw AdministrationError(.invalid, "a file has at most \(ConfigurationText.largest) bytes")
+        }
+        return ConfigSource(name: try path(draft.file), text: draft.text)
+    }
+
+    private func path(_ name: String) throws(AdministrationError) -> String {
+        if let path = editor.file.path(named: name) { return path }
+        let rule = "the files are \(editor.file.mainName) and gattherd.d/NAME.yaml"
+        throw AdministrationError(.notFound, "there is no file '\(name.cut(toBytes: 120))'; \(rule)")
+    }
+}
+
+extension AdministrationError {
+    fileprivate init(reading error: FileError) {
+        guard error.code != EACCES else {
+            self.init(.forbidden, "\(error.path) cannot be read: \(error.reason)")
+            return
+        }
+        self.init(writing: error)
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func strings(_ name: String, _ texts: [String]) {
+        key(name)
+        beginArray()
+        for text in texts { string(text) }
+        endArray()
+    }
+
+    fileprivate mutating func record(_ record: RecentLog.Record) {
+        beginObject()
+        member("ts", record.time)
+        member("level", "\(record.entry.level)")
+        member("message", record.entry.message)
+        key("fields")
+        beginObject()
+        for field in record.entry.fields { member(field.key, field.value) }
+        endObject()
+        endObject()
+    }
+
+    fileprivate mutating func finding(_ finding: ConfigError, _ file: ConfigurationFile) {
+        beginObject()
+        member("file", file.name(ofPath: finding.file))
+        member("line", finding.place?.line)
+        member("column", finding.place?.column)
+        member("width", finding.place?.width)
+        member("severity", finding.severity.rawValue)
+        member("kind", finding.problem.kind)
+        member("message", finding.problem.description)
+        endObject()
+    }
+}

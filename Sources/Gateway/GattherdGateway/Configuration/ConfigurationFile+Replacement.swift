@@ -1,0 +1,98 @@
+import GattherdConfig
+import GattherdModel
+import GattherdSync
+import Glibc
+
+/// The content of a file of the configuration.
+struct ConfigurationText: Hashable, Sendable {
+    /// The most bytes of a file that is shown or written.
+    static let largest = 262_144
+
+    let bytes: [UInt8]
+
+    /// A word that changes with the content.
+    var version: String {
+        let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return "\(bytes.count)-\(String(hash, radix: 16))"
+    }
+}
+
+extension ConfigurationFile {
+    /// Returns the path of a file by its name in the folder of the configuration: that of the main file, or
+    /// `gattherd.d/NAME.yaml`.
+    ///
+    /// - Returns: The path; `nil` for any other name.
+    func path(named name: String) -> String? {
+        if name == mainName { return path }
+        let prefix = "gattherd.d/"
+        guard name.hasPrefix(prefix), name.hasSuffix(".yaml"), !name.dropFirst(prefix.count).hasPrefix(".") else {
+            return nil
+        }
+        let own = name.dropFirst(prefix.count)
+        let isPlain = own.utf8.allSatisfy { Slug.isAllowed($0) || $0 == UInt8(ascii: ".") || isUpper($0) }
+        return isPlain && own.utf8.count <= 100 ? fragmentFolder + "/" + own : nil
+    }
+
+    private func isUpper(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+
+    /// The name of the main file.
+    var mainName: String { path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path }
+
+    /// Returns the name of a file in the folder of the configuration.
+    func name(ofPath path: String) -> String {
+        guard path != self.path else { return mainName }
+        return path.lastIndex(of: "/").map { "gattherd.d/" + path[path.index(after: $0)...] } ?? path
+    }
+
+    /// Reads a file.
+    ///
+    /// - Throws: ``FileError``, with the code `EFBIG` for one that is too large to be shown.
+    func text(ofPath path: String) throws(FileError) -> ConfigurationText {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw FileError(errno, path) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw FileError(errno, path) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(EINVAL, path) }
+        guard status.st_size <= ConfigurationText.largest else { throw FileError(EFBIG, path) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe read(descriptor, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw FileError(errno, path) }
+            guard count > 0 else { return ConfigurationText(bytes: bytes) }
+            bytes += block.prefix(count)
+            guard bytes.count <= ConfigurationText.largest else { throw FileError(EFBIG, path) }
+        }
+    }
+
+    /// Returns the reason why this process cannot replace a file; `nil` if it can.
+    func obstacle(toReplacing path: String) -> String? {
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        guard unsafe access(folder, W_OK | X_OK) != 0 else { return nil }
+        let reason = unsafe String(cString: strerror(errno))
+        return "the daemon cannot write in \(folder): \(reason); see 'Change the configuration' in docs/operate.md"
+    }
+
+    /// Replaces a file in one step; its permissions and, if this process may set it, its owner stay.
+    func replace(_ source: ConfigSource) throws(FileError) {
+        var status = stat()
+        guard unsafe stat(source.name, &status) == 0 else { throw FileError(errno, source.name) }
+        let draft = try FileDraft(of: source.name, prefix: ".")
+        try draft.write(source.octets)
+        // Without the right to give a file away it becomes the daemon's.
+        if fchown(draft.descriptor, status.st_uid, status.st_gid) != 0 {
+            _ = fchown(draft.descriptor, uid_t.max, status.st_gid)
+        }
+        try draft.setMode(status.st_mode & 0o777)
+        try draft.replace()
+    }
+
+    /// Creates the file of a secret, which only this user can read.
+    func addSecret(_ source: ConfigSource) throws(FileError) {
+        let draft = try FileDraft(of: source.name, prefix: ".")
+        try draft.write(source.octets)
+        try draft.create()
+    }
+}

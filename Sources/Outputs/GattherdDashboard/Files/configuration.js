@@ -1,0 +1,161 @@
+// The configuration: its files, changed with a check in place, a comparison, and a reload.
+
+import { applyFile, checkFile, read } from "./api.js";
+import { diff } from "./diff.js";
+import { find, make, setText, toast } from "./dom.js";
+import { address } from "./router.js";
+import { counted } from "./words.js";
+
+/** Pause after the last key before a text is checked, in milliseconds. */
+const checkPause = 500;
+
+export class ConfigurationPage {
+  /** `attempt(action)` runs a request and reports its failure. */
+  constructor(model, attempt) {
+    Object.assign(this, { model, attempt, file: null, saved: "", version: null, findings: [] });
+    model.addEventListener("gateway", () => { if (this.state) this.showState(); });
+    window.addEventListener("beforeunload", (event) => { if (this.isChanged) event.preventDefault(); });
+  }
+
+  get isChanged() { return Boolean(this.editor) && this.editor.value !== this.saved; }
+
+  /** Shows a file; without a name the main one. A text that is being changed stays. */
+  async open(name) {
+    if (this.isChanged && (name === null || name === this.file)) return;
+    this.build();
+    const list = await this.attempt(() => read("configuration"));
+    if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
+    this.files = list.files;
+    this.obstacle = list.new_file_obstacle ?? null;
+    this.showFiles(name ?? list.files[0]);
+    await this.load(name ?? list.files[0]);
+  }
+
+  build() {
+    this.choice = make("ul", { class: "files" });
+    this.editor = make("textarea", {
+      id: "configuration-text", class: "editor", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", rows: 24,
+      "aria-describedby": "configuration-findings", oninput: () => this.edited(),
+    });
+    this.state = make("p", { class: "notice state-line", role: "status", hidden: true });
+    this.message = make("p", { class: "hint" });
+    this.list = make("ul", { class: "findings", id: "configuration-findings", "aria-label": "Findings", "aria-live": "polite" });
+    this.changes = make("div", { class: "diff" });
+    this.apply = make("button", { type: "button", class: "primary", disabled: true, onclick: () => this.save() }, "Apply");
+    this.undo = make("button", { type: "button", disabled: true, onclick: () => this.restore() }, "Undo changes");
+    find("configuration").replaceChildren(make("div", { class: "sheet configuration" },
+      make("header", {}, make("h2", {}, "Configuration")), this.state, this.message,
+      make("div", { class: "halves" },
+        make("nav", { "aria-label": "Files" }, this.choice),
+        make("div", { class: "half" },
+          make("label", { for: "configuration-text", class: "unseen" }, "Text of the file"), this.editor,
+          make("div", { class: "buttons" }, this.undo, this.apply), this.list, this.changes))));
+    this.saved = this.editor.value;
+    this.showState();
+  }
+
+  say(words, retry) {
+    this.editor.disabled = true;
+    this.message.replaceChildren(words, ...(retry ? [" ", make("button", { type: "button", onclick: retry }, "Try again")] : []));
+  }
+
+  showFiles(chosen) {
+    this.choice.replaceChildren(...this.files.map((file) => make("li", {},
+      make("a", { href: address("configuration", file), "aria-current": file === chosen ? "page" : null }, file))));
+  }
+
+  /** Shows what waits for a restart, and the error of the last reload. */
+  showState() {
+    const { configuration } = this.model.status ?? {};
+    const waiting = configuration?.restart_needed ?? [];
+    this.state.hidden = !configuration;
+    const parts = [configuration?.error && `Not reloaded: ${configuration.error}`,
+      waiting.length && `Restart needed for ${waiting.join(", ")}. On the host: systemctl restart gattherd`];
+    setText(this.state, parts.filter(Boolean).join(" "));
+  }
+
+  async load(file) {
+    const content = await this.attempt(() => read("configuration/file", { file }));
+    if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
+    Object.assign(this, { file, saved: content.text, version: content.version, findings: [] });
+    this.editor.value = content.text;
+    this.editor.disabled = false;
+    this.editor.readOnly = Boolean(content.obstacle);
+    setText(this.message, content.obstacle ? `Read only: ${content.obstacle}` : "");
+    this.showFindings();
+    this.edited();
+  }
+
+  restore() {
+    this.editor.value = this.saved;
+    this.edited();
+    this.editor.focus();
+  }
+
+  edited() {
+    this.apply.disabled = true;
+    this.undo.disabled = !this.isChanged;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.check(), checkPause);
+  }
+
+  /** Checks the text; only the newest answer counts. */
+  async check() {
+    const text = this.editor.value;
+    const answer = await this.attempt(() => checkFile(this.file, text));
+    if (!answer || text !== this.editor.value) return;
+    this.findings = answer.findings;
+    this.showFindings();
+    this.showChanges(answer.restart_needed);
+    this.apply.disabled = !this.isChanged || this.findings.some((finding) => finding.severity === "error");
+  }
+
+  showFindings() {
+    this.list.replaceChildren(...this.findings.map((finding) => this.finding(finding)));
+    if (!this.findings.length) this.list.append(make("li", { "data-kind": "good" }, "No mistakes."));
+    this.editor.setAttribute("aria-invalid", this.findings.some((finding) => finding.severity === "error"));
+  }
+
+  finding(finding) {
+    const place = finding.line ? `${finding.file}:${finding.line}:${finding.column}` : finding.file;
+    const isHere = finding.line && finding.file === this.file;
+    const show = isHere ? make("button", { type: "button", class: "link", onclick: () => this.select(finding) }, place) : make("b", {}, place);
+    return make("li", { "data-kind": finding.severity === "error" ? "bad" : "warn" }, show, " ", finding.message);
+  }
+
+  /** Selects the characters of a finding; columns count code points. */
+  select({ line, column, width }) {
+    const all = this.editor.value.split("\n");
+    const start = all.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+    const points = [...(all[line - 1] ?? "")];
+    const before = points.slice(0, column - 1).join("").length;
+    const marked = points.slice(column - 1, column - 1 + (width ?? 1)).join("").length;
+    this.editor.focus();
+    this.editor.setSelectionRange(start + before, start + before + marked);
+    this.editor.scrollTop = this.editor.scrollHeight * (line - 4) / all.length;
+  }
+
+  showChanges(waiting) {
+    const rows = this.isChanged ? diff(this.saved, this.editor.value) : [];
+    const kinds = { "+": "added", "-": "removed", " ": "", "…": "left-out" };
+    const words = { "+": "added", "-": "removed" };
+    this.changes.replaceChildren(...(rows.length ? [
+      make("h3", {}, "Changes"),
+      make("pre", { tabindex: "0", "aria-label": "Changes" }, ...rows.map(([sign, line]) => make("span", { class: kinds[sign] },
+        words[sign] ? make("span", { class: "unseen" }, `${words[sign]}: `) : null, `${sign} ${line}\n`))),
+      waiting.length ? make("p", { class: "problem" }, `Restart needed for ${waiting.join(", ")}.`) : make("p", { class: "hint" }, "Takes effect at once."),
+    ] : []));
+  }
+
+  async save() {
+    this.apply.disabled = true;
+    const text = this.editor.value;
+    const done = await this.attempt(() => applyFile(this.file, text, this.version));
+    if (!done) return this.edited();
+    this.saved = text;
+    this.version = done.version;
+    const waiting = done.restart_needed;
+    toast(waiting.length ? `Saved. ${counted(waiting.length, "section")} of it will be used after a restart.` : "Saved, and in use.");
+    this.edited();
+  }
+}

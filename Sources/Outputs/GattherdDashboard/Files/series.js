@@ -1,0 +1,52 @@
+// The values of a metric in a range of time, read from history.
+
+import { read } from "./api.js";
+
+/** The most rows that the gateway returns. */
+const rowLimit = 10000;
+/** Ranges up to this length are shown with each sample instead of summaries, in milliseconds. */
+const shortest = 60000;
+/** The time before a range in which the last value is looked for, in milliseconds. */
+const lookBack = 7 * 86400000;
+/** Rows in a range from which on values are drawn as a curve, unless they are far apart. */
+const curveRows = 12;
+
+const text = (time) => new Date(Math.round(time)).toISOString();
+
+/** Returns the row of a sample or a summary; null for a value that is no number. */
+function row(each) {
+  const mean = each.mean ?? each.value;
+  if (typeof mean !== "number") return null;
+  return { time: Date.parse(each.ts), mean, min: each.min ?? mean, max: each.max ?? mean, n: each.n ?? 1 };
+}
+
+/**
+ * Reads a series for a chart. `range` has `from`, `to`, `every` and `step`.
+ * Values that seldom change hold until the next one; the last one before the range holds at its beginning.
+ */
+export async function readSeries(device, metric, range, signal) {
+  const { from, to, every, step } = range;
+  const query = { device: device.name, metric, since: text(from), until: text(to), every, limit: rowLimit };
+  if (to - from <= shortest) delete query.every;
+  const { rows: found } = await read("history", query, signal);
+  const rows = found.map(row).filter(Boolean);
+  const series = { metric, unit: device.unit(metric), rows, isHeld: isSeldom(rows, step) };
+  if (!series.isHeld) return series;
+  const before = await lastBefore(device, metric, from, signal);
+  if (before) rows.unshift({ ...before, time: from });
+  return series;
+}
+
+/** True if most rows are far from the next: the device sends the metric when it changes, and it holds meanwhile. */
+function isSeldom(rows, step) {
+  if (rows.length < curveRows && rows.length < 2) return true;
+  const gaps = rows.slice(1).map((each, index) => each.time - rows[index].time).sort((one, other) => one - other);
+  return gaps[Math.floor(gaps.length / 2)] > step * 2.5;
+}
+
+/** Returns the last sample before a time; a metric that seldom changes has few. */
+async function lastBefore(device, metric, time, signal) {
+  const query = { device: device.name, metric, since: text(time - lookBack), until: text(time), limit: rowLimit };
+  const { rows } = await read("history", query, signal);
+  return rows.map(row).filter(Boolean).at(-1) ?? null;
+}

@@ -1,0 +1,182 @@
+package import GattherdLog
+import GattherdModel
+
+/// The part of the gateway that changes its configuration, and that names its problems.
+package protocol AdministrationBackend: Sendable {
+    /// Returns the peripherals in reach; the adapters listen for more for a while.
+    func peripherals() async -> [UInt8]
+    /// Adds a device to the configuration, or returns the text that would be written.
+    func add(_ device: NewDevice) async -> Result<[UInt8], AdministrationError>
+    /// Changes the name for people, the area and the note of a device.
+    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], AdministrationError>
+    /// Returns the list of the configuration's files.
+    func configurationFiles() async -> [UInt8]
+    /// Returns the text of a file of the configuration.
+    func configurationFile(_ name: String) async -> Result<[UInt8], AdministrationError>
+    /// Checks the configuration with another text of a file.
+    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
+    /// Writes a file of the configuration and reloads it.
+    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
+    /// Returns the newest entries of the log.
+    func log(_ query: LogQuery) async -> [UInt8]
+    /// Checks the host.
+    func doctor() async -> Result<[UInt8], AdministrationError>
+}
+
+/// A failed change or check.
+package struct AdministrationError: Error, Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        case invalid
+        case notFound
+        /// Something else has the name, or was changed meanwhile.
+        case conflict
+        /// The configuration would be wrong.
+        case refused
+        /// The daemon may not write there.
+        case forbidden
+        /// Another change is being made, or a program cannot be run.
+        case unavailable
+    }
+
+    package let kind: Kind
+    /// The problem and its remedy, as text for users.
+    package let detail: String
+
+    package init(_ kind: Kind, _ detail: String) {
+        self.kind = kind
+        self.detail = detail
+    }
+
+    var status: Int {
+        switch kind {
+        case .invalid: 400
+        case .forbidden: 403
+        case .notFound: 404
+        case .conflict: 409
+        case .refused: 422
+        case .unavailable: 503
+        }
+    }
+}
+
+/// A device that a user adds.
+package struct NewDevice: Hashable, Sendable {
+    package var address: String
+    package var name: String
+    package var profiles: [String]
+    package var title: String?
+    package var area: String?
+    /// The key of encrypted advertisements, as hexadecimal digits.
+    package var key: String?
+    /// True to write nothing.
+    package var isPreview: Bool
+
+    /// Reads the body of a request; `nil` if it is not such an object.
+    package init?(bytes: [UInt8]) {
+        guard let body = RequestBody(bytes) else { return nil }
+        self.init(body)
+    }
+
+    init?(_ body: RequestBody) {
+        guard let address = body.text("address"), let name = body.text("name") else { return nil }
+        (self.address, self.name) = (address, name)
+        profiles = body.texts("profiles")
+        (title, area, key) = (body.text("title"), body.text("area"), body.text("key"))
+        isPreview = body.isTrue("preview")
+    }
+}
+
+/// The texts about a device for people; `nil` removes one.
+package struct NewLabel: Hashable, Sendable {
+    package var title: String?
+    package var area: String?
+    package var note: String?
+
+    /// Reads the body of a request; `nil` if it is not an object.
+    package init?(bytes: [UInt8]) {
+        guard let body = RequestBody(bytes) else { return nil }
+        self.init(body)
+    }
+
+    init(_ body: RequestBody) {
+        (title, area, note) = (body.text("title"), body.text("area"), body.text("note"))
+    }
+}
+
+/// Another text of a file of the configuration.
+package struct ConfigurationDraft: Hashable, Sendable {
+    /// The name of the file in the folder of the configuration.
+    package var file: String
+    package var text: String
+    /// The version that the draft began with; `nil` for a new file.
+    package var version: String?
+
+    init?(_ body: RequestBody) {
+        guard let file = body.text("file"), let text = body.string("text") else { return nil }
+        (self.file, self.text, version) = (file, text, body.text("version"))
+    }
+}
+
+/// A query for entries of the log.
+package struct LogQuery: Hashable, Sendable {
+    package var level: LogLevel
+    package var device: String?
+    package var limit: Int
+
+    /// The largest limit that a request may set.
+    static let maximum = 1000
+
+    /// - Throws: ``AdministrationError`` for an invalid level or limit.
+    init(_ request: HTTPRequest) throws(AdministrationError) {
+        device = request.query["device"]
+        let word = request.query["level"] ?? "info"
+        guard let level = LogLevel.allCases.first(where: { "\($0)" == word }) else {
+            let words = LogLevel.allCases.map { "\($0)" }.joined(separator: ", ")
+            throw AdministrationError(.invalid, "'level' must be one of \(words)")
+        }
+        let text = request.query["limit"] ?? "200"
+        guard let limit = Int(text), (1...Self.maximum).contains(limit) else {
+            throw AdministrationError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
+        }
+        (self.level, self.limit) = (level, limit)
+    }
+}
+
+/// The object in the body of a request.
+struct RequestBody {
+    /// The longest text of a member, except of a file, in bytes.
+    private static let longestText = 2000
+    private static let mostTexts = 16
+
+    private let members: [JSONMember]
+
+    init?(_ bytes: [UInt8]) {
+        guard case .object(let members) = try? JSONReader.value(of: bytes) else { return nil }
+        self.members = members
+    }
+
+    private subscript(name: String) -> JSONValue? { members.first { $0.name == name }?.value }
+
+    /// Returns a text of any length.
+    func string(_ name: String) -> String? {
+        guard case .string(let text) = self[name] else { return nil }
+        return text
+    }
+
+    /// Returns a short text that is not empty.
+    func text(_ name: String) -> String? {
+        guard let text = string(name), !text.isEmpty, text.utf8.count <= Self.longestText else { return nil }
+        return text
+    }
+
+    /// Returns the texts of a list.
+    func texts(_ name: String) -> [String] {
+        guard case .array(let values) = self[name] else { return [] }
+        return values.prefix(Self.mostTexts).compactMap { value in
+            guard case .string(let text) = value, text.utf8.count <= Self.longestText else { return nil }
+            return text
+        }
+    }
+
+    func isTrue(_ name: String) -> Bool { self[name] == .boolean(true) }
+}

@@ -1,0 +1,272 @@
+"""The pages beside the devices, in a real browser, on a gateway with simulated peripherals.
+
+    test_pages.py PROGRAMS SCREENSHOTS
+"""
+import sys
+import time
+import unittest
+
+import accessibility
+from gateway import Gateway
+from test_dashboard import PAINTED, PROGRAMS, SCREENSHOTS, Page
+
+HOME = """\
+peripherals:
+  - {name: strap, count: 2, kind: heart-rate, address: 'C0:FF:EE:00:00:01', rate: 5, rr: 1, battery: 97}
+  - {name: dial, kind: number-service, address: 'C0:FF:EE:00:00:10', value: 42}
+  - name: hygrometer
+    kind: beacon
+    address: C0:FF:EE:00:00:31
+    advertise:
+      name: GVH5075_0123
+      manufacturer_data: {0xEC88: [0003215D6400]}
+  - name: mark
+    kind: beacon
+    address: C0:FF:EE:00:00:35
+    advertise:
+      name: <b onclick=x>Mark
+      manufacturer_data: {0x0499: [0512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F]}
+"""
+
+PAGES = ('', 'device/strap-1', 'device/dial', 'add', 'configuration', 'log', 'checks')
+ENTER, LEFT, ESCAPE = '\ue007', '\ue012', '\ue00c'
+
+
+class PageTests(unittest.TestCase):
+    """A person who sets up a gateway."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.gateway = cls.enterClassContext(Gateway(PROGRAMS, HOME))
+
+    def page(self, *size: int, dark: bool = False) -> Page:
+        page = self.enterContext(Page(self.gateway, *size, dark=dark))
+        page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
+        self.addCleanup(lambda: self.assertEqual(page.errors(), []))
+        return page
+
+    def go(self, page: Page, name: str) -> None:
+        """Opens a page and waits for its content."""
+        page.run('location.hash = arguments[0]', name)
+        page.wait({
+            '': 'return document.querySelectorAll(".card .value").length > 3',
+            'add': 'return document.querySelectorAll("#add tbody tr").length > 1',
+            'configuration': 'return document.querySelector(".findings li") && document.querySelector(".editor").value',
+            'log': 'return document.querySelectorAll("#log .list li").length > 2',
+            'checks': 'return document.querySelectorAll("#checks .findings li").length > 2',
+        }.get(name, 'return document.querySelector("#detail .readout")?.innerText.includes("sample")'))
+
+    def edit(self, page: Page, before: str, after: str) -> None:
+        """Replaces text in the editor as a person would, and waits for the check."""
+        page.run("""
+            const editor = document.querySelector(".editor");
+            editor.value = editor.value.replace(...arguments);
+            editor.dispatchEvent(new Event("input"));
+            document.querySelector(".findings").replaceChildren();
+        """, before, after)
+        page.wait('return document.querySelector(".findings li")')
+
+    def apply(self, page: Page) -> None:
+        page.wait('return !document.querySelector(".configuration .primary").disabled')
+        page.click('.configuration .primary')
+        page.wait('return document.querySelector("#toasts").innerText.includes("Saved")')
+        page.run('document.querySelector("#toasts").replaceChildren()')
+
+    # Configuration, and a new device
+
+    def test_a_device_leaves_the_configuration_and_is_added_from_a_scan(self) -> None:
+        page = self.page()
+        self.go(page, 'configuration')
+        line = page.run(r'return document.querySelector(".editor").value.match(/.*name: mark,.*\n/)[0]')
+        self.edit(page, line, '')
+        self.assertIn('- ' + line.strip(), page.text('.diff').replace('-   ', '- '))
+        self.apply(page)
+        page.run('location.hash = ""')
+        page.wait('return !document.querySelector("[data-device=mark]")')
+        self.go(page, 'add')
+        row = 'tr[data-address="C0:FF:EE:00:00:35"]'
+        page.wait('return document.querySelector(`${arguments[0]} button`)', row)
+        self.assertIn('<b onclick=x>Mark', page.text(row))
+        self.assertIn('RuuviTag', page.text(row))
+        page.screenshot(SCREENSHOTS / 'add.png')
+        page.click(row + ' button')
+        page.wait('return document.querySelector(".yaml").innerText.includes("ruuvi")')
+        page.run('document.querySelector(".proposal input").value = "strap-1"')
+        page.type('.proposal label:nth-of-type(2) input', 'Sauna')
+        page.wait('return document.querySelector(".problem").innerText.includes("strap-1")')
+        page.run("""
+            const input = document.querySelector(".proposal input");
+            input.value = "sauna";
+            input.dispatchEvent(new Event("input", { bubbles: true }));
+        """)
+        page.wait("""return document.querySelector(".yaml").innerText.includes("title: 'Sauna'")""")
+        page.screenshot(SCREENSHOTS / 'add-proposal.png')
+        page.click('.proposal .primary')
+        page.wait('return /First values: temperature -?[0-9.]+/.test(document.querySelector(".proposal").innerText)')
+        page.screenshot(SCREENSHOTS / 'add-done.png')
+        self.assertIn('name: sauna', (self.gateway.folder / 'work/gattherd.d/sauna.yaml').read_text())
+        page.run('location.hash = ""')
+        page.wait('return document.querySelector("[data-device=sauna] .open")?.innerText === "Sauna"')
+
+    def test_a_mistake_is_marked_and_cannot_be_applied(self) -> None:
+        page = self.page()
+        self.go(page, 'configuration')
+        self.edit(page, 'log:', 'lgo:')
+        page.wait('return document.querySelector(".findings").innerText.includes("did you mean \'log\'")')
+        self.assertRegex(page.text('.findings'), r'gattherd\.yaml:\d+:1 unknown key \'lgo\'')
+        self.assertTrue(page.run('return document.querySelector(".configuration .primary").disabled'))
+        page.click('.findings button')
+        marked = page.run("""
+            const { value, selectionStart, selectionEnd } = document.querySelector(".editor");
+            return value.slice(selectionStart, selectionEnd);
+        """)
+        self.assertEqual(marked, 'lgo')
+        page.screenshot(SCREENSHOTS / 'configuration-mistake.png')
+        self.edit(page, 'lgo:', 'log:')
+        self.assertEqual(page.text('.findings'), 'No mistakes.')
+        self.assertEqual(page.text('.diff'), '')
+
+    def test_a_change_that_needs_a_restart_says_so(self) -> None:
+        page = self.page(dark=True)
+        self.go(page, 'configuration')
+        self.edit(page, 'history:\n', 'history:\n  retention: 9d\n')
+        page.wait('return document.querySelector(".diff").innerText.includes("Restart needed for history")')
+        page.screenshot(SCREENSHOTS / 'configuration-dark.png')
+        self.apply(page)
+        page.wait('return document.querySelector(".state-line").innerText.includes("Restart needed for history")')
+        self.edit(page, '  retention: 9d\n', '')
+        self.apply(page)
+        page.wait('return document.querySelector(".state-line").hidden')
+
+    # A device
+
+    def test_a_device_gets_a_name_for_people_and_keeps_its_history(self) -> None:
+        page = self.page()
+        self.go(page, 'device/strap-2')
+        page.click('.edit summary')
+        for index, text in enumerate(('Anna\'s "strap" ${HOME} <b>', 'Gym', 'new battery'), 1):
+            page.type(f'.edit label:nth-of-type({index}) input', text)
+        page.click('.edit .primary')
+        page.wait('return document.querySelector("#detail h2").innerText === arguments[0]', 'Anna\'s "strap" ${HOME} <b>')
+        page.wait('return document.querySelector(".note").innerText === "new battery"')
+        page.wait('return /mean .* samples/.test(document.querySelector("#detail .readout").innerText)')
+        page.screenshot(SCREENSHOTS / 'device-named.png')
+        page.run('history.back()')
+        page.wait('return document.querySelector("[data-device=strap-2] .open").innerText.startsWith("Anna")')
+        page.run('document.querySelector("#arrangement [type=checkbox]").click()')
+        groups = page.run('return [...document.querySelectorAll("li.group")].map((each) => each.innerText)')
+        self.assertEqual(groups, ['Gym', 'No area'])
+        page.screenshot(SCREENSHOTS / 'groups.png')
+        page.click('[data-view=list]')
+        page.wait('return /bpm/.test(document.querySelector("tr[data-device=strap-2]").innerText)')
+        page.screenshot(SCREENSHOTS / 'list.png')
+
+    def test_a_chart_shows_several_metrics_and_is_zoomed_by_mouse_and_keyboard(self) -> None:
+        page = self.page()
+        self.go(page, 'device/strap-1')
+        page.click('[data-metric=battery_level]')
+        page.wait('return /heart rate mean .* battery level mean 97/.test(document.querySelector(".readout").innerText)')
+        page.wait(PAINTED, '.chart')
+        page.click('.ranges button')
+        page.run('document.querySelector(".chart").focus()')
+        page.press(LEFT)
+        page.wait('return /: heart rate [0-9.]+.bpm.*, battery level 97/.test(document.querySelector(".readout").innerText)')
+        page.press('+')
+        page.wait('return document.querySelector(".ranges [aria-pressed=true]") === null')
+        page.press(ESCAPE)
+        page.wait('return document.querySelector(".ranges [aria-pressed=true]")?.innerText === "5 min"')
+        left, top, width = page.run("""
+            document.querySelector(".chart").scrollIntoView();
+            const { left, top, width } = document.querySelector(".chart").getBoundingClientRect();
+            return [left, top, width];
+        """)
+        for kind, share in (('mousePressed', 0.7), ('mouseMoved', 0.8), ('mouseReleased', 0.9)):
+            page.command('Input.dispatchMouseEvent', {
+                'type': kind, 'x': left + width * share, 'y': top + 80, 'button': 'left', 'clickCount': 1,
+                'buttons': 0 if kind == 'mouseReleased' else 1})
+        page.wait('return document.querySelector(".tools-line button").checkVisibility()')
+        page.screenshot(SCREENSHOTS / 'chart-zoomed.png')
+
+    def test_a_chart_is_saved_as_csv_and_png(self) -> None:
+        page = self.page()
+        self.go(page, 'device/strap-1')
+        page.run("""
+            window.saved = [];
+            URL.createObjectURL = (blob) => { blob.text().then((text) => saved.push([blob.type, text])); return "#device/strap-1"; };
+            HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
+        """)
+        for index in (2, 3):
+            page.click(f'.tools-line button:nth-of-type({index})')
+        page.wait('return saved.length === 4')
+        saved = page.run('return saved')
+        self.assertIn('strap-1.csv', saved)
+        self.assertIn('strap-1.png', saved)
+        table = next(text for kind, text in (each for each in saved if isinstance(each, list)) if kind == 'text/csv')
+        self.assertRegex(table.splitlines()[0], 'time')
+        self.assertRegex(table.splitlines()[1], r'^"\d{4}-.*Z","strap-1","heart_rate","bpm",\d+,')
+
+    def test_the_back_button_and_addresses_work(self) -> None:
+        page = self.page()
+        page.open(self.gateway.url + '#device/dial')
+        page.wait('return document.querySelector("#detail h2")?.innerText === "dial"')
+        self.assertIn('dial', page.run('return document.title'))
+        page.click('[data-nav=log]')
+        page.wait('return !document.querySelector("#log").hidden')
+        self.assertEqual(page.run('return document.activeElement.id'), 'main')
+        page.run('history.back()')
+        page.wait('return document.querySelector("#detail h2")?.innerText === "dial"')
+        page.run('location.hash = "device/none"')
+        page.wait('return document.querySelector("#detail").innerText.includes("There is no device none")')
+
+    def test_a_control_is_set_on_the_card(self) -> None:
+        page = self.page()
+        number = '#card-dial-number + input'
+        page.wait('return !document.querySelector(arguments[0]).disabled', number)
+        page.run('document.querySelector(arguments[0]).value = ""', number)
+        page.type(number, '77' + ENTER)
+        page.wait('return document.querySelector("[data-device=dial] .value").innerText === "77"')
+
+    # Log and checks
+
+    def test_the_log_is_shown_by_level_and_device(self) -> None:
+        page = self.page()
+        self.go(page, 'log')
+        self.assertIn('started', page.text('#log'))
+        page.run('location.hash = "log/strap-1"')
+        page.wait('return !document.querySelector("#log").innerText.includes("started")')
+        page.wait('return document.querySelector("#log .list").innerText.includes("strap-1")')
+        page.screenshot(SCREENSHOTS / 'log.png')
+
+    def test_the_checks_name_remedies(self) -> None:
+        page = self.page()
+        self.go(page, 'checks')
+        self.assertRegex(page.text('#checks .hint[role=status]'), r'^\d+ errors?, \d+ warnings?$')
+        self.assertTrue(page.run('return document.querySelector("#checks .remedy")'))
+        page.screenshot(SCREENSHOTS / 'checks.png')
+
+    # Everybody can use it
+
+    def test_every_page_passes_the_checks_of_the_list(self) -> None:
+        for dark in (False, True):
+            page = self.page(dark=dark)
+            for name in PAGES:
+                with self.subTest(name=name or 'devices', dark=dark):
+                    self.go(page, name)
+                    for check in (accessibility.unnamed, accessibility.structure, accessibility.contrast,
+                                  accessibility.small_targets, accessibility.focus_order):
+                        self.assertEqual(check(page), [], check.__name__)
+
+    def test_no_page_scrolls_sideways_on_a_small_screen(self) -> None:
+        for width in (320, 390):
+            page = self.page(width, 800, dark=width == 390)
+            for name in PAGES:
+                with self.subTest(name=name or 'devices', width=width):
+                    self.go(page, name)
+                    self.assertLessEqual(page.run('return document.documentElement.scrollWidth'), width)
+                    time.sleep(0.3)
+                    page.screenshot(SCREENSHOTS / f'phone-{width}-{name.replace("/", "-") or "devices"}.png')
+
+
+if __name__ == '__main__':
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,48 @@
+import GattherdConfig
+import Testing
+
+/// Changes of single keys in the text of a file.
+@Suite struct DeviceTextEditTests {
+    private func edited(_ text: String, _ changes: [DeviceTextEdit.Change]) -> String? {
+        DeviceTextEdit.apply(changes, to: "strap", in: Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static let title: [DeviceTextEdit.Change] = [("title", "Anna's"), ("area", nil)]
+
+    @Test(arguments: [
+        (
+            "devices:\n  - name: strap # Polar\n    address: X\n",
+            "devices:\n  - name: strap # Polar\n    title: 'Anna''s'\n    address: X\n"
+        ),
+        ("devices: [{name: strap, address: X}]", "devices: [{name: strap, title: 'Anna''s', address: X}]"),
+        ("devices:\n- address: X\n  name: strap", "devices:\n- address: X\n  name: strap\n  title: 'Anna''s'"),
+        (
+            "devices:\r\n  - name: strap\r\n    address: X\r\n",
+            "devices:\r\n  - name: strap\r\n    title: 'Anna''s'\r\n    address: X\r\n"
+        ),
+        (
+            "devices:\n  - title: \"old\" # why\n    name: strap\n    area: Gym\n",
+            "devices:\n  - title: 'Anna''s' # why\n    name: strap\n"
+        ),
+        ("devices: [{name: strap, area: Gym, title: ü}]", "devices: [{name: strap, title: 'Anna''s'}]"),
+        ("# ä\ndevices: [{area: Gym, name: strap}]", "# ä\ndevices: [{name: strap, title: 'Anna''s'}]"),
+    ])
+    func `keys are set and removed, and all else stays`(before: String, after: String) {
+        #expect(edited(before, Self.title) == after)
+    }
+
+    @Test func `other devices stay`() {
+        let before = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: S}\n"
+        let after = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: 'T'}\n"
+        #expect(edited(before, [("title", "T")]) == after)
+    }
+
+    @Test(arguments: ["", "gateway: a\n", "devices: [{name: dial}]", "devices: {name: strap}", "devices: ["])
+    func `a file without the device is not changed`(text: String) {
+        #expect(edited(text, Self.title) == nil)
+    }
+
+    @Test func `a text cannot be a substitution`() {
+        #expect(ConfigText.quoted("a ${HOME} 'b'") == "'a $${HOME} ''b'''")
+    }
+}

@@ -1,0 +1,204 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdHTTP
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+@testable import GattherdGateway
+
+/// Changes of the configuration's files by the dashboard.
+@Suite struct ConfigurationEditorTests {
+    private static let main = "gateway: lab\ndevices:\n  - {name: strap, address: 'C0:FF:EE:00:00:01'}\n"
+
+    private let folder: TemporaryFolder
+    private let file: ConfigurationFile
+    private let changes = PendingChanges()
+    private let editor: ConfigurationEditor
+    private let devices: DeviceEditor
+
+    init() throws {
+        folder = try TemporaryFolder()
+        file = ConfigurationFile(try folder.write(Self.main, to: "gattherd.yaml"))
+        let running = RunningConfiguration(try file.parsed(), ProfileRegistry(), [])
+        editor = ConfigurationEditor(file, running, changes)
+        devices = DeviceEditor(editor, running)
+    }
+
+    /// Runs `body` while reloads have these outcomes, the last of them from then on.
+    private func reloading(_ outcomes: [ReloadOutcome], _ body: () async throws -> Void) async throws {
+        let task = Task { [changes] in
+            var rest = outcomes[...]
+            for await _ in changes.wakes {
+                for waiter in changes.dequeue().reloadWaiters {
+                    if let outcome = rest.count > 1 ? rest.popFirst() : rest.first { waiter.yield(outcome) }
+                    waiter.finish()
+                }
+            }
+        }
+        defer { task.cancel() }
+        try await body()
+    }
+
+    private func source(_ text: String, _ name: String = "gattherd.yaml") -> ConfigSource {
+        ConfigSource(name: folder.file(name), text: text)
+    }
+
+    private func text(_ name: String = "gattherd.yaml") throws -> String {
+        try String(contentsOfFile: folder.file(name), encoding: .utf8)
+    }
+
+    private func request(_ members: String) throws -> NewDevice { try NewDevice(json: members) }
+
+    // MARK: - Files
+
+    @Test func `a draft is checked in the place of its file`() {
+        let typo = editor.findings(with: source("gatewy: lab\n")).findings
+        let words = "unknown key 'gatewy' in the configuration; did you mean 'gateway'?"
+        #expect(typo.map(\.problem.description) == [words])
+        #expect(typo.first?.place?.line == 1)
+        let renamed = editor.findings(with: source("gateway: yard\n"))
+        #expect(renamed.findings.isEmpty && renamed.waiting == ["gateway"])
+    }
+
+    @Test func `an applied file replaces the other one and keeps its permissions`() async throws {
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o640]
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: file.path)
+        try await reloading([.done(waiting: ["gateway"])]) {
+            let before = try file.text(ofPath: file.path)
+            let waiting = try await editor.apply(.init(source: source("gateway: yard\n"), before: before))
+            #expect(waiting == ["gateway"])
+        }
+        #expect(try text() == "gateway: yard\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions]
+        #expect(mode.map { "\($0)" } == "\(0o640)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gattherd.yaml"])
+    }
+
+    @Test func `a file that the daemon cannot use is taken back`() async throws {
+        try await reloading([.failed("no such profile"), .done(waiting: [])]) {
+            let before = try file.text(ofPath: file.path)
+            let error = await #expect(throws: AdministrationError.self) {
+                try await editor.apply(.init(source: source("gateway: yard\n"), before: before))
+            }
+            #expect(error?.detail == "no such profile")
+        }
+        #expect(try text() == Self.main)
+    }
+
+    @Test func `a new file that the daemon cannot use is removed`() async throws {
+        let new = source("devices: []\n", "gattherd.d/new.yaml")
+        try await reloading([.failed("no"), .done(waiting: [])]) {
+            await #expect(throws: AdministrationError.self) { try await editor.apply(.init(source: new, before: nil)) }
+        }
+        #expect(!FileManager.default.fileExists(atPath: new.name))
+    }
+
+    @Test func `a file that was changed meanwhile is not replaced`() async throws {
+        let before = try file.text(ofPath: file.path)
+        try folder.write("gateway: other\n", to: "gattherd.yaml")
+        let error = await #expect(throws: AdministrationError.self) {
+            try await editor.apply(.init(source: source("gateway: yard\n"), before: before))
+        }
+        #expect(error?.kind == .conflict)
+        #expect(try text() == "gateway: other\n")
+    }
+
+    @Test(arguments: [
+        ("gattherd.yaml", true), ("gattherd.d/strap.yaml", true), ("gattherd.d/A.b-1_2.yaml", true),
+        ("gattherd.d/.strap.yaml", false), ("gattherd.d/../gattherd.yaml", false), ("gattherd.d/a/b.yaml", false),
+        ("other.yaml", false), ("/etc/passwd", false), ("gattherd.d/strap.key", false), ("", false),
+    ])
+    func `only files of the configuration have names`(name: String, isKnown: Bool) {
+        #expect((file.path(named: name) != nil) == isKnown)
+    }
+
+    // MARK: - Devices
+
+    @Test func `a device is added as the command line adds it`() async throws {
+        try await reloading([.done(waiting: [])]) {
+            let members = #""address":"A4:C1:38:11:22:33","name":"kitchen","title":"Window","area":"Kitchen""#
+            _ = try await devices.add(try request(members + #","preview":true"#))
+            #expect(!FileManager.default.fileExists(atPath: folder.file("gattherd.d")))
+            _ = try await devices.add(try request(members))
+        }
+        #expect(
+            try text("gattherd.d/kitchen.yaml") == """
+                # Added by the dashboard.
+                devices:
+                  - name: kitchen
+                    address: A4:C1:38:11:22:33
+                    title: 'Window'
+                    area: 'Kitchen'
+
+                """
+        )
+        let device = try #require(try file.parsed().devices.last)
+        #expect(device.title == "Window" && device.area == "Kitchen")
+    }
+
+    @Test func `a key is written to a file that only the daemon reads`() async throws {
+        try await reloading([.done(waiting: [])]) {
+            let key = "0123456789abcdef 0123456789ABCDEF"
+            let members = #""address":"A4:C1:38:11:22:33","name":"shunt","key":"\#(key)""#
+            try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+            _ = try await devices.add(try request(members))
+        }
+        let path = folder.file("gattherd.d/shunt.key")
+        #expect(try text("gattherd.d/shunt.key") == "0123456789abcdef0123456789ABCDEF\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+        #expect(mode.map { "\($0)" } == "\(0o600)")
+        #expect(try text("gattherd.d/shunt.yaml").contains("    bind_key_file: '\(path)'\n"))
+    }
+
+    @Test(arguments: [
+        (#""address":"x","name":"a""#, "no Bluetooth address"),
+        (#""address":"A4:C1:38:11:22:33","name":"../a""#, "no name of a device"),
+        (#""address":"C0:FF:EE:00:00:01","name":"a""#, "is the device 'strap' already"),
+        (#""address":"A4:C1:38:11:22:33","name":"strap""#, "there is a device 'strap' already"),
+        (#""address":"A4:C1:38:11:22:33","name":"a","key":"12""#, "32 or 24 hexadecimal digits"),
+        (#""address":"A4:C1:38:11:22:33","name":"a","title":"b\nc""#, "a name for people"),
+        (#""address":"A4:C1:38:11:22:33","name":"a","profiles":["none"]"#, "no profile is named 'none'"),
+    ])
+    func `a device that would be wrong is refused with a reason`(members: String, reason: String) async throws {
+        let request = try request(members)
+        let error = await #expect(throws: AdministrationError.self) { try await devices.add(request) }
+        #expect(error?.detail.contains(reason) == true, "\(error?.detail ?? "")")
+        #expect(!FileManager.default.fileExists(atPath: folder.file("gattherd.d/a.yaml")))
+    }
+
+    @Test func `labels are written into the device's own file`() async throws {
+        try await reloading([.done(waiting: [])]) {
+            _ = try await devices.label("strap", try NewLabel(json: #""title":"Anna's strap","area":"Gym""#))
+            let device = try #require(try file.parsed().devices.first)
+            #expect(device.title == "Anna's strap" && device.area == "Gym" && device.note == nil)
+            _ = try await devices.label("strap", try NewLabel(json: #""note":"spare""#))
+        }
+        #expect(try text() == Self.main.replacing("{name: strap", with: "{name: strap, note: 'spare'"))
+    }
+
+    @Test func `labels of an unknown device are refused, and so are invalid ones`() async throws {
+        let label = try NewLabel(json: #""title":"a\u0007b""#)
+        await #expect(throws: AdministrationError.self) { try await devices.label("strap", label) }
+        let error = await #expect(throws: AdministrationError.self) { try await devices.label("dial", label) }
+        #expect(error?.kind == .notFound)
+        #expect(try text() == Self.main)
+    }
+}
+
+extension NewDevice {
+    /// Reads the members of an object.
+    fileprivate init(json members: String) throws {
+        let device = NewDevice(bytes: Array("{\(members)}".utf8))
+        self = try #require(device)
+    }
+}
+
+extension NewLabel {
+    /// Reads the members of an object.
+    fileprivate init(json members: String) throws {
+        let label = NewLabel(bytes: Array("{\(members)}".utf8))
+        self = try #require(label)
+    }
+}

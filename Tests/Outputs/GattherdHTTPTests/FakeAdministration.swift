@@ -1,0 +1,53 @@
+import GattherdHTTP
+import GattherdSync
+
+/// An administration that records requests.
+final class FakeAdministration: AdministrationBackend {
+    private let received = Locked<[String]>([])
+    private let fault = Locked<AdministrationError?>(nil)
+
+    /// The requests, as text.
+    var requests: [String] { received.withLock { $0 } }
+
+    /// Makes all requests fail.
+    func fail(with error: AdministrationError) {
+        fault.withLock { $0 = error }
+    }
+
+    private func answer(_ request: String) -> Result<[UInt8], AdministrationError> {
+        received.withLock { $0.append(request) }
+        if let fault = fault.withLock({ $0 }) { return .failure(fault) }
+        return .success(Array("{}".utf8))
+    }
+
+    func peripherals() async -> [UInt8] { (try? answer("peripherals").get()) ?? [] }
+
+    func add(_ device: NewDevice) async -> Result<[UInt8], AdministrationError> {
+        let texts = [device.title, device.area, device.key].map { $0 ?? "-" }.joined(separator: " ")
+        let preview = device.isPreview ? " preview" : ""
+        return answer("add \(device.address) \(device.name) \(device.profiles) \(texts)\(preview)")
+    }
+
+    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], AdministrationError> {
+        let texts = [label.title, label.area, label.note].map { $0 ?? "-" }.joined(separator: " ")
+        return answer("label \(device) \(texts)")
+    }
+
+    func configurationFiles() async -> [UInt8] { (try? answer("files").get()) ?? [] }
+
+    func configurationFile(_ name: String) async -> Result<[UInt8], AdministrationError> { answer("file \(name)") }
+
+    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
+        answer("check \(draft.file) \(draft.text.utf8.count)")
+    }
+
+    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
+        answer("apply \(draft.file) \(draft.text.utf8.count) \(draft.version ?? "-")")
+    }
+
+    func log(_ query: LogQuery) async -> [UInt8] {
+        (try? answer("log \(query.level) \(query.device ?? "-") \(query.limit)").get()) ?? []
+    }
+
+    func doctor() async -> Result<[UInt8], AdministrationError> { answer("doctor") }
+}
