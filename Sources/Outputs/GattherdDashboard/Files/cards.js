@@ -8,6 +8,8 @@ import { counted, linkSummary, plain, sortedMetrics, states, withUnit } from "./
 
 /** Lines for metrics on a card. */
 const rowLimit = 5;
+/** The shortest time between two drawings of a sparkline, in milliseconds: its pixels stand for more. */
+const sparkPause = 950;
 /** Controls on a card; a device's page has all. */
 const controlLimit = 2;
 
@@ -107,7 +109,10 @@ export class CardView {
     const isNumber = typeof value === "number";
     if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
     row.text.classList.toggle("words", !isNumber);
-    if (isNumber) drawSpark(row.spark, device.spark(metric), this.model.now());
+    const now = this.model.now();
+    if (!isNumber || now - row.drawn < sparkPause) return;
+    row.drawn = now;
+    drawSpark(row.spark, device.spark(metric), now);
   }
 
   /** Sorts the rows: a new metric may belong before the others. */
@@ -120,8 +125,12 @@ export class CardView {
 
   row(card, name, metric) {
     const text = make("span", { class: "value" });
-    const spark = canvas({ class: "spark", "aria-hidden": "true" }, () => this.invalidate(name));
-    const row = { text, spark, title: make("dt", { title: plain(metric) }, plain(metric)), body: make("dd", {}, text, spark) };
+    const redraw = () => {
+      row.drawn = 0;
+      this.invalidate(name);
+    };
+    const spark = canvas({ class: "spark", "aria-hidden": "true" }, redraw);
+    const row = { text, spark, drawn: 0, title: make("dt", { title: plain(metric) }, plain(metric)), body: make("dd", {}, text, spark) };
     card.values.append(row.title, row.body);
     return row;
   }
