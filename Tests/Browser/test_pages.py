@@ -143,7 +143,7 @@ class PageTests(unittest.TestCase):
     def test_a_device_gets_a_name_for_people_and_keeps_its_history(self) -> None:
         page = self.page()
         self.go(page, 'device/strap-2')
-        page.click('.edit summary')
+        page.click('section .edit summary')
         for index, text in enumerate(('Anna\'s "strap" ${HOME} <b>', 'Gym', 'new battery'), 1):
             page.type(f'.edit label:nth-of-type({index}) input', text)
         page.click('.edit .primary')
@@ -160,6 +160,14 @@ class PageTests(unittest.TestCase):
         page.click('[data-view=list]')
         page.wait('return /bpm/.test(document.querySelector("tr[data-device=strap-2]").innerText)')
         page.screenshot(SCREENSHOTS / 'list.png')
+
+    def test_a_device_explains_its_state(self) -> None:
+        page = self.page()
+        self.go(page, 'device/dial')
+        page.click('#detail details summary')
+        page.wait('return document.querySelector(".why li")')
+        self.assertIn('ready', page.text('#detail details [role=status]'))
+        page.screenshot(SCREENSHOTS / 'why.png')
 
     def test_a_chart_shows_several_metrics_and_is_zoomed_by_mouse_and_keyboard(self) -> None:
         page = self.page()

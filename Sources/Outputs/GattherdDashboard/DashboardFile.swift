@@ -39,6 +39,7 @@ package struct DashboardFile: Sendable {
         script("series", PackageResources.series_js),
         script("sparkline", PackageResources.sparkline_js),
         script("token", PackageResources.token_js),
+        script("why", PackageResources.why_js),
         script("words", PackageResources.words_js),
     ]
 

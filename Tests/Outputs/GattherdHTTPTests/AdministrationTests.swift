@@ -19,7 +19,7 @@ import Testing
         await service.post("/api/v1/" + path, body)
     }
 
-    private static let reads = ["peripherals", "configuration", "configuration/file", "log", "doctor"]
+    private static let reads = ["peripherals", "configuration", "configuration/file", "log", "doctor", "devices/strap/why"]
     private static let writes = ["peripherals/add", "configuration/file", "configuration/check", "devices/strap/label"]
 
     @Test(arguments: reads)
@@ -79,7 +79,8 @@ import Testing
         }
     }
 
-    @Test func `the scan and the checks answer`() async {
+    @Test func `the scan, the checks and explanations answer`() async {
+        #expect(await get("devices/strap/why").text == "{}")
         #expect(await get("peripherals").text == "{}")
         #expect(await get("doctor").text == "{}")
         #expect(await service.post("/api/v1/doctor").status == 405)

@@ -49,5 +49,7 @@ final class FakeAdministration: AdministrationBackend {
         (try? answer("log \(query.level) \(query.device ?? "-") \(query.limit)").get()) ?? []
     }
 
+    func explanation(of device: String) async -> Result<[UInt8], AdministrationError> { answer("why \(device)") }
+
     func doctor() async -> Result<[UInt8], AdministrationError> { answer("doctor") }
 }

@@ -19,7 +19,7 @@ final class ConfigurationEditor: Sendable {
     }
 
     /// The most files of a list.
-    static let mostFiles = 1000
+    static let maximumFiles = 1000
 
     let file: ConfigurationFile
     private let running: RunningConfiguration
@@ -101,7 +101,7 @@ final class ConfigurationEditor: Sendable {
             return
         }
         do throws(FileError) {
-            try file.replace(ConfigSource(name: change.source.name, octets: before.bytes))
+            try file.replace(ConfigSource(name: change.source.name, bytes: before.bytes))
         } catch {
             throw AdministrationError(writing: error)
         }

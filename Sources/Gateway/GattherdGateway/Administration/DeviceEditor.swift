@@ -27,7 +27,7 @@ struct DeviceEditor: Sendable {
             writer.beginObject()
             writer.member("device", proposal.name)
             writer.member("file", editor.file.name(ofPath: source.name))
-            writer.member("text", String(decoding: source.octets, as: UTF8.self))
+            writer.member("text", String(decoding: source.bytes, as: UTF8.self))
             writer.endObject()
         }
     }
@@ -105,7 +105,7 @@ struct DeviceEditor: Sendable {
         let changes = [("title", label.title), ("area", label.area), ("note", label.note)]
         let bytes = DeviceTextEdit.apply(changes, to: name, in: before.bytes)
         guard let bytes else { throw Self.cannotEdit(path) }
-        let source = ConfigSource(name: path, octets: bytes)
+        let source = ConfigSource(name: path, bytes: bytes)
         let (next, errors) = editor.file.parsedLeniently(with: source)
         guard errors.isEmpty else { throw AdministrationError(errors) }
         guard expects(next, of: name, label) else { throw Self.cannotEdit(path) }

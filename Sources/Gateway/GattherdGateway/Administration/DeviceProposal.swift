@@ -58,9 +58,9 @@ package struct DeviceProposal: Hashable, Sendable {
 
     /// Returns words of a-z and 0-9, joined by `-`.
     private static func slug(_ text: String) -> String {
-        let words = text.lowercased().utf8.split { octet in
-            !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet)
-                && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
+        let words = text.lowercased().utf8.split { byte in
+            !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
         }
         let name = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-").prefix(longestName)
         return String(name.hasSuffix("-") ? name.dropLast() : name)

@@ -11,7 +11,7 @@ struct GatewayAdministration: AdministrationBackend {
     private let editor: ConfigurationEditor
     private let devices: DeviceEditor
     private let recent: RecentLog
-    private let doctorRun: DoctorRun
+    private let commands: CommandRun
     private let reporter: StatusReporter
 
     init(
@@ -23,7 +23,7 @@ struct GatewayAdministration: AdministrationBackend {
     ) {
         (self.scan, self.editor, self.recent, self.reporter) = (scan, editor, recent, reporter)
         devices = DeviceEditor(editor, running)
-        doctorRun = DoctorRun(editor.file)
+        commands = CommandRun(editor.file)
     }
 
     func peripherals() async -> [UInt8] { await scan.peripherals() }
@@ -41,7 +41,17 @@ struct GatewayAdministration: AdministrationBackend {
     }
 
     func doctor() async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) { return .success(try await doctorRun.findings()) } catch {
+        do throws(AdministrationError) { return .success(try await commands.output(["doctor"])) } catch {
+            return .failure(error)
+        }
+    }
+
+    func explanation(of device: String) async -> Result<[UInt8], AdministrationError> {
+        // A name that begins with a hyphen would be an option.
+        guard reporter.status.devices.contains(where: { $0.device == device }), !device.hasPrefix("-") else {
+            return .failure(AdministrationError(.notFound, "there is no device '\(device.cut(toBytes: 80))'"))
+        }
+        do throws(AdministrationError) { return .success(try await commands.output(["why", device])) } catch {
             return .failure(error)
         }
     }
@@ -65,7 +75,7 @@ struct GatewayAdministration: AdministrationBackend {
             writer.beginObject()
             writer.key("files")
             writer.beginArray()
-            for path in paths.prefix(ConfigurationEditor.mostFiles) { writer.string(file.name(ofPath: path)) }
+            for path in paths.prefix(ConfigurationEditor.maximumFiles) { writer.string(file.name(ofPath: path)) }
             writer.endArray()
             writer.member("new_file_obstacle", file.obstacle(toReplacing: file.fragment(named: "new")))
             writer.strings("restart_needed", pending?.restartNeeded ?? [])
@@ -126,7 +136,7 @@ struct GatewayAdministration: AdministrationBackend {
                 JSONWriter.bytes { writer in
                     writer.beginObject()
                     writer.member("file", draft.file)
-                    writer.member("version", ConfigurationText(bytes: change.source.octets).version)
+                    writer.member("version", ConfigurationText(bytes: change.source.bytes).version)
                     writer.strings("restart_needed", waiting)
                     writer.endObject()
                 }

@@ -13,7 +13,7 @@ final class PeripheralScan: Sendable {
     /// The time for which the adapters go on scanning after a request.
     private static let patience = Duration.seconds(15)
     /// The most peripherals of an answer.
-    private static let most = 200
+    private static let maximum = 200
     /// The longest advertised name of an answer, in bytes.
     private static let longestName = 100
 
@@ -49,7 +49,7 @@ final class PeripheralScan: Sendable {
         let nearest = Dictionary(grouping: known, by: \.id.address).values.compactMap { group in
             group.max { Self.strength($0) < Self.strength($1) }
         }
-        let sorted = nearest.sorted { Self.strength($0) > Self.strength($1) }.prefix(Self.most)
+        let sorted = nearest.sorted { Self.strength($0) > Self.strength($1) }.prefix(Self.maximum)
         let devices = running.configuration.devices.map { ($0.address.value, $0.name.value) }
         let names = Dictionary(devices) { first, _ in first }
         return JSONWriter.bytes { writer in

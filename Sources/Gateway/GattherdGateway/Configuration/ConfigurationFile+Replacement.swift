@@ -80,7 +80,7 @@ extension ConfigurationFile {
         var status = stat()
         guard unsafe stat(source.name, &status) == 0 else { throw FileError(errno, source.name) }
         let draft = try FileDraft(of: source.name, prefix: ".")
-        try draft.write(source.octets)
+        try draft.write(source.bytes)
         // Without the right to give a file away it becomes the daemon's.
         if fchown(draft.descriptor, status.st_uid, status.st_gid) != 0 {
             _ = fchown(draft.descriptor, uid_t.max, status.st_gid)
@@ -92,7 +92,7 @@ extension ConfigurationFile {
     /// Creates the file of a secret, which only this user can read.
     func addSecret(_ source: ConfigSource) throws(FileError) {
         let draft = try FileDraft(of: source.name, prefix: ".")
-        try draft.write(source.octets)
+        try draft.write(source.bytes)
         try draft.create()
     }
 }

@@ -23,7 +23,7 @@ export class AddPage {
     this.count = make("p", { class: "hint", role: "status" }, "Listening …");
     this.only = make("input", { type: "checkbox", checked: true, onchange: () => this.show(this.peripherals ?? []) });
     this.form = make("div", { class: "proposal" });
-    const heads = ["Signal", "Name", "Model", "Device"].map((title) => make("th", { scope: "col" }, title));
+    const heads = ["Signal", "Peripheral", "Device"].map((title) => make("th", { scope: "col" }, title));
     find("add").replaceChildren(make("div", { class: "sheet" },
       make("header", {}, make("h2", {}, "Add a device")),
       make("p", { class: "hint" }, "Wake the device and bring it near. The strongest signal comes first."),
@@ -78,9 +78,9 @@ export class AddPage {
   }
 
   row(peripheral) {
-    const [signal, name, model, action] = [make("td"), make("span"), make("td"), make("td")];
+    const [signal, name, model, action] = [make("td", { class: "strength" }), make("span"), make("b"), make("td")];
     const item = make("tr", { "data-address": peripheral.address }, signal,
-      make("th", { scope: "row" }, name, make("small", { class: "hint" }, peripheral.address)), model, action);
+      make("th", { scope: "row" }, model, " ", name, make("small", { class: "hint" }, peripheral.address)), action);
     return { cells: [signal, name, model, action], item };
   }
 
@@ -88,7 +88,7 @@ export class AddPage {
     const [signal, name, model, action] = row.cells;
     setText(signal, each.rssi == null ? "connected" : `${each.rssi}\u00A0dBm`);
     setText(name, each.name ?? "no name");
-    setText(model, each.model ?? each.profiles[0]?.name ?? "unknown");
+    setText(model, each.model ?? each.profiles[0]?.name ?? "");
     const kind = each.device ? `device ${each.device}` : each.private ? "private" : "free";
     if (row.kind === kind) return;
     row.kind = kind;

@@ -8,6 +8,7 @@ import { LabelForm } from "./label.js";
 import { mergeEvents } from "./model.js";
 import { fillEvents, fillFailed, fillRejects } from "./records.js";
 import { address } from "./router.js";
+import { Explanation } from "./why.js";
 import { counted, linkSummary, plain, sortedMetrics, states, withUnit } from "./words.js";
 
 export class DevicePage {
@@ -67,7 +68,7 @@ export class DevicePage {
     this.body = make("div", { class: "sheet" },
       make("nav", { class: "trail", "aria-label": "Trail" }, make("a", { href: "#" }, "Devices")),
       make("header", {}, this.heading, this.state, this.button), this.summaryLine, this.note,
-      this.measured = section("Values", this.values),
+      new Explanation(name, this.attempt).element, this.measured = section("Values", this.values),
       this.controls.length ? section("Controls", ...this.controls.map((each) => each.element)) : null,
       this.history.element, section("About", this.facts, this.label.element), section("Events", this.events),
       section("Rejects", this.rejects),

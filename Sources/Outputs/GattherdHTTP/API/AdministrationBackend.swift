@@ -19,6 +19,8 @@ package protocol AdministrationBackend: Sendable {
     func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
     /// Returns the newest entries of the log.
     func log(_ query: LogQuery) async -> [UInt8]
+    /// Explains the state of a device.
+    func explanation(of device: String) async -> Result<[UInt8], AdministrationError>
     /// Checks the host.
     func doctor() async -> Result<[UInt8], AdministrationError>
 }
@@ -146,7 +148,7 @@ package struct LogQuery: Hashable, Sendable {
 struct RequestBody {
     /// The longest text of a member, except of a file, in bytes.
     private static let longestText = 2000
-    private static let mostTexts = 16
+    private static let maximumTexts = 16
 
     private let members: [JSONMember]
 
@@ -172,7 +174,7 @@ struct RequestBody {
     /// Returns the texts of a list.
     func texts(_ name: String) -> [String] {
         guard case .array(let values) = self[name] else { return [] }
-        return values.prefix(Self.mostTexts).compactMap { value in
+        return values.prefix(Self.maximumTexts).compactMap { value in
             guard case .string(let text) = value, text.utf8.count <= Self.longestText else { return nil }
             return text
         }

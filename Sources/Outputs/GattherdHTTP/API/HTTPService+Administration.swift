@@ -9,6 +9,7 @@ extension HTTPService {
             case .peripherals: return .json(await backend.peripherals())
             case .newDevice: return try await add(request)
             case .label(let device): return .json(try await backend.label(device, NewLabel(try body(request))).get())
+            case .explanation(let device): return .json(try await backend.explanation(of: device).get())
             case .configurationFiles: return .json(await backend.configurationFiles())
             case .configurationFile: return try await file(request)
             case .configurationCheck: return .json(try await backend.check(try draft(request)).get())

@@ -25,6 +25,7 @@ enum Route: Hashable {
         case peripherals
         case newDevice
         case label(device: String)
+        case explanation(device: String)
         case configurationFiles
         case configurationFile
         case configurationCheck
@@ -63,6 +64,7 @@ enum Route: Hashable {
         case (3, "connect"): return .connect(device: parts[1])
         case (3, "disconnect"): return .disconnect(device: parts[1])
         case (3, "label"): return .administration(.label(device: parts[1]))
+        case (3, "why"): return .administration(.explanation(device: parts[1]))
         case (4, let control?) where parts[2] == "controls" && !control.isEmpty:
             return .control(control, device: parts[1])
         default: return .unknown

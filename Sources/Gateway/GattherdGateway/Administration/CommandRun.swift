@@ -4,10 +4,10 @@ import GattherdProcess
 import GattherdSync
 import Glibc
 
-/// A run of `gattherd doctor` with the rights and the restrictions of the daemon.
+/// Runs commands that print JSON with the rights and the restrictions of the daemon, one at a time.
 ///
-/// A program of its own: a check that hangs, or takes memory, does not concern the daemon.
-final class DoctorRun: Sendable {
+/// Each is a program of its own: one that hangs, or takes memory, does not concern the daemon.
+final class CommandRun: Sendable {
     private static let timeLimit = Duration.seconds(45)
     /// The most bytes of its answer.
     private static let sizeLimit = 524_288
@@ -19,39 +19,44 @@ final class DoctorRun: Sendable {
         self.file = file
     }
 
-    /// Returns the findings as a JSON array.
-    func findings() async throws(AdministrationError) -> [UInt8] {
+    /// Runs a command of `gattherd` and returns its output.
+    ///
+    /// - Parameter words: The command and its arguments, without `--json` and `--config`.
+    /// - Returns: JSON.
+    /// - Throws: ``AdministrationError`` if the command fails or does not end.
+    func output(_ words: [String]) async throws(AdministrationError) -> [UInt8] {
         let isFree = isBusy.withLock { isBusy in
             defer { isBusy = true }
             return !isBusy
         }
-        guard isFree else { throw AdministrationError(.unavailable, "the checks are running already; try again") }
+        guard isFree else { throw AdministrationError(.unavailable, "another command is running; try again") }
         defer { isBusy.withLock { $0 = false } }
-        let (child, reader) = try start()
+        let (child, reader) = try start(words)
         let limit = Task { [child] in
             guard (try? await Task.sleep(for: Self.timeLimit, clock: .loop)) != nil else { return }
             child.signal(SIGKILL)
         }
-        let output = await NamedThread.result(name: "doctor") { Self.output(of: reader) }
+        let output = await NamedThread.result(name: "command") { Self.output(of: reader) }
         limit.cancel()
         child.signal(SIGKILL)
         _ = await child.wait()
-        guard let output, case .array? = try? JSONReader.value(of: output) else {
-            throw AdministrationError(.unavailable, "the checks did not end; run on the host: gattherd doctor")
+        guard let output, (try? JSONReader.value(of: output)) != nil else {
+            let command = words.joined(separator: " ")
+            throw AdministrationError(.unavailable, "no answer; run on the host: gattherd \(command)")
         }
         return output
     }
 
-    private func start() throws(AdministrationError) -> (child: ChildProcess, reader: Int32) {
+    private func start(_ words: [String]) throws(AdministrationError) -> (child: ChildProcess, reader: Int32) {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else {
             let reason = unsafe String(cString: strerror(errno))
-            throw AdministrationError(.unavailable, "the checks cannot be run: \(reason)")
+            throw AdministrationError(.unavailable, "the command cannot be run: \(reason)")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[1]) }
         do throws(SpawnError) {
-            let arguments = ["doctor", "--json", "--config", file.path]
+            let arguments = words + ["--json", "--config", file.path]
             let output = ChildProcess.Output.descriptor(ends[1])
             return (try ChildProcess("/proc/self/exe", arguments, output: output, errors: .null), ends[0])
         } catch {
