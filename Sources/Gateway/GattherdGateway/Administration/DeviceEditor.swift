@@ -47,6 +47,7 @@ struct DeviceEditor: Sendable {
             let rule = "write a-z, 0-9, '-' and '_', 64 of them at most"
             throw AdministrationError(.invalid, "'\(request.name.cut(toBytes: 80))' is no name of a device; \(rule)")
         }
+        try Self.refuseControlCharacters(in: [request.title, request.area] + request.profiles)
         try refuseTwin(of: request.name, address)
         var proposal = DeviceProposal(name: request.name, address: address, profiles: request.profiles)
         (proposal.title, proposal.area) = (request.title, request.area)
@@ -58,6 +59,13 @@ struct DeviceEditor: Sendable {
         let path = editor.file.fragmentFolder + "/" + request.name + ".key"
         proposal.keyFile = path
         return (proposal, ConfigSource(name: path, text: digits + "\n"))
+    }
+
+    /// Refuses what a scalar of one line cannot hold.
+    private static func refuseControlCharacters(in texts: [String?]) throws(AdministrationError) {
+        let scalars = texts.lazy.compactMap(\.self).flatMap(\.unicodeScalars)
+        guard scalars.contains(where: { $0.properties.generalCategory == .control }) else { return }
+        throw AdministrationError(.invalid, "names, areas and notes are one line, without control characters")
     }
 
     private func refuseTwin(of name: String, _ address: BluetoothAddress) throws(AdministrationError) {
@@ -80,6 +88,7 @@ struct DeviceEditor: Sendable {
         guard device.rule == nil, let place = device.name.place else {
             throw AdministrationError(.conflict, "a rule of 'enrol' has made '\(name)'; add it as a device of its own")
         }
+        try Self.refuseControlCharacters(in: [label.title, label.area, label.note])
         let change = try await editor.onThread { [self] in
             Result { () throws(AdministrationError) in try labelChange(device, in: place.file, label) }
         }
