@@ -7,6 +7,7 @@ import time
 import unittest
 
 import accessibility
+from browser import Browser
 from gateway import Gateway
 from test_dashboard import PAINTED, PROGRAMS, SCREENSHOTS, Page
 
@@ -273,6 +274,64 @@ class PageTests(unittest.TestCase):
                     self.assertLessEqual(page.run('return document.documentElement.scrollWidth'), width)
                     time.sleep(0.3)
                     page.screenshot(SCREENSHOTS / f'phone-{width}-{name.replace("/", "-") or "devices"}.png')
+
+
+class ModuleTests(unittest.TestCase):
+    """Functions of single modules, in an empty document."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        gateway = cls.enterClassContext(Gateway(PROGRAMS, 'peripherals: [{name: dial, kind: number-service}]\n'))
+        cls.page = cls.enterClassContext(Browser(800, 600))
+        cls.page.open(gateway.url + 'healthz')
+        cls.page.run("""
+            const url = arguments[0];
+            return (async () => {
+              for (const name of ["diff", "export", "router", "axes", "order"]) Object.assign(window, await import(`${url}${name}.js`));
+            })();
+        """, gateway.url)
+
+    def test_a_comparison_shows_what_differs_and_its_surroundings(self) -> None:
+        lines = [f'line {index}' for index in range(20)]
+        changed = lines[:9] + ['new', 'more'] + lines[10:]
+        found = self.page.run('return diff(arguments[0], arguments[1])', '\n'.join(lines), '\n'.join(changed))
+        self.assertEqual([sign for sign, _ in found], ['…', ' ', ' ', ' ', '-', '+', '+', ' ', ' ', ' ', '…'])
+        self.assertEqual(found[4:7], [['-', 'line 9'], ['+', 'new'], ['+', 'more']])
+        self.assertEqual(self.page.run('return diff("a\\nb", "a\\nb")'), [])
+        both = self.page.run('return lines("a\\nb\\nc\\nd", "b\\nx\\nd\\ne")')
+        self.assertEqual(''.join(sign for sign, _ in both), '- -+ +')
+
+    def test_saved_texts_are_no_formulas(self) -> None:
+        table = self.page.run("""
+            return csv("=strap", [{ metric: 'a"b', unit: "+1", rows: [{ time: 0, n: 1, min: -1, mean: -1, max: 2.5 }] }]);
+        """)
+        self.assertEqual(table.splitlines()[1], '"1970-01-01T00:00:00.000Z","\'=strap","a""b","\'+1",1,-1,-1,2.5')
+
+    def test_addresses_hold_any_name(self) -> None:
+        for name in ('strap', 'a/b', 'ä %41 #'):
+            self.assertEqual(self.page.run('return parsed(address("device", arguments[0]))', name), {'page': 'device', 'subject': name})
+        for hash_ in ('', '#', '#unknown/x', '#devices'):
+            self.assertEqual(self.page.run('return parsed(arguments[0]).page', hash_), 'devices')
+        self.assertIsNone(self.page.run('return parsed("#device/%").subject'))
+
+    def test_summaries_fit_the_range(self) -> None:
+        for length, every in ((300, '1s'), (3600, '15s'), (86400, '5m'), (7 * 86400, '30m'), (365 * 86400, '1d')):
+            self.assertEqual(self.page.run('return intervalFor(arguments[0] * 1000)[0]', length), every)
+
+    def test_devices_are_sorted_and_grouped(self) -> None:
+        names = self.page.run("""
+            const device = (name, members) => ({ name, label: name, area: null, rssi: null, lastHeard: 0, battery: null, ...members });
+            const all = [device("b", { rssi: -90, area: "Gym" }), device("a10"), device("a9", { rssi: -40, battery: 50, lastHeard: 5 }), device("c", { battery: 9 })];
+            const arrangement = new Arrangement(document.createElement("div"), () => {});
+            const by = (order, isGrouped = false) => {
+              arrangement.choose({ order, isGrouped });
+              return arrangement.groups(all).map(([area, devices]) => [area, devices.map((each) => each.name).join(" ")]);
+            };
+            return [by("name"), by("signal"), by("heard"), by("battery"), by("name", true)];
+        """)
+        self.assertEqual(names, [
+            [[None, 'a9 a10 b c']], [[None, 'a9 b a10 c']], [[None, 'a9 a10 b c']], [[None, 'c a9 a10 b']],
+            [['Gym', 'b'], ['No area', 'a9 a10 c']]])
 
 
 if __name__ == '__main__':

@@ -19,7 +19,9 @@ import Testing
         await service.post("/api/v1/" + path, body)
     }
 
-    private static let reads = ["peripherals", "configuration", "configuration/file", "log", "doctor", "devices/strap/why"]
+    private static let reads = [
+        "peripherals", "configuration", "configuration/file", "log", "doctor", "devices/strap/why",
+    ]
     private static let writes = ["peripherals/add", "configuration/file", "configuration/check", "devices/strap/label"]
 
     @Test(arguments: reads)
