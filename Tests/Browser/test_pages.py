@@ -318,6 +318,11 @@ class ModuleTests(unittest.TestCase):
         for length, every in ((300, '1s'), (3600, '15s'), (86400, '5m'), (7 * 86400, '30m'), (365 * 86400, '1d')):
             self.assertEqual(self.page.run('return intervalFor(arguments[0] * 1000)[0]', length), every)
 
+    def test_axes_end_for_every_number(self) -> None:
+        for low, high in ((1e17, 1e17 + 16), (0, 0), (-5, -5), (1e308, 1.7e308), (1e-300, 2e-300)):
+            self.assertLessEqual(self.page.run('return valueAxis(...arguments).marks.length', low, high), 12)
+        self.assertEqual(self.page.run('return valueAxis(60, 179).marks'), [50, 100, 150, 200])
+
     def test_devices_are_sorted_and_grouped(self) -> None:
         names = self.page.run("""
             const device = (name, members) => ({ name, label: name, area: null, rssi: null, lastHeard: 0, battery: null, ...members });

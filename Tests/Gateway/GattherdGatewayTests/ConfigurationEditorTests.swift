@@ -105,6 +105,19 @@ import Testing
         #expect(try text() == "gateway: other\n")
     }
 
+    @Test func `a link in the place of a file is not replaced`() async throws {
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        let link = file.fragment(named: "link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
+        #expect(file.obstacle(toReplacing: link)?.contains("is a link") == true)
+        let change = ConfigurationEditor.Change(
+            source: source("gateway: yard\n", "gattherd.d/link.yaml"),
+            before: try file.text(ofPath: file.path)
+        )
+        await #expect(throws: AdministrationError.self) { try await editor.apply(change) }
+        #expect(try text() == Self.main)
+    }
+
     @Test(arguments: [
         ("gattherd.yaml", true), ("gattherd.d/strap.yaml", true), ("gattherd.d/A.b-1_2.yaml", true),
         ("gattherd.d/.strap.yaml", false), ("gattherd.d/../gattherd.yaml", false), ("gattherd.d/a/b.yaml", false),

@@ -69,6 +69,10 @@ extension ConfigurationFile {
 
     /// Returns the reason why this process cannot replace a file; `nil` if it can.
     func obstacle(toReplacing path: String) -> String? {
+        var status = stat()
+        if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            return "\(path) is a link; change the file that it leads to"
+        }
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         guard unsafe access(folder, W_OK | X_OK) != 0 else { return nil }
         let reason = unsafe String(cString: strerror(errno))
@@ -78,7 +82,8 @@ extension ConfigurationFile {
     /// Replaces a file in one step; its permissions and, if this process may set it, its owner stay.
     func replace(_ source: ConfigSource) throws(FileError) {
         var status = stat()
-        guard unsafe stat(source.name, &status) == 0 else { throw FileError(errno, source.name) }
+        guard unsafe lstat(source.name, &status) == 0 else { throw FileError(errno, source.name) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(ELOOP, source.name) }
         let draft = try FileDraft(of: source.name, prefix: ".")
         try draft.write(source.bytes)
         // Without the right to give a file away it becomes the daemon's.

@@ -14,6 +14,8 @@ const intervals = [
   ["1m", 60 * second], ["2m", 120 * second], ["5m", 300 * second], ["15m", 900 * second], ["30m", 1800 * second],
   ["1h", hour], ["3h", 3 * hour], ["8h", 8 * hour], ["1d", day],
 ];
+/** The most marks of an axis. */
+const markLimit = 12;
 /** Summaries that a chart has room for. */
 const summaryCount = 370;
 
@@ -33,8 +35,9 @@ export function valueAxis(least, most) {
   const step = niceStep(range, 5);
   const low = Math.floor((least - range * 0.05) / step) * step;
   const high = Math.ceil((most + range * 0.05) / step) * step;
-  const marks = [];
-  for (let number = low; number <= high + step / 2; number += step) marks.push(Number(number.toPrecision(10)));
+  // Counted: a step may be too small to change a very large number.
+  const count = Math.min(markLimit, Math.round((high - low) / step) + 1 || 0);
+  const marks = Array.from({ length: count }, (_, index) => Number((low + index * step).toPrecision(10)));
   return { low, high, marks };
 }
 

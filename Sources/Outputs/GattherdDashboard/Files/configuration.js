@@ -22,6 +22,10 @@ export class ConfigurationPage {
   /** Shows a file; without a name the main one. A text that is being changed stays. */
   async open(name) {
     if (this.isChanged && (name === null || name === this.file)) return;
+    if (this.isChanged && !window.confirm(`Discard the changes of ${this.file}?`)) {
+      location.hash = address("configuration", this.file);
+      return;
+    }
     this.build();
     const list = await this.attempt(() => read("configuration"));
     if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
@@ -77,8 +81,9 @@ export class ConfigurationPage {
   async load(file) {
     const content = await this.attempt(() => read("configuration/file", { file }));
     if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
-    Object.assign(this, { file, saved: content.text, version: content.version, findings: [] });
     this.editor.value = content.text;
+    // The editor has its own line breaks.
+    Object.assign(this, { file, saved: this.editor.value, version: content.version, findings: [] });
     this.editor.disabled = false;
     this.editor.readOnly = Boolean(content.obstacle);
     setText(this.message, content.obstacle ? `Read only: ${content.obstacle}` : "");

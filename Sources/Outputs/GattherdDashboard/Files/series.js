@@ -8,8 +8,6 @@ const rowLimit = 10000;
 const shortest = 60000;
 /** The time before a range in which the last value is looked for, in milliseconds. */
 const lookBack = 7 * 86400000;
-/** Rows in a range from which on values are drawn as a curve, unless they are far apart. */
-const curveRows = 12;
 
 const text = (time) => new Date(Math.round(time)).toISOString();
 
@@ -39,7 +37,7 @@ export async function readSeries(device, metric, range, signal) {
 
 /** True if most rows are far from the next: the device sends the metric when it changes, and it holds meanwhile. */
 function isSeldom(rows, step) {
-  if (rows.length < curveRows && rows.length < 2) return true;
+  if (rows.length < 2) return true;
   const gaps = rows.slice(1).map((each, index) => each.time - rows[index].time).sort((one, other) => one - other);
   return gaps[Math.floor(gaps.length / 2)] > step * 2.5;
 }
