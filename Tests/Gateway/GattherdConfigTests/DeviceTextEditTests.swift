@@ -25,6 +25,7 @@ import Testing
             "devices:\n  - title: 'Anna''s' # why\n    name: strap\n"
         ),
         ("devices: [{name: strap, area: Gym, title: ü}]", "devices: [{name: strap, title: 'Anna''s'}]"),
+        ("devices: [{name: strap, area: Gym, address: X}]", "devices: [{name: strap, title: 'Anna''s', address: X}]"),
         ("# ä\ndevices: [{area: Gym, name: strap}]", "# ä\ndevices: [{name: strap, title: 'Anna''s'}]"),
     ])
     func `keys are set and removed, and all else stays`(before: String, after: String) {

@@ -80,7 +80,11 @@ package struct DeviceTextEdit {
 
     private var result: String {
         var scalars = scalars
-        for replacement in replacements.sorted(by: { $0.range.lowerBound > $1.range.lowerBound }) {
+        // From the end on; an insertion follows a removal at the same place, which it would shift.
+        let ordered = replacements.sorted { one, other in
+            (one.range.lowerBound, one.range.upperBound) > (other.range.lowerBound, other.range.upperBound)
+        }
+        for replacement in ordered {
             scalars.replaceSubrange(replacement.range, with: Array(replacement.text.unicodeScalars))
         }
         return String(String.UnicodeScalarView(scalars))
