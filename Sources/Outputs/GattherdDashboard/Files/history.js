@@ -130,7 +130,9 @@ export class History {
     const [from, to] = this.zoomed ? [this.zoomed.from, this.zoomed.to] : [now - this.range[1], now];
     const [every, step] = intervalFor(to - from);
     await this.attemptRead(async () => {
-      const series = await Promise.all(this.chosen.map((metric) => readSeries(this.device, metric, { from, to, every, step }, signal)));
+      const series = [];
+      // One after the other: the gateway reads little history at once.
+      for (const metric of this.chosen) series.push(await readSeries(this.device, metric, { from, to, every, step }, signal));
       if (!signal.aborted) this.show(series, from, to, step);
     });
     if (!signal.aborted && !this.zoomed) this.timer = setTimeout(() => this.load(), Math.min(60000, Math.max(3000, step / 3)));
