@@ -106,7 +106,7 @@ import Testing
     @Test func `entries that the receiver drops are counted, and stop nothing`() {
         var world = World.started(committed: 20_000)
         world.dropped = Set(1...15_000)
-        world.settle(limit: .seconds(60))
+        world.runUntilIdle(limit: .seconds(60))
         #expect(world.received == Array(15_001...20_000))
         #expect(world.stored == 20_000)
         #expect(world.machine.output.skipped == 15_000 && world.machine.output.delivered == 5000)

@@ -7,7 +7,7 @@ import Testing
     @Test func `entries that history has lost are reported, and the cursor passes them`() {
         var world = BatchTestWorld.started(committed: 100)
         world.deleted = 40
-        world.settle()
+        world.runUntilIdle()
         #expect(world.received == Array(41...100) && world.stored == 100)
         #expect(world.reports.contains(.missing(JournalGap(after: 0, through: 40, reason: "deleted"))))
     }
