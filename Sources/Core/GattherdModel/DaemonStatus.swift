@@ -55,6 +55,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var lastHeard: String?
         /// The lease of the device; `nil` without leases.
         public var lease: Lease?
+        /// The downloads of stored records; `nil` if the device has none.
+        public var records: [Download]?
         /// Brand and model, if its advertisements are known.
         public var model: String?
         /// A profile that decodes this model and that the configuration does not name.
@@ -62,7 +64,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
         enum CodingKeys: String, CodingKey {
             case device, title, area, note, address, state, since, reason, detail, attempt, adapter, rssi, profiles
-            case readings, rejects, undecodable, lease, model
+            case readings, rejects, undecodable, lease, model, records
             case suggestedProfile = "suggested_profile"
             case nextRetry = "next_retry"
             case lastReading = "last_reading"

@@ -68,6 +68,8 @@ public protocol ReadingStore: Sendable {
     func append(_ batch: ReadingBatch) async throws(StoreFault)
     /// Returns the replay counters of all senders.
     func replayMarks() async throws(StoreFault) -> [String: UInt32]
+    /// Returns the cursors of all streams of stored records.
+    func recordCursors() async throws(StoreFault) -> [RecordCursor]
     /// Appends lifecycle events.
     func record(_ events: [LifecycleEvent]) async throws(StoreFault)
     /// Inserts or updates a device's record, with the time of the last sighting.

@@ -29,6 +29,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     public var prefersSocket: Bool
     /// The longest silence of a subscribed stream before the link is probed.
     public var silence: Duration?
+    /// The rule of a stream whose values are stored records.
+    public var record: RecordRule?
 
     public init(
         service: BluetoothUUID? = nil,
@@ -55,6 +57,11 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
         self.pollInstead = pollInstead
         self.isReadFirst = isReadFirst
     }
+}
+
+extension CharacteristicDescriptor {
+    /// True if only a download reads it; several streams can then share the characteristic.
+    public var isOnlyDownloaded: Bool { record != nil && subscription == .none && !isReadAtConnect }
 }
 
 /// An integer setting of a device that its profile decodes with.
@@ -92,6 +99,8 @@ public protocol Profile: Sendable {
     var models: [ModelDescriptor] { get }
     /// The operations at each connect, in order.
     var tasks: [ConnectionTaskDescriptor] { get }
+    /// The downloads of stored records.
+    var downloads: [DownloadDescriptor] { get }
     /// The path of the profile's file.
     var origin: String { get }
     /// The version of the loaded profile; equal as long as nothing changed.
@@ -122,6 +131,7 @@ extension Profile {
     public var isOptIn: Bool { false }
     public var revision: Int { 0 }
     public var tasks: [ConnectionTaskDescriptor] { [] }
+    public var downloads: [DownloadDescriptor] { [] }
     public var advertisements: [AdvertisementDescriptor] { [] }
     public var models: [ModelDescriptor] { [] }
 

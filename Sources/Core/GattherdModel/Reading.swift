@@ -35,6 +35,8 @@ public struct Reading: Sendable {
     public let source: ReadingSource
     /// The range of the reading's samples in ``ReadingBatch/samples``.
     public let samples: Range<Int>
+    /// True for a record of the past, whose values are not the present ones.
+    public var isPast = false
 
     public init(stream: StreamDefinition, time: Timestamp, source: ReadingSource, samples: Range<Int>) {
         self.stream = stream
@@ -69,10 +71,12 @@ public struct ReadingBatch: Sendable {
     public var rejects: [Reject] = []
     /// The replay counters that grew, by sender.
     public var replayMarks: [String: UInt32] = [:]
+    /// The cursors of stored records that moved; each covers the readings of this batch and earlier ones.
+    public var cursors: [RecordCursor.Key: RecordCursor] = [:]
 
     public init() {}
 
-    public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty && replayMarks.isEmpty }
+    public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty && replayMarks.isEmpty && cursors.isEmpty }
 
     /// Removes everything and keeps the capacity.
     public mutating func removeAll() {
@@ -80,5 +84,6 @@ public struct ReadingBatch: Sendable {
         samples.removeAll(keepingCapacity: true)
         rejects.removeAll(keepingCapacity: true)
         replayMarks.removeAll(keepingCapacity: true)
+        cursors.removeAll(keepingCapacity: true)
     }
 }

@@ -1,0 +1,49 @@
+import GattherdModel
+
+/// The state of a stream's records, as far as a download depends on it.
+public struct DownloadFacts: Hashable, Sendable {
+    /// The last received block of records.
+    public struct Block: Hashable, Sendable {
+        /// The index of the first record that is not stored yet, by the block's own index and times.
+        public var next: Int64?
+        /// The number of records in the block.
+        public var count: Int
+        /// The number of records in the device.
+        public var total: Int64?
+
+        public init(next: Int64? = nil, count: Int, total: Int64? = nil) {
+            (self.next, self.count, self.total) = (next, count, total)
+        }
+    }
+
+    /// False while history cannot be read, so that nothing is known.
+    public var isLoaded = true
+    /// The number of the record from which a download continues.
+    public var resumption: Int64?
+    /// The time of the newest stored record, in seconds since 1970.
+    public var newest: Int64?
+    /// The records of the present request, with duplicates.
+    public var count = 0
+    /// The new records of the present request.
+    public var stored = 0
+    /// True if the device sent the newest stored record again.
+    public var isContinuing = false
+    /// True if the numbers started anew during the present request.
+    public var isRestarted = false
+    /// True if the next record has the number 0.
+    public var isAtWrap = false
+    public var block: Block?
+    /// The number of payloads of the present request.
+    public var payloads = 0
+
+    public init() {}
+
+    /// The facts that a tracker knows.
+    public init(_ tracker: RecordTracker) {
+        resumption = tracker.resumption
+        newest = tracker.newest.map { $0.microseconds / 1_000_000 }
+        (count, stored) = (tracker.count, tracker.stored)
+        (isContinuing, isRestarted) = (tracker.isContinuing, tracker.isRestarted)
+        isAtWrap = tracker.isAtWrap
+    }
+}

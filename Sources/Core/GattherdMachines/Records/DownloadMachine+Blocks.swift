@@ -1,0 +1,36 @@
+import GattherdModel
+
+// Downloads by index: each request is answered by a block of records.
+extension DownloadMachine {
+    /// Requests the block at ``index``.
+    mutating func requestBlock(_ request: RecordRequest) -> [Step] {
+        guard case .blocks(let template, _, let isRead) = procedure else { return [] }
+        let steps = write(template, after: [])
+        guard isRead, state != .finished else { return steps }
+        return steps + [.read] + drain(request, .success)
+    }
+
+    /// Decides what follows a block.
+    mutating func concludeBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
+        guard case .blocks(_, let first, _) = procedure else { return [] }
+        guard facts.payloads > payloadsBefore, let block = facts.block else {
+            return retry("the block at \(index) does not decode", at: now)
+        }
+        payloadsBefore = facts.payloads
+        if let count = block.total { total = Int(clamping: count) }
+        let (end, overflow) = index.addingReportingOverflow(Int64(max(0, block.count)))
+        let next = max(end, block.next ?? end)
+        guard block.count > 0, !overflow, !isBeyond(next, block, first) else {
+            return [.complete] + finish(.complete)
+        }
+        guard facts.count <= Self.mostRecords else { return finish(.failed("the device has no end of records")) }
+        index = next
+        return continueTransfer(request, at: now)
+    }
+
+    /// True if the device has no record with this index.
+    private func isBeyond(_ next: Int64, _ block: DownloadFacts.Block, _ first: Int64) -> Bool {
+        guard let total = block.total else { return false }
+        return next.subtractingReportingOverflow(first).partialValue >= total
+    }
+}

@@ -1,0 +1,68 @@
+public import GattherdModel
+
+// The durable form: fields with a semicolon between them, numbers in decimal.
+extension RecordTracker {
+    /// The version of the form.
+    private static let version = "1"
+
+    /// Restores a tracker; an unreadable state starts anew.
+    public init(_ rule: RecordRule, restoring state: String) {
+        self.init(rule)
+        let fields = state.split(separator: ";", omittingEmptySubsequences: false)
+        guard fields.count == 9, fields[0] == Self.version, let generation = Int64(fields[1]) else { return }
+        self.generation = generation
+        (done, first) = (Mark(fields[2]), Int64(fields[3]))
+        (front, top, before) = (Mark(fields[4]), Mark(fields[5]), Mark(fields[6]))
+        clock = DeviceClock(fields[7])
+        received = ReceivedRecords(fields[8].split(separator: ",").compactMap(ReceivedRecords.Run.init))
+    }
+
+    /// The state to store.
+    public var state: String {
+        let marks = [front, top, before].map { $0?.text ?? "" }
+        let start = [Self.version, "\(generation)", done?.text ?? "", first.map { "\($0)" } ?? ""]
+        return (start + marks + [clock.text, received.runs.map(\.text).joined(separator: ",")]).joined(separator: ";")
+    }
+}
+
+extension RecordTracker.Mark {
+    fileprivate init?(_ text: some StringProtocol) {
+        let numbers = text.split(separator: ":").compactMap { Int64($0) }
+        guard numbers.count == 3, RecordTracker.numbers.contains(numbers[0]) else { return nil }
+        self.init(number: numbers[0], digest: numbers[1], time: numbers[2])
+    }
+
+    fileprivate var text: String { "\(number):\(digest):\(time)" }
+}
+
+extension DeviceClock {
+    fileprivate init(_ text: some StringProtocol) {
+        let numbers = text.split(separator: ":").compactMap { Int64($0) }
+        guard numbers.count == 3 || numbers.count == 5 else {
+            self.init()
+            return
+        }
+        let pairs = stride(from: 1, to: numbers.count, by: 2).map { index in
+            Comparison(offset: numbers[index], time: numbers[index + 1])
+        }
+        self.init(pairs, isSet: numbers[0] == 1)
+    }
+
+    fileprivate var text: String {
+        guard !comparisons.isEmpty else { return "" }
+        let pairs = comparisons.map { ":\($0.offset):\($0.time)" }
+        return (isSet ? "1" : "0") + pairs.joined()
+    }
+}
+
+extension ReceivedRecords.Run {
+    fileprivate init?(_ text: some StringProtocol) {
+        let numbers = text.split(separator: ":").compactMap { Int64($0) }
+        guard numbers.count == 3, numbers[0] <= numbers[1], numbers[2] > 0, RecordTracker.numbers.contains(numbers[0]),
+            RecordTracker.numbers.contains(numbers[1])
+        else { return nil }
+        self.init(first: numbers[0], last: numbers[1], step: numbers[2])
+    }
+
+    fileprivate var text: String { "\(first):\(last):\(step)" }
+}

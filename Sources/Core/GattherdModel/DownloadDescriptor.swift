@@ -1,0 +1,146 @@
+public import GattherdGATT
+
+/// The way to download the stored records of a stream after each connect.
+public struct DownloadDescriptor: Hashable, Sendable {
+    /// The procedure on the air.
+    public enum Procedure: Hashable, Sendable {
+        /// The Record Access Control Point of the Bluetooth SIG.
+        ///
+        /// `width` is the number of octets of a record number in a filter; 0 if the device cannot filter by it.
+        case accessControlPoint(width: Int)
+        /// A request that is answered by notifications up to one with this beginning, or to a pause.
+        case request(WriteTemplate, end: BytePattern?)
+        /// Requests by index, each answered by a block of records, which is notified or read.
+        case blocks(WriteTemplate, first: Int64, isRead: Bool)
+    }
+
+    /// The device's clock, read before the download.
+    public struct Clock: Hashable, Sendable {
+        public enum Format: Hashable, Sendable {
+            /// Date Time or Current Time of the Bluetooth SIG, in the device's own zone.
+            case date
+            /// A little-endian count of this unit.
+            case count(octets: Int, unit: Duration)
+        }
+
+        public var service: BluetoothUUID?
+        public var characteristic: BluetoothUUID
+        public var format: Format
+        /// True if it is the time from which the records count, and not the present time.
+        public var isStart: Bool
+
+        public init(
+            service: BluetoothUUID? = nil,
+            characteristic: BluetoothUUID,
+            format: Format = .date,
+            isStart: Bool = false
+        ) {
+            (self.service, self.characteristic) = (service, characteristic)
+            (self.format, self.isStart) = (format, isStart)
+        }
+    }
+
+    /// The stream of the same profile whose values are the records.
+    public var stream: String
+    public var service: BluetoothUUID?
+    /// The characteristic that is written.
+    public var characteristic: BluetoothUUID
+    public var procedure: Procedure
+    /// True if the writes expect a response of the link layer.
+    public var isAcknowledged = true
+    /// The characteristic that ends a request, if it is another one than that of the stream.
+    public var answers: BluetoothUUID?
+    public var clock: Clock?
+    /// The time without a record or an answer after which a request has failed.
+    public var timeout = Duration.seconds(30)
+    /// The time between two downloads on one link; `nil` for one download.
+    public var period: Duration?
+
+    public init(
+        stream: String,
+        service: BluetoothUUID? = nil,
+        characteristic: BluetoothUUID,
+        procedure: Procedure
+    ) {
+        (self.stream, self.service) = (stream, service)
+        (self.characteristic, self.procedure) = (characteristic, procedure)
+    }
+}
+
+/// The octets of a request with places for numbers, such as `3A3A11 {now:u32be} {since:u32be}`.
+public struct WriteTemplate: Hashable, Sendable {
+    /// A number that is known when the request is written.
+    public enum Variable: String, Hashable, Sendable, CaseIterable {
+        /// The number of the next record.
+        case next
+        /// The index of the wanted block.
+        case index
+        /// The time of the newest stored record, in seconds since 1970.
+        case since
+        /// The present time, in seconds since 1970.
+        case now
+    }
+
+    /// A part of the request.
+    public enum Part: Hashable, Sendable {
+        case octets([UInt8])
+        case number(Variable, octets: Int, isBigEndian: Bool)
+    }
+
+    public var parts: [Part]
+
+    public init(_ parts: [Part]) {
+        self.parts = parts
+    }
+
+    /// Parses `82 04 {index:u16le}`; `nil` for an invalid text.
+    public init?(_ text: String) {
+        var parts: [Part] = []
+        for piece in text.split(separator: "{", omittingEmptySubsequences: false).enumerated() {
+            let halves = piece.element.split(separator: "}", omittingEmptySubsequences: false)
+            guard halves.count == (piece.offset == 0 ? 1 : 2), let rest = halves.last else { return nil }
+            if piece.offset > 0 {
+                guard let number = Self.number(halves[0]) else { return nil }
+                parts.append(number)
+            }
+            guard !rest.allSatisfy(\.isWhitespace) else { continue }
+            guard let octets = Hexadecimal.octets(rest), octets.count <= 512 else { return nil }
+            parts.append(.octets(octets))
+        }
+        guard !parts.isEmpty, parts.count <= 16 else { return nil }
+        self.parts = parts
+    }
+
+    private static func number(_ text: some StringProtocol) -> Part? {
+        let words = text.split(separator: ":")
+        guard words.count == 2, let variable = Variable(rawValue: String(words[0])) else { return nil }
+        let type = words[1]
+        let isBigEndian = type.hasSuffix("be")
+        let bits = type.dropFirst().prefix { $0.isNumber }
+        guard type.first == "u", let width = Int(bits), (8...56).contains(width), width.isMultiple(of: 8),
+            ["", "le", "be"].contains(type.dropFirst(1 + bits.count))
+        else { return nil }
+        return .number(variable, octets: width / 8, isBigEndian: isBigEndian)
+    }
+
+    /// True if the request contains the number.
+    public func contains(_ variable: Variable) -> Bool {
+        parts.contains { if case .number(variable, _, _) = $0 { true } else { false } }
+    }
+
+    /// Returns the request; `nil` if a number does not fit.
+    public func octets(_ value: (Variable) -> Int64) -> [UInt8]? {
+        var octets: [UInt8] = []
+        for part in parts {
+            switch part {
+            case .octets(let fixed): octets += fixed
+            case .number(let variable, let width, let isBigEndian):
+                let number = value(variable)
+                guard (1...7).contains(width), (0..<1 << Int64(8 * width)).contains(number) else { return nil }
+                let bytes = (0..<width).map { UInt8(truncatingIfNeeded: number >> Int64(8 * $0)) }
+                octets += isBigEndian ? bytes.reversed() : bytes
+            }
+        }
+        return octets
+    }
+}

@@ -1,0 +1,178 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// Requests of a download, and devices that answer wrongly.
+struct RecordDownloadTests {
+    private func machine(
+        _ procedure: DownloadDescriptor.Procedure = .accessControlPoint(width: 2),
+        isNumbered: Bool = true
+    ) -> DownloadMachine {
+        DownloadMachine(procedure, isNumbered: isNumbered, timeout: .seconds(30), clock: { 0x6800_0000 })
+    }
+
+    private func facts(_ change: (inout DownloadFacts) -> Void = { _ in }) -> DownloadFacts {
+        var facts = DownloadFacts()
+        change(&facts)
+        return facts
+    }
+
+    private func template(_ text: String) throws -> WriteTemplate { try #require(WriteTemplate(text)) }
+
+    @Test func `the first download counts all records and requests them`() {
+        var machine = machine()
+        #expect(machine.handle(.opened(facts()), at: .zero) == [.write([4, 1])])
+        #expect(machine.handle(.response([5, 0, 0x10, 0x27]), at: .zero) == [.begin(.all), .write([1, 1])])
+        #expect(machine.total == 10_000)
+        #expect(machine.handle(.response([6, 0, 1, 1]), at: .zero) == [.drain])
+        let end = machine.handle(.drained(facts { $0.count = 10_000 }), at: .zero)
+        #expect(end == [.complete, .finish(.complete)])
+    }
+
+    @Test func `a later download requests the newest stored record again and what follows`() {
+        var machine = machine()
+        let known = facts { $0.resumption = 0x1234 }
+        #expect(machine.handle(.opened(known), at: .zero) == [.write([4, 3, 1, 0x34, 0x12])])
+        let steps = machine.handle(.response([6, 0, 4, 2]), at: .zero)
+        #expect(steps == [.begin(.from(0x1234)), .write([1, 3, 1, 0x34, 0x12])])
+    }
+
+    @Test func `a device without the newest stored record is asked for all`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts { $0.resumption = 9 }), at: .zero)
+        _ = machine.handle(.response([5, 0, 0, 0]), at: .zero)
+        #expect(machine.handle(.response([6, 0, 1, 6]), at: .zero) == [.drain])
+        let steps = machine.handle(.drained(facts { $0.resumption = 9 }), at: .zero)
+        #expect(steps == [.begin(.allAfterNone), .write([1, 1])])
+        _ = machine.handle(.response([6, 0, 1, 6]), at: .zero)
+        #expect(machine.handle(.drained(facts()), at: .zero) == [.complete, .finish(.complete)])
+    }
+
+    @Test func `a device that cannot filter is asked for all`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts { $0.resumption = 9 }), at: .zero)
+        _ = machine.handle(.response([6, 0, 4, 4]), at: .zero)
+        #expect(machine.handle(.response([6, 0, 1, 4]), at: .zero) == [.begin(.all), .write([1, 1])])
+    }
+
+    @Test func `a device that never answers is asked three times`() {
+        var machine = machine()
+        var steps = machine.handle(.opened(facts()), at: .zero)
+        var now = Duration.zero
+        var requests = 0
+        while !steps.contains(.finish(.failed("no answer within 30.0 seconds"))), now < .seconds(1000) {
+            now += .seconds(1)
+            requests += steps.count { $0 == .write([1, 1]) }
+            let next = steps.contains(.drain) ? machine.handle(.drained(facts()), at: now) : []
+            steps = next.isEmpty ? machine.handle(.progress(facts()), at: now) : next
+        }
+        #expect(requests == 3)
+        #expect(now < .seconds(200))
+    }
+
+    @Test func `a download that makes progress has no time limit`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 0xFF, 0xFF]), at: .zero)
+        for second in 1...20_000 {
+            let steps = machine.handle(.progress(facts { $0.count = second }), at: .seconds(29 * second))
+            #expect(steps.isEmpty)
+        }
+    }
+
+    @Test func `a device that sends more records than it counted is stopped`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 10, 0]), at: .zero)
+        let progress = facts { ($0.count, $0.stored) = (1021, 1021) }
+        #expect(machine.handle(.progress(progress), at: .seconds(1)) == [.write([3, 0])])
+        #expect(machine.handle(.response([6, 0, 3, 1]), at: .seconds(1)) == [.drain])
+        let steps = machine.handle(.drained(facts()), at: .seconds(1))
+        #expect(steps == [.finish(.failed("the device sends more records than it can have"))])
+    }
+
+    @Test(
+        arguments: [[], [6], [5, 0], [5, 0, 1], [6, 0, 1], [6, 1, 1, 1], [7, 0, 1, 1], [6, 0, 9, 1]] as [[UInt8]]
+    )
+    func `other answers are ignored`(answer: [UInt8]) {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        #expect(machine.handle(.response(answer), at: .zero).isEmpty)
+    }
+
+    @Test func `blocks are requested until the last record`() throws {
+        var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
+        #expect(
+            machine.handle(.opened(facts()), at: .zero) == [.begin(.all), .write([0x61, 4, 1, 0]), .read, .drain]
+        )
+        let first = facts { ($0.payloads, $0.block) = (1, .init(count: 100, total: 150)) }
+        #expect(machine.handle(.drained(first), at: .zero) == [.write([0x61, 4, 101, 0]), .read, .drain])
+        let last = facts { ($0.payloads, $0.block) = (2, .init(count: 50, total: 150)) }
+        #expect(machine.handle(.drained(last), at: .zero) == [.complete, .finish(.complete)])
+    }
+
+    @Test func `blocks of stored records are left out`() throws {
+        var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
+        _ = machine.handle(.opened(facts { $0.resumption = 4000 }), at: .zero)
+        let first = facts { ($0.payloads, $0.block) = (1, .init(next: 4990, count: 100, total: 5000)) }
+        #expect(machine.handle(.drained(first), at: .zero).first == .write([0x61, 4, 0x7E, 0x13]))
+    }
+
+    @Test func `notified blocks follow each other, and an empty one is the end`() throws {
+        var machine = machine(.blocks(try template("01 {index:u24be}"), first: 0, isRead: false))
+        let known = facts { $0.resumption = 7 }
+        #expect(machine.handle(.opened(known), at: .zero) == [.begin(.from(7)), .write([1, 0, 0, 7])])
+        let block = facts { ($0.payloads, $0.block) = (1, .init(count: 5)) }
+        #expect(machine.handle(.progress(block), at: .zero) == [.drain])
+        #expect(machine.handle(.drained(block), at: .zero) == [.write([1, 0, 0, 12])])
+        let empty = facts { ($0.payloads, $0.block) = (2, .init(count: 0)) }
+        _ = machine.handle(.progress(empty), at: .zero)
+        #expect(machine.handle(.drained(empty), at: .zero) == [.complete, .finish(.complete)])
+    }
+
+    @Test func `a device without an end of blocks is given up`() throws {
+        var machine = machine(.blocks(try template("{index:u56le}"), first: 0, isRead: true))
+        var steps = machine.handle(.opened(facts()), at: .zero)
+        var payloads = 0
+        while steps.contains(.drain), payloads < 1_000_000 {
+            payloads += 1
+            steps = machine.handle(
+                .drained(facts { ($0.payloads, $0.block) = (payloads, .init(count: 1)) }),
+                at: .zero
+            )
+        }
+        #expect(steps == [.finish(.failed("the device has no end of records"))])
+        #expect(payloads == 200_000)
+    }
+
+    @Test func `a request names the newest time, and a pattern ends it`() throws {
+        let end = try #require(BytePattern("3A ?? 10 FF"))
+        var machine = machine(.request(try template("3A3A11 {now:u32be} {since:u32be}"), end: end))
+        let known = facts { ($0.resumption, $0.newest) = (1, 0x67FF_0000) }
+        #expect(
+            machine.handle(.opened(known), at: .zero)
+                == [.begin(.from(1)), .write([0x3A, 0x3A, 0x11, 0x68, 0, 0, 0, 0x67, 0xFF, 0, 0])]
+        )
+        #expect(machine.handle(.response([0x3A, 0x30, 0x10, 0, 0]), at: .zero).isEmpty)
+        #expect(machine.handle(.response([0x3A, 0x3A, 0x10, 0xFF, 0xFF]), at: .zero) == [.drain])
+        #expect(machine.handle(.drained(known), at: .zero) == [.complete, .finish(.complete)])
+    }
+
+    @Test(
+        arguments: [
+            "", "{", "}", "{}", "{index}", "{index:u16le", "{index:i16le}", "{index:u64le}", "{other:u8}",
+            "{index:u16xx}", "1", "01 {index:u12}", "01 }{index:u8}",
+        ]
+    )
+    func `an invalid template is refused`(text: String) {
+        #expect(WriteTemplate(text) == nil)
+    }
+
+    @Test func `unreadable history ends the download`() {
+        var machine = machine()
+        let steps = machine.handle(.opened(facts { $0.isLoaded = false }), at: .zero)
+        #expect(steps == [.finish(.failed("history is not readable yet"))])
+    }
+}

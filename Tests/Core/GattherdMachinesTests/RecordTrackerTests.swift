@@ -1,0 +1,175 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// Downloads of stored records in virtual time, with cuts, kills, wraps and resets.
+struct RecordTrackerTests {
+    private func times(_ bench: RecordBench) -> [Int: Int64] {
+        Dictionary(bench.device.ring.map { ($0.identity, $0.time) }) { first, _ in first }
+    }
+
+    @Test(arguments: 0..<60)
+    func `a link cut at each record loses none and stores none twice`(cut: Int) {
+        var bench = RecordBench()
+        bench.make(50)
+        #expect(bench.connect(cutAfter: cut) == (cut > 51 ? .complete : nil))
+        if cut % 2 == 0 { bench.kill() }
+        bench.make(3)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.greatestError(times(bench)) <= 1)
+        #expect(bench.stored.allSatisfy { $0.doubt == nil })
+    }
+
+    @Test(arguments: 1...300 as ClosedRange<UInt64>)
+    func `random cuts, kills and clock settings lose none, store none twice and keep the times`(seed: UInt64) {
+        var bench = RecordBench(seed: seed)
+        bench.device.clockError = Int64(bench.number(below: 100_000)) * 1_000_000
+        var times: [Int: Int64] = [:]
+        for round in 0..<12 {
+            bench.make(bench.number(below: 40), every: Int64(30 + bench.number(below: 300)))
+            // The clock is set far away, so that only one of its two states gives possible times.
+            if round % 4 == 3 { bench.device.clockError = Int64(bench.number(below: 1000) - 1500) * 1_000_000_000_000 }
+            bench.make(bench.number(below: 40))
+            times.merge(self.times(bench)) { first, _ in first }
+            bench.connect(cutAfter: bench.number(below: 70))
+            if bench.number(below: 3) == 0 { bench.kill() }
+            if round % 4 == 2 { #expect(bench.connect() == .complete) }
+        }
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.greatestError(times) <= 1)
+    }
+
+    @Test(arguments: 1...100 as ClosedRange<UInt64>)
+    func `numbers that wrap are followed, also if the ring has records from before`(seed: UInt64) {
+        var rule = RecordBench(seed: seed).rule
+        rule.wrapBits = 8
+        var bench = RecordBench(seed: seed, rule: rule)
+        bench.device.numberBits = 8
+        bench.device.capacity = 100
+        for _ in 0..<20 {
+            bench.make(bench.number(below: 40))
+            bench.connect(cutAfter: bench.number(below: 120))
+            if bench.number(below: 3) == 0 { bench.kill() }
+            #expect(bench.connect() == .complete)
+        }
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test(arguments: 1...100 as ClosedRange<UInt64>)
+    func `a device that was reset is downloaded anew`(seed: UInt64) {
+        var bench = RecordBench(seed: seed)
+        for _ in 0..<6 {
+            bench.make(1 + bench.number(below: 60))
+            bench.connect(cutAfter: bench.number(below: 60))
+            #expect(bench.connect() == .complete)
+            bench.device.reset()
+            bench.now += 60_000_000
+        }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.contains(.restarted))
+    }
+
+    @Test func `a reset device with higher numbers is recognised by the contents of the newest stored record`() {
+        var bench = RecordBench()
+        bench.make(10)
+        bench.connect()
+        bench.device.reset()
+        bench.make(30)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices == [.restarted])
+    }
+
+    @Test func `overwritten records are a gap`() {
+        var bench = RecordBench()
+        bench.device.capacity = 20
+        bench.make(10)
+        bench.connect()
+        bench.make(50)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong(except: Set(10..<40)).isEmpty)
+        #expect(bench.notices == [.gap(10...39)])
+    }
+
+    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    func `records that arrive newest first survive cuts`(seed: UInt64) {
+        var bench = RecordBench(seed: seed)
+        bench.device.isNewestFirst = true
+        for _ in 0..<5 {
+            bench.make(bench.number(below: 40))
+            bench.connect(cutAfter: bench.number(below: 40))
+            if bench.number(below: 2) == 0 { bench.kill() }
+        }
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test func `live records and their stored copies are one`() throws {
+        var bench = RecordBench()
+        bench.make(20)
+        let live = try #require(bench.device.ring.last)
+        bench.receive(live)
+        #expect(bench.connect(cutAfter: 10) == nil)
+        #expect(bench.connect() == .complete)
+        bench.make(3)
+        for record in bench.device.ring.suffix(3) { bench.receive(record) }
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test func `a clock that cannot be read makes the times uncertain`() {
+        var bench = RecordBench()
+        bench.hasClock = false
+        bench.make(5)
+        bench.connect()
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.stored.allSatisfy { $0.doubt == "the device's clock cannot be read" })
+        #expect(bench.greatestError(times(bench)) <= 1)
+    }
+
+    @Test func `a clock that was set a little makes the times between uncertain`() {
+        var bench = RecordBench()
+        bench.make(5)
+        bench.connect()
+        bench.device.clockError = 3_600_000_000
+        bench.make(300)
+        bench.connect()
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.contains(.clockSet))
+        #expect(bench.stored.contains { $0.doubt == "the device's clock was set" })
+    }
+
+    @Test func `wild numbers and times are stored and bound nothing`() {
+        var tracker = RecordTracker(RecordBench().rule)
+        tracker.begin(.all)
+        let numbers: [Int64] = [0, .max, .min, -1, 1 << 56, 7, 1 << 40, 3]
+        for number in numbers + (0..<1000).map({ $0 * 7919 % 104_729 }) {
+            let record = ReceivedRecord(number: number, reading: number, digest: number)
+            _ = tracker.receive(record, at: Timestamp(microseconds: 1_750_000_000_000_000))
+        }
+        tracker.complete()
+        #expect(tracker.state.utf8.count < 8192)
+        #expect(tracker.received.runs.count <= 64)
+    }
+
+    @Test func `the state is restored as it was, and an unreadable one starts anew`() {
+        var bench = RecordBench()
+        bench.make(30)
+        var tracker = RecordTracker(bench.rule)
+        tracker.compare(device: 5_000_000, gateway: Timestamp(microseconds: bench.now))
+        tracker.begin(.all)
+        for record in bench.device.ring {
+            _ = tracker.receive(
+                ReceivedRecord(number: record.number, reading: record.reading),
+                at: Timestamp(microseconds: bench.now)
+            )
+        }
+        #expect(RecordTracker(bench.rule, restoring: tracker.state).state == tracker.state)
+        for text in ["", "2;0;;;;;;;", "1;x;;;;;;;", "1;0;9;;;;;;", "1;0;1:2:3;;;;;;5:4:1"] {
+            #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
+        }
+    }
+}
