@@ -168,6 +168,10 @@ extension ReadingHistory: ReadingStore {
         try opened().replayMarks()
     }
 
+    public func recordCursors() throws(StoreFault) -> [RecordCursor] {
+        try opened().recordCursors()
+    }
+
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         guard !events.isEmpty else { return }
         try change { (file) throws(StoreFault) in

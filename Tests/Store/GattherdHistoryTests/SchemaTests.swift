@@ -21,7 +21,7 @@ struct SchemaTests {
 
     @Test(
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "3"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "4"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )

@@ -176,6 +176,7 @@ struct LiveStream: Sendable {
     }
 
     mutating func update(_ reading: Reading, _ samples: [Sample]) {
+        guard !reading.isPast || reading.time >= time else { return }
         time = reading.time
         isNew = true
         for sample in samples[reading.samples] where values.indices.contains(sample.metric) {

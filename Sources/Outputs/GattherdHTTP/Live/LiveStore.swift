@@ -28,6 +28,8 @@ package struct LiveStore: ReadingStore {
 
     package func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }
 
+    package func recordCursors() async throws(StoreFault) -> [RecordCursor] { try await store.recordCursors() }
+
     package func record(_ events: [LifecycleEvent]) async throws(StoreFault) { try await store.record(events) }
 
     package func record(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {

@@ -14,6 +14,7 @@ final class HistoryFile {
     private let state: StateTable
     private let devices: DeviceTable
     private let enrolled: EnrolledTable
+    private let records: RecordCursorTable
     private let meter: BacklogMeter
     private let retention: Retention
     private let writer: BatchWriter
@@ -80,6 +81,7 @@ final class HistoryFile {
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         enrolled = try EnrolledTable(connection)
+        records = try RecordCursorTable(connection)
         writer = try BatchWriter(connection, sequence, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
     }
@@ -95,6 +97,7 @@ final class HistoryFile {
         let batch = clock.corrected(batch)
         try commit(numbers: batch.numberCount) { () throws(StoreFault) in
             try state.raise(replayMarks: batch.replayMarks)
+            try records.set(batch.cursors.values)
             try writer.write(batch)
         }
         if !batch.rejects.isEmpty { retention.didChangeLists() }
@@ -144,6 +147,8 @@ final class HistoryFile {
     }
 
     func replayMarks() throws(StoreFault) -> [String: UInt32] { try state.replayMarks() }
+
+    func recordCursors() throws(StoreFault) -> [RecordCursor] { try records.cursors() }
 
     // MARK: - Devices
 

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Migration n takes a file from version n to version n + 1.
-    static let steps = [tables + delivery + clock + lists + rollups, consumers, epochs]
+    static let steps = [tables + delivery + clock + lists + rollups, consumers, epochs, records]
 
     /// Runs the migrations that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -115,6 +115,16 @@ enum Schema {
             seq INTEGER NOT NULL, correction INTEGER NOT NULL
         ) STRICT;
         INSERT INTO state (key, value) SELECT 'journal_from', coalesce(max(seq), 0) FROM head;
+        """
+
+    /// The position in the stored records of each stream; see ``RecordCursor``.
+    ///
+    /// The file of the readings has them, so that a restored or a new file downloads what it lacks.
+    private static let records = """
+        CREATE TABLE record_cursor (
+            device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL, address TEXT NOT NULL,
+            number INTEGER, ts INTEGER, state TEXT NOT NULL, PRIMARY KEY (device, profile, stream)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// Clock spans, in which the wall clock was not set, and the state of ``ClockTrust``.

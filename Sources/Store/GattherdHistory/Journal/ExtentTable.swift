@@ -69,6 +69,8 @@ final class ExtentTable {
 struct Extent {
     /// The maximum number of readings, small enough that reading back a whole extent is cheap.
     static let capacity: Int64 = 128
+    /// The longest time range in microseconds, for the same reason: two days.
+    private static let longest: Int64 = 172_800_000_000
 
     let first: Int64
     private(set) var last: Int64
@@ -87,11 +89,17 @@ struct Extent {
 
     /// Adds the readings that follow; returns false if they need a new extent.
     mutating func add(_ next: Extent) -> Bool {
-        guard next.first == last + 1, next.last - first < Self.capacity else { return false }
+        guard next.first == last + 1, next.last - first < Self.capacity, fits(next) else { return false }
         last = next.last
         bytes += next.bytes
         earliest = min(earliest, next.earliest)
         latest = max(latest, next.latest)
         return true
+    }
+
+    /// True if the time range stays short; stored records of a device may be much older than its values.
+    private func fits(_ next: Extent) -> Bool {
+        let (range, overflow) = max(latest, next.latest).subtractingReportingOverflow(min(earliest, next.earliest))
+        return !overflow && range <= Self.longest
     }
 }

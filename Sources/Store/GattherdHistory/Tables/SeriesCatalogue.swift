@@ -25,6 +25,8 @@ final class SeriesCatalogue {
         var seq: Int64 = 0
         var index: Int64 = 0
         var isTouched = false
+        /// The earliest late sample that this object has recorded in the file.
+        var earliest = Int64.max
         /// True if the file records that the series has booleans, which are stored as 1 and 0.
         var isBoolean = false
     }
@@ -75,6 +77,10 @@ final class SeriesCatalogue {
         }
         var slot = slots[number]
         if !slot.isTouched { touched.append(number) }
+        if reading.isPast, reading.time.microseconds < slot.earliest {
+            try table.recordSample(at: reading.time.microseconds, inSeries: slot.key.series)
+            slot.earliest = reading.time.microseconds
+        }
         if case .boolean = value, !slot.isBoolean {
             try table.markBoolean(inSeries: slot.key.series)
             slot.isBoolean = true

@@ -1,0 +1,50 @@
+import GattherdModel
+
+/// The positions in the stored records of devices.
+final class RecordCursorTable {
+    private let upsert: Statement
+    private let select: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        upsert = try Statement(
+            """
+            INSERT INTO record_cursor (device, profile, stream, address, number, ts, state)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (device, profile, stream) DO UPDATE SET address = excluded.address, number = excluded.number,
+                ts = excluded.ts, state = excluded.state
+            """,
+            on: connection
+        )
+        select = try Statement(
+            "SELECT device, profile, stream, address, number, ts, state FROM record_cursor",
+            on: connection
+        )
+    }
+
+    /// Writes cursors; only in the transaction of the readings that they cover.
+    func set(_ cursors: some Sequence<RecordCursor>) throws(StoreFault) {
+        for cursor in cursors {
+            try upsert.run(
+                binding: cursor.key.device,
+                cursor.key.profile,
+                cursor.key.stream,
+                cursor.address,
+                cursor.number,
+                cursor.time?.microseconds,
+                cursor.state
+            )
+        }
+    }
+
+    func cursors() throws(StoreFault) -> [RecordCursor] {
+        try select.rows { row in
+            RecordCursor(
+                key: RecordCursor.Key(device: row.text(0), profile: row.text(1), stream: row.text(2)),
+                address: row.text(3),
+                number: row.optionalInteger(4),
+                time: row.optionalInteger(5).map { Timestamp(microseconds: $0) },
+                state: row.text(6)
+            )
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import CSQLite
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+/// The cursors of stored records, which are committed together with their readings.
+@Suite(.timeLimit(.minutes(1))) struct RecordCursorTests {
+    private let folder: TemporaryFolder
+    private static let key = RecordCursor.Key(device: "meter", profile: "glucose", stream: "glucose")
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func batch(_ number: Int64) -> ReadingBatch {
+        var batch = ReadingBatch.plain(integers: 0..<1)
+        batch.cursors[Self.key] = RecordCursor(
+            key: Self.key,
+            address: "C0:FF:EE:00:00:01",
+            number: number,
+            time: Fixture.epoch,
+            state: "state \(number)"
+        )
+        return batch
+    }
+
+    @Test func `a cursor is there after a restart, as it was with the last readings`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(batch(1))
+        try await history.append(batch(2))
+        try await history.close()
+        let again = try await ReadingHistory.open(folder)
+        #expect(try await again.recordCursors() == Array(batch(2).cursors.values))
+    }
+
+    @Test func `a batch that is not stored moves no cursor`() throws {
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        try file.append(batch(1))
+        try file.connection.execute("CREATE TRIGGER no BEFORE INSERT ON sample BEGIN SELECT RAISE(ABORT, 'no'); END")
+        #expect(throws: StoreFault.self) { try file.append(batch(2)) }
+        #expect(try file.recordCursors().map(\.number) == [1])
+    }
+
+    @Test func `a file of the version before gets the table`() throws {
+        let connection = try SQLiteConnection(
+            path: folder.database,
+            flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        )
+        try Schema.migrate(connection, steps: Array(Schema.steps.prefix(3)))
+        try Schema.migrate(connection, steps: Schema.steps)
+        #expect(try connection.integer("SELECT count(*) FROM record_cursor") == 0)
+    }
+
+    @Test func `records of the past lower the first time of their series`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1))
+        var past = ReadingBatch.plain([.integer(1)], at: Timestamp(microseconds: 1_700_000_000_000_000))
+        past.readings[0].isPast = true
+        try await history.append(past)
+        #expect(try await folder.shell.value("SELECT count(*) FROM history WHERE ts < 1704067200000000") == "1")
+        #expect(try await folder.shell.value("SELECT first FROM series") == "2023-11-14T22:13:20.000000Z")
+    }
+}
