@@ -12,6 +12,7 @@ actor FakeStore: ReadingStore {
     private(set) var devices: [DeviceRecord] = []
     private(set) var held: Set<String> = []
     private(set) var marks: [String: UInt32]
+    private(set) var cursors: [RecordCursor.Key: RecordCursor] = [:]
     private(set) var commits = 0
     private(set) var largestCommit = 0
     private var failures = 0
@@ -39,6 +40,7 @@ actor FakeStore: ReadingStore {
         }
         rejects += batch.rejects
         marks.merge(batch.replayMarks) { max($0, $1) }
+        cursors.merge(batch.cursors) { $1 }
         changes.update { $0 += 1 }
     }
 
@@ -49,6 +51,8 @@ actor FakeStore: ReadingStore {
         }
         return marks
     }
+
+    func recordCursors() async throws(StoreFault) -> [RecordCursor] { Array(cursors.values) }
 
     func record(_ events: [LifecycleEvent]) async throws(StoreFault) {
         self.events += events

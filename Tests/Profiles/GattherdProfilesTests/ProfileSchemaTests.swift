@@ -40,6 +40,9 @@ struct ProfileSchemaTests {
             ("objects", "advertisement: [{fields: [{objects: {wrong_key_here: 1}}]}]"),
             ("part", "advertisement: [{after: {wrong_key_here: 1}}]"),
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
+            ("record", "characteristics: [{fields: [{metric: x, type: u8}], record: {wrong_key_here: 1}}]"),
+            ("download", "records: [{wrong_key_here: 1}]"),
+            ("clock", "records: [{stream: x, racp: 2a52, clock: {wrong_key_here: 1}}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
         ]

@@ -11,6 +11,8 @@ struct BatchDecoder {
     private var undecodable: [Reject] = []
     /// The events that fall back when their time is over.
     private var resets = EventResets()
+    /// The stored records of devices.
+    var records = RecordDecoder()
     /// True once ``marks`` includes the stored counters.
     private(set) var hasMarks = false
 
@@ -25,6 +27,7 @@ struct BatchDecoder {
     mutating func decode(_ entries: ArraySlice<Intake.Buffer.Entry>, of octets: [UInt8], into batch: inout ReadingBatch)
     {
         for entry in entries { decode(entry, of: octets, into: &batch) }
+        records.addCursors(to: &batch)
     }
 
     /// Removes and returns the rejects to report: one for each undecodable stream.
@@ -59,9 +62,11 @@ struct BatchDecoder {
         let binding = entry.binding
         let payload = octets.span.extracting(entry.octets)
         let start = batch.samples.count
+        if let stream = binding.records, endsRecords(stream, binding, payload) { return }
         do throws(PayloadError) {
             try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             appendSignal(entry, from: start, to: &batch.samples)
+            if binding.records != nil { return appendRecords(entry, payload, from: start, into: &batch) }
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
                 record(decoder(of: binding).replayMarks, in: &batch)
@@ -85,6 +90,28 @@ struct BatchDecoder {
         }
     }
 
+    /// Handles an entry that is no value: a message of a download, or the end of the records.
+    private mutating func endsRecords(_ stream: RecordStream, _ binding: StreamBinding, _ payload: Span<UInt8>) -> Bool
+    {
+        guard binding.isMessage else { return stream.end?.fits(Self.bytes(payload)) ?? false }
+        records.handleMessage(of: stream)
+        return true
+    }
+
+    /// Appends the new records of a payload; its samples begin at `start`.
+    private mutating func appendRecords(
+        _ entry: Intake.Buffer.Entry,
+        _ payload: Span<UInt8>,
+        from start: Int,
+        into batch: inout ReadingBatch
+    ) {
+        let binding = entry.binding
+        binding.progress?.record(batch.samples[start...])
+        if let echo = binding.echo { echo.withLock { $0 = batch.samples[start...].first?.value } }
+        let count = records.append(entry, payload, from: start, into: &batch)
+        for _ in 0..<count { binding.meter.countReading(of: binding.stream.stream, at: entry.time) }
+    }
+
     /// Adds the strength of an advertisement to its reading; an empty reading stays empty.
     private func appendSignal(_ entry: Intake.Buffer.Entry, from start: Int, to samples: inout [Sample]) {
         guard samples.count > start, let metric = entry.binding.advertiser?.signal, let rssi = entry.rssi
@@ -102,15 +129,17 @@ struct BatchDecoder {
 
     private func reject(_ entry: Intake.Buffer.Entry, _ payload: Span<UInt8>, _ error: PayloadError) -> Reject {
         let binding = entry.binding
-        var octets: [UInt8] = []
-        for index in payload.indices { octets.append(payload[index]) }
         return Reject(
             time: entry.time,
             device: binding.stream.device,
             characteristic: binding.profile.streams[binding.characteristic].source,
-            payload: octets,
+            payload: Self.bytes(payload),
             reason: error.description
         )
+    }
+
+    private static func bytes(_ payload: Span<UInt8>) -> [UInt8] {
+        payload.indices.map { payload[$0] }
     }
 
     private mutating func decoder(of binding: StreamBinding) -> any PayloadDecoder {

@@ -110,12 +110,13 @@ public struct Ingest: Sendable {
     ) async {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
-        await loadReplayCounters(&decoder)
+        await loadState(&decoder)
         for start in stride(from: 0, to: buffer.entries.count, by: Self.batchLimit) {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.octets, into: &batch)
             if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
             for reject in decoder.removeUndecodable() { report(undecodable: reject) }
+            for finding in decoder.records.removeFindings() { recorder.record(finding) }
             reportDropped(since: &reportedDrops)
             rounds.update { $0 += 1 }
         }
@@ -123,13 +124,19 @@ public struct Ingest: Sendable {
         buffer.removeAll()
     }
 
-    /// Loads the replay counters from before the restart; without history the decoders start anew.
-    private func loadReplayCounters(_ decoder: inout BatchDecoder) async {
-        guard !decoder.hasMarks else { return }
+    /// Loads the replay counters and the record cursors from before the restart; without history the decoders start
+    /// anew.
+    private func loadState(_ decoder: inout BatchDecoder) async {
+        guard !decoder.hasMarks || !decoder.records.isLoaded else { return }
         do throws(StoreFault) {
-            decoder.loadMarks(try await store.replayMarks())
+            if !decoder.hasMarks { decoder.loadMarks(try await store.replayMarks()) }
+            decoder.records.load(try await store.recordCursors())
         } catch {
-            log(.debug, "the replay counters are not readable yet", [.init("history.error", error.detail)])
+            log(
+                .debug,
+                "the replay counters and record cursors are not readable yet",
+                [.init("history.error", error.detail)]
+            )
         }
     }
 

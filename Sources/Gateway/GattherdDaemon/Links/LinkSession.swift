@@ -68,7 +68,7 @@ struct LinkSession: Sendable {
             // The link may have ended meanwhile, or the device may have been removed.
             guard !Task.isCancelled else { return }
             report(.prepared(plan))
-            await watch(served)
+            await watch(served, plan)
         } catch {
             report(.failed(error))
         }
@@ -103,9 +103,10 @@ struct LinkSession: Sendable {
         }
     }
 
-    /// Polls streams and probes silent ones, until cancelled or until the link proves dead.
-    private func watch(_ served: [ServedStream]) async {
+    /// Polls streams, downloads records and probes silent streams, until cancelled or until the link proves dead.
+    private func watch(_ served: [ServedStream], _ plan: ProfileAssignment) async {
         await withTaskGroup { group in
+            group.addTask { await RecordDownloads(link, plan, served).run() }
             for stream in served {
                 if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
             }

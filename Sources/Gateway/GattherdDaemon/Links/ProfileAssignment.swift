@@ -53,10 +53,21 @@ struct ProfileAssignment: Sendable {
         let exchange: ResponseExpectation?
     }
 
+    /// A download of stored records, with the characteristics that the device has for it.
+    struct Download: Sendable {
+        let profile: any Profile
+        let descriptor: DownloadDescriptor
+        let control: RemoteCharacteristic
+        /// The characteristic whose values end a request; `nil` if nothing does.
+        let answering: RemoteCharacteristic?
+        let clock: RemoteCharacteristic?
+    }
+
     private(set) var profiles: [any Profile] = []
     private(set) var streams: [Stream] = []
     private(set) var controls: [Control] = []
     private(set) var tasks: [Task] = []
+    private(set) var downloads: [Download] = []
     /// The awaited responses of this connection.
     let answers = ResponseAwaiter()
     /// The handles of the characteristics that profiles would serve beyond ``maximumStreams``.
@@ -133,7 +144,9 @@ struct ProfileAssignment: Sendable {
         let served = streams.count + controls.count
         defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
         for (index, wanted) in profile.characteristics.enumerated() {
-            if let remote = candidates(wanted, for: profile).first(where: { !streamed.contains($0.handle) }) {
+            let isShared = wanted.isOnlyDownloaded
+            let candidates = candidates(wanted, for: profile)
+            if let remote = candidates.first(where: { isShared || !streamed.contains($0.handle) }) {
                 addStream(profile, index, remote, isFirst: true)
             } else if wanted.isRequired, byUUID[wanted.uuid] == nil {
                 throw Self.missing(wanted.uuid, for: profile)
@@ -147,6 +160,7 @@ struct ProfileAssignment: Sendable {
             controls.append(Control(profile: profile, index: index, remote: remote, exchange: exchange))
         }
         for task in profile.tasks { try add(task, of: profile) }
+        downloads += profile.downloads.compactMap { download($0, of: profile) }
     }
 
     /// Assigns further characteristics of one kind, such as a second thermometer: `temperature_2` and so on.
@@ -154,7 +168,8 @@ struct ProfileAssignment: Sendable {
     /// This is the last step, so that no characteristic of another profile is taken.
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
-            for remote in candidates(wanted, for: profile) where !streamed.contains(remote.handle) {
+            for remote in candidates(wanted, for: profile)
+            where !wanted.isOnlyDownloaded && !streamed.contains(remote.handle) {
                 if streams.count < Self.maximumStreams {
                     addStream(profile, index, remote, isFirst: false)
                 } else {
@@ -204,6 +219,21 @@ struct ProfileAssignment: Sendable {
         tasks.append(Task(profile: profile, task: task, remote: remote, exchange: exchange(rule, for: profile)))
     }
 
+    /// Returns the download if the device has its stream and the characteristic to write.
+    private func download(_ wanted: DownloadDescriptor, of profile: any Profile) -> Download? {
+        guard let control = find(wanted.characteristic, in: wanted.service, for: profile),
+            let stream = streams.first(where: { $0.profile.name == profile.name && $0.isDownloaded(by: wanted) })
+        else { return nil }
+        let answering: RemoteCharacteristic? =
+            switch wanted.procedure {
+            case .accessControlPoint: control
+            case .request(_, nil), .blocks: nil
+            case .request: wanted.answers.flatMap { find($0, in: nil, for: profile) } ?? stream.remote
+            }
+        let clock = wanted.clock.flatMap { clock in byUUID[clock.characteristic]?.first }
+        return Download(profile: profile, descriptor: wanted, control: control, answering: answering, clock: clock)
+    }
+
     private func exchange(
         _ rule: ResponseRule?,
         for profile: any Profile
@@ -232,13 +262,22 @@ struct ProfileAssignment: Sendable {
     }
 }
 
+extension ProfileAssignment.Stream {
+    /// True for the stream of the download's records.
+    func isDownloaded(by download: DownloadDescriptor) -> Bool {
+        isFirst && descriptor.stream == download.stream && descriptor.record != nil
+    }
+}
+
 extension ProfileAssignment {
     /// The characteristics that carry responses, or are subscribed only because a task demands it.
     var answering: [RemoteCharacteristic] {
         var handles: Set<String> = []
         let listening = tasks.filter { $0.task.action == .listen }.map(\.remote)
         let exchanges = controls.compactMap(\.exchange) + tasks.compactMap(\.exchange)
-        return (listening + exchanges.map(\.remote)).filter { handles.insert($0.handle).inserted }
+        return (listening + exchanges.map(\.remote) + downloads.compactMap(\.answering)).filter {
+            handles.insert($0.handle).inserted
+        }
     }
 
     /// Returns the rule by which a task resumes from the stream's newest value; `nil` for none.

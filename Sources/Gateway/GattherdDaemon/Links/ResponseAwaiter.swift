@@ -6,7 +6,8 @@ import GattherdSync
 final class ResponseAwaiter: NotificationSink {
     private struct Listener: Sendable {
         let characteristic: String
-        let answers: AsyncStream<[UInt8]>.Continuation
+        let receive: @Sendable ([UInt8]) -> Void
+        let finish: @Sendable () -> Void
     }
 
     private struct Shared: Sendable {
@@ -29,7 +30,7 @@ final class ResponseAwaiter: NotificationSink {
         shared.withLock { shared in
             guard let characteristic = shared.characteristics[token] else { return }
             for listener in shared.listeners.values where listener.characteristic == characteristic {
-                listener.answers.yield(answer)
+                listener.receive(answer)
             }
         }
     }
@@ -66,23 +67,33 @@ final class ResponseAwaiter: NotificationSink {
     func close() {
         let listeners = shared.withLock { shared in
             shared.isClosed = true
-            return shared.listeners.values.map(\.answers)
+            return shared.listeners.values.map(\.finish)
         }
-        for listener in listeners { listener.finish() }
+        for finish in listeners { finish() }
     }
 
     private func listen(to characteristic: RemoteCharacteristic) -> (Int, AsyncStream<[UInt8]>) {
         let (stream, answers) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingNewest(64))
-        let number = shared.withLock { shared in
-            defer { shared.nextListener += 1 }
-            shared.listeners[shared.nextListener] = Listener(characteristic: characteristic.handle, answers: answers)
-            if shared.isClosed { answers.finish() }
-            return shared.nextListener
-        }
+        let number = listen(to: characteristic, finish: { answers.finish() }) { answers.yield($0) }
         return (number, stream)
     }
 
-    private func remove(_ number: Int) {
+    /// Calls `receive` with each value of the characteristic, until ``remove(_:)``.
+    func listen(
+        to characteristic: RemoteCharacteristic,
+        finish: @escaping @Sendable () -> Void = {},
+        receive: @escaping @Sendable ([UInt8]) -> Void
+    ) -> Int {
+        shared.withLock { shared in
+            defer { shared.nextListener += 1 }
+            let listener = Listener(characteristic: characteristic.handle, receive: receive, finish: finish)
+            shared.listeners[shared.nextListener] = listener
+            if shared.isClosed { finish() }
+            return shared.nextListener
+        }
+    }
+
+    func remove(_ number: Int) {
         _ = shared.withLock { $0.listeners.removeValue(forKey: number) }
     }
 }

@@ -100,6 +100,10 @@ final class StreamBinding: Sendable {
     let hasResets: Bool
     /// The advertising device; `nil` for a connected device.
     let advertiser: Advertiser?
+    /// The stored records to which the values belong; `nil` for live values only.
+    let records: RecordStream?
+    /// True if the binding carries the messages of a download instead of values.
+    let isMessage: Bool
 
     init(
         stream: StreamDefinition,
@@ -110,7 +114,9 @@ final class StreamBinding: Sendable {
         meter: DeviceMeter,
         echo: Locked<SampleValue?>?,
         progress: StreamProgress? = nil,
-        advertiser: Advertiser? = nil
+        advertiser: Advertiser? = nil,
+        records: RecordStream? = nil,
+        isMessage: Bool = false
     ) {
         self.stream = stream
         hasResets = stream.metrics.contains { $0.reset != nil }
@@ -122,6 +128,8 @@ final class StreamBinding: Sendable {
         self.echo = echo
         self.progress = progress
         self.advertiser = advertiser
+        self.records = records
+        self.isMessage = isMessage
     }
 
     func makeDecoder() -> any PayloadDecoder {

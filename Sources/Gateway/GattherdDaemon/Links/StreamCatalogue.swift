@@ -1,3 +1,4 @@
+import GattherdGATT
 import GattherdMachines
 import GattherdModel
 import GattherdSync
@@ -14,6 +15,7 @@ final class StreamCatalogue: Sendable {
         var streams: [Key: StreamDefinition] = [:]
         var echoes: [Key: Locked<SampleValue?>] = [:]
         var progress: [Key: Locked<Int64?>] = [:]
+        var records: [Key: RecordStream] = [:]
         var silences: [Key: SilenceWatch.Memory] = [:]
         var nextDecoderID = 1
     }
@@ -43,6 +45,7 @@ final class StreamCatalogue: Sendable {
             shared.streams = shared.streams.filter { $0.key.device != device }
             shared.echoes = shared.echoes.filter { $0.key.device != device }
             shared.progress = shared.progress.filter { $0.key.device != device }
+            shared.records = shared.records.filter { $0.key.device != device }
             shared.silences = shared.silences.filter { $0.key.device != device }
         }
     }
@@ -75,6 +78,31 @@ final class StreamCatalogue: Sendable {
             shared.progress[key] = newest
             return StreamProgress(metric: rule.metric, newest: newest)
         }
+    }
+
+    /// Returns the stored records of a planned stream; `nil` if its values are no records.
+    func records(of device: SupervisedDevice, _ planned: ProfileAssignment.Stream) -> RecordStream? {
+        guard planned.isFirst, let rule = planned.descriptor.record else { return nil }
+        let key = Key(device: device.name, profile: planned.profile.name, stream: planned.name)
+        let address = device.address.description
+        let download = planned.profile.downloads.first { planned.isDownloaded(by: $0) }
+        let end: BytePattern? = if case .request(_, let end) = download?.procedure { end } else { nil }
+        return shared.withLock { shared in
+            if let known = shared.records[key], known.rule == rule, known.address == address, known.end == end {
+                return known
+            }
+            let cursor = RecordCursor.Key(device: key.device, profile: key.profile, stream: key.stream)
+            let records = RecordStream(key: cursor, address: address, rule: rule, end: end)
+            shared.records[key] = records
+            return records
+        }
+    }
+
+    /// The states of a device's downloads, by stream.
+    func downloads(of device: String) -> [(stream: String, status: RecordStatus)] {
+        let records = shared.withLock { $0.records.filter { $0.key.device == device } }
+        return records.compactMap { key, records in records.status.map { (key.stream, $0) } }
+            .sorted { $0.stream < $1.stream }
     }
 
     /// Returns the last value of ``setSilence(_:of:)``: the memory of links that ended because the stream was silent.

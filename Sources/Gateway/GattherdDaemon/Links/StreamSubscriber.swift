@@ -10,6 +10,8 @@ struct ServedStream: Sendable {
     let binding: StreamBinding
     /// The binding for requested values: the same stream with another source.
     let readBinding: StreamBinding
+    /// The binding for the messages of a download; `nil` if the stream has no records.
+    let messageBinding: StreamBinding?
 
     var isReadFirst: Bool { planned.descriptor.isReadFirst }
 
@@ -65,7 +67,8 @@ struct StreamSubscriber: Sendable {
             link.context.catalogue.progress(device: link.device.name, profile: stream.profile.name, $0)
         }
         let echo = wantsEcho ? link.context.catalogue.echo(device: link.device.name, stream: definition.stream) : nil
-        func binding(_ source: ReadingSource) -> StreamBinding {
+        let records = link.context.catalogue.records(of: link.device, stream)
+        func binding(_ source: ReadingSource, isMessage: Bool = false) -> StreamBinding {
             StreamBinding(
                 stream: definition,
                 profile: stream.profile,
@@ -74,12 +77,19 @@ struct StreamSubscriber: Sendable {
                 source: source,
                 meter: link.device.meter,
                 echo: echo,
-                progress: progress
+                progress: progress,
+                records: records,
+                isMessage: isMessage
             )
         }
         let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)
         let source: ReadingSource = isIndicated || stream.descriptor.subscription == .indicate ? .indicate : .notify
-        return ServedStream(planned: stream, binding: binding(source), readBinding: binding(.read))
+        return ServedStream(
+            planned: stream,
+            binding: binding(source),
+            readBinding: binding(.read),
+            messageBinding: records == nil ? nil : binding(source, isMessage: true)
+        )
     }
 
     /// Returns the key of the subscription that a stream needs; `nil` if it is polled or read at each connection.

@@ -365,6 +365,21 @@ extension Supervisor {
         (context.configuredDevices.devices + sensors.devices).sorted { $0.name < $1.name }
     }
 
+    /// Returns the downloads of a device's stored records.
+    public nonisolated func downloads(of device: SupervisedDevice) -> [DaemonStatus.Download] {
+        context.catalogue.downloads(of: device.name).map { stream, status in
+            var download = DaemonStatus.Download(
+                stream: stream,
+                state: status.state.rawValue,
+                since: status.since,
+                done: status.done,
+                new: status.stored
+            )
+            (download.total, download.detail) = (status.total, status.detail)
+            return download
+        }
+    }
+
     /// Returns what a device has advertised; `nil` if it was not heard.
     public nonisolated func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
         device.listening == nil ? status.traits(of: device.name) : sensors.traits(of: device)

@@ -122,6 +122,7 @@ final class AlertMonitor: Sendable {
 
     private static func events(of reading: Reading, _ batch: ReadingBatch) -> [AlertMachine.Event] {
         let stream = reading.stream
+        guard !reading.isPast else { return [.heard(device: stream.device)] }
         let values = batch.samples[reading.samples].compactMap { sample -> AlertMachine.Event? in
             guard stream.metrics.indices.contains(sample.metric) else { return nil }
             guard let value = sample.value.number, value.isFinite else { return nil }

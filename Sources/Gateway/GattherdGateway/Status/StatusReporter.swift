@@ -101,6 +101,8 @@ struct StatusReporter: Sendable {
         status.rejects = device.meter.rejects
         let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }
         status.undecodable = undecodable.isEmpty ? nil : undecodable
+        let downloads = supervisor.downloads(of: device)
+        status.records = downloads.isEmpty ? nil : downloads
         status.lastReading = device.meter.lastReading?.rfc3339
         let sighting = supervisor.status.lastSighting(of: device.name)
         status.lastHeard = sighting?.time.rfc3339

@@ -26,7 +26,7 @@ extension CommandSpec {
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
-            "undecodable"?: [text], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
+            "undecodable"?: [text], "records"?: [{"stream", "state", "since", "done", "total"?, "new", "detail"?}], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
             "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
             "fleet"?: {"held", "claims", "handovers": {cause: count}, "refused_controls": {reason: count}, "answer_age"?,

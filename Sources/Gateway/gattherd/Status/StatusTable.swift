@@ -84,7 +84,17 @@ struct StatusTable {
             lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", style: .warning))
         }
         let problems = status.devices.compactMap { device in device.decodingAdvice.map { "\(device.device): \($0)" } }
-        return lines + [Line(text: "")] + devices + problems.map { Line(text: $0, style: .warning) }
+        return lines + [Line(text: "")] + devices + downloads + problems.map { Line(text: $0, style: .warning) }
+    }
+
+    /// The downloads of stored records that run or did not succeed.
+    private var downloads: [Line] {
+        status.devices.flatMap { device in
+            (device.records ?? []).filter { $0.state != "complete" }.map { download in
+                let text = "\(device.device): stored records of \(download.stream): \(download.words)"
+                return Line(text: text, style: download.state == "failed" ? .warning : .plain)
+            }
+        }
     }
 
     private var configuration: [Line] {

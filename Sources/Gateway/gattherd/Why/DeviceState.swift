@@ -57,7 +57,9 @@ struct DeviceState {
             return "the daemon tries bluetoothd every few seconds; pending values are stored when it answers"
         case .ready:
             let last = link.lastReading.flatMap { RelativeTime.ago($0, now) }.map { "; the last came \($0)" }
-            return "its readings are stored as they arrive\(last ?? "")"
+            let running = (link.records ?? []).first { $0.state == "downloading" }
+            let download = running.map { "; stored records of '\($0.stream)' are downloaded: \($0.words)" }
+            return "its readings are stored as they arrive\(last ?? "")\(download ?? "")"
         case .disconnecting: return "the link ends"
         case .disconnected where reason == .ownedElsewhere:
             return "it is connected here if this gateway gets its lease"

@@ -56,6 +56,10 @@ extension LifecycleEvent {
         case "control":
             let value = detail.value.flatMap { $0.isEmpty ? nil : " = \($0)" } ?? ""
             return "control \(detail.control ?? "")\(value)" + (detail.error.map { ": \($0)" } ?? "")
+        case "records":
+            let stream = detail.stream.map { " of '\($0)'" } ?? ""
+            let reason = (detail.error ?? detail.detail).map { ": \($0)" } ?? ""
+            return "stored records\(stream) \(detail.state ?? "")\(reason)"
         case "task": return "a connection task failed" + (detail.error.map { ": \($0)" } ?? "")
         case "stream":
             return (detail.stream.map { "stream '\($0)'" } ?? "streams") + (detail.error.map { ": \($0)" } ?? "")

@@ -43,10 +43,16 @@ struct CharacteristicCompiler {
         // A wrong field, which is reported already, lacks its metric.
         let areComplete = reader.findings.count == before
         let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
-        if subscription == SubscriptionMode.none && !isReadAtConnect {
+        if subscription == SubscriptionMode.none && !isReadAtConnect && !reader.has("record") {
             reader.report("it is neither subscribed nor read; write 'subscribe: notify' or 'read: true'")
         }
-        var descriptor = CharacteristicDescriptor(uuid: uuid ?? 0, stream: stream ?? "", metrics: fields.metrics)
+        let record = RecordCompiler(reader, metrics: fields.metrics)?.compile()
+        var descriptor = CharacteristicDescriptor(
+            uuid: uuid ?? 0,
+            stream: stream ?? "",
+            metrics: record?.metrics ?? fields.metrics
+        )
+        descriptor.record = record?.rule
         descriptor.service = reader.value("service", .uuid)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect

@@ -18,6 +18,7 @@ struct DeclarativeProfile: TestedProfile {
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
     let tasks: [ConnectionTaskDescriptor]
+    var downloads: [DownloadDescriptor] = []
     let frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]

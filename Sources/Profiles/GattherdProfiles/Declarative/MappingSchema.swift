@@ -7,16 +7,28 @@ struct MappingSchema: Sendable {
         title: "a profile",
         keys: [
             "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
-            "on_connect", "advertisement", "options", "identify", "tested",
+            "on_connect", "advertisement", "options", "identify", "tested", "records",
         ]
     )
     static let characteristic = MappingSchema(
         title: "a characteristic",
         keys: [
             "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "check",
-            "fields", "tests",
+            "fields", "tests", "record",
         ]
     )
+    static let record = MappingSchema(
+        title: "'record'",
+        keys: ["number", "dense", "time", "age", "offset", "interval", "index", "total", "with"]
+    )
+    static let download = MappingSchema(
+        title: "a download",
+        keys: [
+            "stream", "service", "racp", "filter", "uuid", "request", "end", "answers", "block", "first", "reads",
+            "response", "clock", "start", "within", "every",
+        ]
+    )
+    static let clock = MappingSchema(title: "a clock", keys: ["uuid", "type", "unit"])
     static let advertisement = MappingSchema(
         title: "an advertisement",
         keys: [

@@ -9,6 +9,7 @@ struct ProfileCompiler {
     private static let maximumCharacteristics = 256
     private static let maximumControls = 64
     private static let maximumTasks = 64
+    private static let mostDownloads = 16
     private static let maximumFrames = 64
     private static let maximumModels = 256
 
@@ -57,6 +58,9 @@ struct ProfileCompiler {
         let controls = list(reader, "controls", .control, Self.maximumControls) { ControlCompiler($0).compile() }
         let streams = characteristics.compactMap(\.value?.descriptor)
         let tasks = list(reader, "on_connect", .task, Self.maximumTasks) { TaskCompiler(streams: streams).task($0) }
+        let downloads = list(reader, "records", .download, Self.mostDownloads) {
+            DownloadCompiler(streams: streams).download($0)
+        }
         checkNames(characteristics, controls, reader)
         var profile = DeclarativeProfile(
             name: name ?? "",
@@ -70,6 +74,7 @@ struct ProfileCompiler {
             compiledControls: controls.compactMap(\.value),
             tasks: tasks.compactMap(\.value)
         )
+        profile.downloads = downloads.compactMap(\.value)
         readIdentity(reader, into: &profile)
         return profile
     }
@@ -85,7 +90,7 @@ struct ProfileCompiler {
     /// Compiles a profile of advertisements.
     private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
         reader.forbid(
-            ["services", "opt_in", "characteristics", "controls", "on_connect"],
+            ["services", "opt_in", "characteristics", "controls", "on_connect", "records"],
             "cannot be combined with 'advertisement': such devices are never connected"
         )
         let name = reader.required("profile", .slug)

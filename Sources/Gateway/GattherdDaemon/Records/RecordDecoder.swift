@@ -1,0 +1,180 @@
+import GattherdMachines
+import GattherdModel
+
+/// Turns decoded values into records: numbers them, dates them and leaves out those that are stored.
+struct RecordDecoder {
+    private struct Tracked {
+        let address: String
+        var tracker: RecordTracker
+        var block: DownloadFacts.Block?
+        var payloads = 0
+        /// The last record, whether it was new or not.
+        var last: (number: Int64, time: Timestamp)?
+    }
+
+    /// A finding and its stream.
+    struct Finding {
+        let key: RecordCursor.Key
+        let notice: RecordTracker.Notice
+    }
+
+    /// Records older than this are of the past.
+    private static let past: Int64 = 60_000_000
+    private var stored: [RecordCursor.Key: RecordCursor]?
+    private var tracked: [RecordCursor.Key: Tracked] = [:]
+    private var changed: Set<RecordCursor.Key> = []
+    private var findings: [Finding] = []
+
+    /// True if the cursors from before the start are known.
+    var isLoaded: Bool { stored != nil }
+
+    /// Sets the cursors from before the start.
+    mutating func load(_ cursors: [RecordCursor]) {
+        stored = Dictionary(cursors.map { ($0.key, $0) }) { first, _ in first }
+    }
+
+    /// Adds the cursors that moved to the batch of their readings.
+    mutating func addCursors(to batch: inout ReadingBatch) {
+        for key in changed {
+            guard let entry = tracked[key] else { continue }
+            let position = entry.tracker.position
+            batch.cursors[key] = RecordCursor(
+                key: key,
+                address: entry.address,
+                number: position?.number,
+                time: position?.time,
+                state: entry.tracker.state
+            )
+        }
+        changed.removeAll(keepingCapacity: true)
+    }
+
+    mutating func removeFindings() -> [Finding] {
+        defer { findings.removeAll() }
+        return findings
+    }
+
+    // MARK: - Messages
+
+    /// Handles the next message of a download.
+    mutating func handleMessage(of records: RecordStream) {
+        guard let message = records.removeMessage() else { return }
+        guard isLoaded else {
+            var facts = DownloadFacts()
+            facts.isLoaded = false
+            return records.publish(facts, isAnswer: true)
+        }
+        var entry = tracked(records)
+        switch message {
+        case .open, .close: entry.tracker.setLive(false)
+        case .compare(let device, let gateway): entry.tracker.compare(device: device, gateway: gateway)
+        case .begin(let request):
+            entry.tracker.begin(request)
+            (entry.payloads, entry.block) = (0, nil)
+        case .complete:
+            entry.tracker.complete()
+            entry.tracker.setLive(true)
+        case .drain: break
+        }
+        keep(entry, of: records)
+        if case .drain = message { return publish(entry, records, isAnswer: true) }
+        if case .close = message { return }
+        changed.insert(records.key)
+        publish(entry, records, isAnswer: false)
+    }
+
+    private func tracked(_ records: RecordStream) -> Tracked {
+        if let entry = tracked[records.key], entry.address == records.address { return entry }
+        guard let cursor = stored?[records.key], cursor.address == records.address else {
+            return Tracked(address: records.address, tracker: RecordTracker(records.rule))
+        }
+        let tracker = RecordTracker(records.rule, restoring: cursor.state)
+        return Tracked(address: records.address, tracker: tracker)
+    }
+
+    private mutating func keep(_ entry: Tracked, of records: RecordStream) {
+        var entry = entry
+        findings += entry.tracker.removeNotices().map { Finding(key: records.key, notice: $0) }
+        tracked[records.key] = entry
+    }
+
+    private func publish(_ entry: Tracked, _ records: RecordStream, isAnswer: Bool) {
+        var facts = DownloadFacts(entry.tracker)
+        (facts.block, facts.payloads) = (entry.block, entry.payloads)
+        records.publish(facts, isAnswer: isAnswer)
+    }
+
+    // MARK: - Values
+
+    /// Replaces the samples of one payload from `start` on by the readings of its new records.
+    ///
+    /// - Returns: The number of readings.
+    mutating func append(
+        _ entry: Intake.Buffer.Entry,
+        _ octets: Span<UInt8>,
+        from start: Int,
+        into batch: inout ReadingBatch
+    ) -> Int {
+        guard let records = entry.binding.records else { return 0 }
+        guard isLoaded else {
+            batch.readings.append(reading(entry, entry.time, start..<batch.samples.count))
+            return 1
+        }
+        var known = tracked(records)
+        let samples = Array(batch.samples[start...])
+        batch.samples.removeSubrange(start...)
+        let payload = RecordPayload(samples, records.rule, digest: Self.digest(octets), at: entry.time)
+        var count = 0
+        for index in 0..<payload.count {
+            let record = payload.record(index)
+            let verdict = verdict(record, records, &known, at: entry.time)
+            guard case .store(let time, let doubt) = verdict else { continue }
+            let first = batch.samples.count
+            payload.append(index, to: &batch.samples)
+            if let doubt { batch.samples.append(Sample(metric: records.rule.doubt, value: .text(doubt))) }
+            batch.readings.append(reading(entry, time, first..<batch.samples.count))
+            count += 1
+        }
+        known.payloads += 1
+        known.block = payload.block(after: known.tracker.newest)
+        changed.insert(records.key)
+        keep(known, of: records)
+        publish(known, records, isAnswer: false)
+        return count
+    }
+
+    /// Examines a record, perhaps with the one to which it belongs.
+    private func verdict(
+        _ record: ReceivedRecord,
+        _ records: RecordStream,
+        _ known: inout Tracked,
+        at now: Timestamp
+    ) -> RecordTracker.Verdict {
+        guard let companion = records.companion else {
+            let verdict = known.tracker.receive(record, at: now)
+            let isStored = if case .store(let time, _) = verdict { time } else { known.tracker.newest }
+            if let number = record.number, let time = isStored { known.last = (number, time) }
+            return verdict
+        }
+        let main = tracked[companion]
+        let isNew = record.number.map {
+            known.tracker.receive(companion: $0, generation: main?.tracker.generation ?? 0)
+        }
+        guard isNew ?? true else { return .duplicate }
+        if let last = main?.last, last.number == record.number { return .store(last.time, doubt: nil) }
+        return .store(now, doubt: "the record to which it belongs is missing")
+    }
+
+    private func reading(_ entry: Intake.Buffer.Entry, _ time: Timestamp, _ samples: Range<Int>) -> Reading {
+        var reading = Reading(stream: entry.binding.stream, time: time, source: entry.source, samples: samples)
+        reading.isPast = time.microseconds < entry.time.microseconds - Self.past
+        return reading
+    }
+
+    /// The digest FNV-1a.
+    private static func digest(_ payload: Span<UInt8>) -> Int64 {
+        var digest: UInt64 = 0xCBF2_9CE4_8422_2325
+        for index in payload.indices { digest = (digest ^ UInt64(payload[index])) &* 0x100_0000_01B3 }
+        return Int64(bitPattern: digest)
+    }
+}

@@ -1,0 +1,124 @@
+import GattherdGATT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// The stored records of one stream of one device: what the decoder and the download tell each other.
+///
+/// A download's messages travel with the received values, so that the decoder sees both in their order.
+final class RecordStream: Sendable {
+    /// A message of a download to the decoder.
+    enum Message: Sendable {
+        /// A download starts on a new link.
+        case open
+        /// The clocks of the device and of the gateway at one moment, in microseconds since 1970.
+        case compare(device: Int64, gateway: Timestamp)
+        case begin(RecordRequest)
+        case complete
+        /// Demands the facts.
+        case drain
+        /// The link has ended.
+        case close
+    }
+
+    private struct Shared: Sendable {
+        var messages: [Message] = []
+        var facts = DownloadFacts()
+        var status: RecordStatus?
+        var receive: (@Sendable (DownloadFacts, _ isAnswer: Bool) -> Void)?
+    }
+
+    let key: RecordCursor.Key
+    let address: String
+    let rule: RecordRule
+    /// The beginning of a value that ends a download and is no record.
+    let end: BytePattern?
+    private let shared = Locked(Shared())
+
+    init(key: RecordCursor.Key, address: String, rule: RecordRule, end: BytePattern?) {
+        (self.key, self.address, self.rule, self.end) = (key, address, rule, end)
+    }
+
+    /// The state of the present or last download.
+    var status: RecordStatus? { shared.withLock { $0.status } }
+
+    func setStatus(_ status: RecordStatus) {
+        shared.withLock { $0.status = status }
+    }
+
+    /// The stream of the records to which those of this stream belong.
+    var companion: RecordCursor.Key? {
+        rule.companion.map { RecordCursor.Key(device: key.device, profile: key.profile, stream: $0) }
+    }
+
+    /// The newest facts.
+    var facts: DownloadFacts { shared.withLock { $0.facts } }
+
+    /// Changes the state of the present download.
+    func updateStatus(_ change: (inout RecordStatus) -> Void) {
+        shared.withLock { shared in
+            guard var status = shared.status else { return }
+            change(&status)
+            shared.status = status
+        }
+    }
+
+    /// Sets the receiver of the facts; those that ``Message/drain`` demands are answers.
+    func onFacts(_ receive: (@Sendable (DownloadFacts, _ isAnswer: Bool) -> Void)?) {
+        shared.withLock { $0.receive = receive }
+    }
+
+    /// Queues a message, which the decoder takes when it comes to the values that arrive now.
+    func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) {
+        shared.withLock { $0.messages.append(message) }
+        intake.receive([], for: binding, at: time)
+    }
+
+    /// Removes and returns the next message.
+    func removeMessage() -> Message? {
+        shared.withLock { $0.messages.isEmpty ? nil : $0.messages.removeFirst() }
+    }
+
+    /// Publishes the facts; answers a demand for them.
+    func publish(_ facts: DownloadFacts, isAnswer: Bool) {
+        let receive = shared.withLock { shared in
+            shared.status?.count(facts, after: shared.facts)
+            shared.facts = facts
+            return shared.receive
+        }
+        receive?(facts, isAnswer)
+    }
+}
+
+/// The state of a download of stored records, for people.
+struct RecordStatus: Hashable, Sendable {
+    enum State: String, Hashable, Sendable {
+        case downloading
+        case complete
+        case failed
+        /// The link ended during the download.
+        case interrupted
+    }
+
+    var state: State
+    /// The records of the present request so far.
+    private(set) var done = 0
+    /// The new records of the download so far.
+    private(set) var stored = 0
+    /// The records that the device has announced.
+    var total: Int?
+    var detail: String?
+    var since: Timestamp
+
+    init(state: State, since: Timestamp) {
+        (self.state, self.since) = (state, since)
+    }
+
+    /// Adds the records since `before`; a further request counts from zero.
+    mutating func count(_ facts: DownloadFacts, after before: DownloadFacts) {
+        guard state == .downloading else { return }
+        done = facts.count
+        stored += facts.stored < before.stored ? facts.stored : facts.stored - before.stored
+        if let total, done > total { self.total = done }
+    }
+}
