@@ -85,6 +85,8 @@ struct OrderWords {
         case "restart-daemon": try restartDaemon()
         case "notify": try notify()
         case "rate": try rate()
+        case "set-clock": try setClock()
+        case "reset-records": ("ResetRecords", try strings(1...1))
         case "change-services": try services("ChangeServices")
         case "hide-services": try services("HideServices")
         default: throw .usage("unknown order '\(verb)'")
@@ -158,6 +160,14 @@ struct OrderWords {
             throw .usage("'\(words[1])' is not \(ScenarioValue.rateWords)")
         }
         return ("SetRate", [given[0], .double(rate)])
+    }
+
+    private func setClock() throws(ProgramFailure) -> (String, [DBusValue]) {
+        let given = try strings(2...2)
+        guard let error = Double(words[1]), error.isFinite else {
+            throw .usage("'\(words[1])' is not a number of seconds by which the clock is ahead")
+        }
+        return ("SetClock", [given[0], .double(error)])
     }
 
     private func services(_ method: String) throws(ProgramFailure) -> (String, [DBusValue]) {

@@ -43,6 +43,8 @@ enum GattherdSim {
           slow PERIPHERAL SECONDS                 delay its responses; 0: as in the scenario
           refuse PERIPHERAL [TIMES]               end the next links right after they are made
           burst PERIPHERAL [NUMBER]               send this number of notifications at once
+          set-clock PERIPHERAL SECONDS            set the clock of a recorder ahead of the right time
+          reset-records PERIPHERAL                let a recorder lose its records and count from 0
           forget PERIPHERAL                       remove its keys of all bonds
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply

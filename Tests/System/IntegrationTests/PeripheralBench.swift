@@ -49,17 +49,21 @@ final class PeripheralBench: Sendable {
         settings: String = "",
         _ body: () async throws -> Void
     ) async throws {
-        let file = folder.file("gattherd.yaml")
-        let words =
-            "bluetooth: {bus: '\(bus)'}\nhistory: {path: '\(folder.file("readings.db"))'}\n"
-            + "devices: [{name: probe, address: C0:FF:EE:00:00:09\(device)}]\n" + settings
-        try folder.write(words, to: "gattherd.yaml")
-        let daemon = try ChildProcess(Programs.path("gattherd"), ["run", "--config", file], errors: .null)
+        let daemon = try startDaemon(device, settings: settings)
         defer { daemon.signal(SIGKILL) }
         try await eventually { try await run("status").1.contains("ready") }
         try await body()
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
+    }
+
+    /// Starts the daemon with the device, as ``withDaemon(_:settings:_:)`` does.
+    func startDaemon(_ device: String = "", settings: String = "") throws -> ChildProcess {
+        let words =
+            "bluetooth: {bus: '\(bus)'}\nhistory: {path: '\(folder.file("readings.db"))'}\n"
+            + "devices: [{name: probe, address: C0:FF:EE:00:00:09\(device)}]\n" + settings
+        let file = try folder.write(words, to: "gattherd.yaml")
+        return try ChildProcess(Programs.path("gattherd"), ["run", "--config", file], errors: .null)
     }
 
     /// Returns the number of the peripheral's events of one kind.

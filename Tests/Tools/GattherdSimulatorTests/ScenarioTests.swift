@@ -36,7 +36,7 @@ import Testing
         #expect(tag.manufacturerData[0x0499]?.count == 6)
     }
 
-    @Test(arguments: ["lab", "fleet", "herd", "faults"])
+    @Test(arguments: ["lab", "fleet", "herd", "faults", "records"])
     func `the installed scenarios are valid`(name: String) throws {
         let path = Checkout.root.appending(path: "config/scenarios/\(name).yaml").path
         let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)

@@ -25,6 +25,8 @@ package enum ControlInterface {
         case ("Refuse", "su"): return .refuse(texts[0], times: arguments[1].int ?? 0)
         case ("Burst", "su"): return .burst(texts[0], arguments[1].int ?? 0)
         case ("Advertise", "sb"): return .advertise(texts[0], arguments[1].bool ?? false)
+        case ("SetClock", "sd"): return .setClock(texts[0], error: .seconds(max(-1e10, min(1e10, rate(arguments[1])))))
+        case ("ResetRecords", "s"): return .resetRecords(texts[0])
         case ("Hang", "sb"): return .hang(adapter: texts[0], arguments[1].bool ?? false)
         case ("Silence", "ss"): return .silence(texts[0], try silence(texts[1]))
         case ("FailNext", "sssu"):

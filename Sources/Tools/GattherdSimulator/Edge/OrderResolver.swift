@@ -35,6 +35,8 @@ struct OrderResolver {
         case .refuse(let name, let times): .refuse(try peripheral(name), times: max(0, times))
         case .burst(let name, let count): .burst(try linked(name), try checked(count: count))
         case .advertise(let name, let isOn): .advertise(try peripheral(name), isOn)
+        case .setClock(let name, let error): .setClock(try recording(name), error: error)
+        case .resetRecords(let name): .resetRecords(try recording(name))
         case .hang(let name, let isHung): .hang(adapter: try adapter(name), isHung)
         case .changeServices(let name, let hidden): .changeServices(try peripheral(name), hiding: Set(hidden))
         case .hideServices(let name, let hidden): .hideServices(try peripheral(name), Set(hidden))
@@ -46,6 +48,12 @@ struct OrderResolver {
         guard let index = peripherals.firstIndex(where: { $0.spec.name == name || $0.spec.address == address }) else {
             throw SimulatorOrderError("there is no peripheral '\(name)' in the scenario")
         }
+        return index
+    }
+
+    private func recording(_ name: String) throws(SimulatorOrderError) -> Int {
+        let index = try peripheral(name)
+        guard peripherals[index].records != nil else { throw SimulatorOrderError("'\(name)' stores no records") }
         return index
     }
 

@@ -49,6 +49,10 @@ public enum SimulatorOrder: Hashable, Sendable {
     case burst(String, Int)
     /// Switches advertising on or off.
     case advertise(String, Bool)
+    /// Sets the clock that dates stored records: its difference from the right time.
+    case setClock(String, error: Duration)
+    /// Loses all stored records; the next one has the number 0.
+    case resetRecords(String)
     /// Hangs the adapter's controller, or lets it answer again.
     case hang(adapter: String, Bool)
 }

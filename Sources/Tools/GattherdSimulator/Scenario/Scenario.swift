@@ -104,6 +104,8 @@ public struct PeripheralSpec: Hashable, Sendable {
     /// The number of newest notifications that the host loses when the link ends.
     public var lostTail = 0
     public var services: [ServiceSpec] = []
+    /// The stored records, if it has any.
+    public var records: RecordsSpec?
 
     public init(name: String, address: BluetoothAddress) {
         self.name = name

@@ -7,6 +7,7 @@ enum PeripheralKind: String, CaseIterable {
     case malformedHeartRate = "malformed-heart-rate"
     case numberService = "number-service"
     case battery
+    case recorder
     case environmental
     case thermometer
     case custom
@@ -50,6 +51,9 @@ struct ServiceReader {
         case .environmental where isPlausible:
             spec.services = [.weather(day: day ?? .seconds(86_400), rate: rate ?? 1)]
         case .environmental: spec.services = [.environmental(rate: rate ?? 1)]
+        case .recorder:
+            let records = records(&fields)
+            (spec.records, spec.services) = (records, records.services)
         case .thermometer: spec.services = [.thermometer(rate: rate ?? 1)]
         case .custom: spec.services = (fields.list("services") ?? []).compactMap { service($0, rate: rate ?? 1) }
         case .beacon: spec.advertising.isConnectable = false
@@ -70,6 +74,25 @@ struct ServiceReader {
         pattern.intervals = fields.integer("rr", in: 0...9) ?? 0
         pattern.contact = fields.word("contact", HeartRatePattern.Contact.self) ?? .none
         return pattern
+    }
+
+    /// Parses `records`, of which all keys are optional.
+    private func records(_ fields: inout MappingFields) -> RecordsSpec {
+        var spec = RecordsSpec()
+        guard let node = fields.node("records") else { return spec }
+        var fields = MappingFields(node, "'records'", problems)
+        spec.form = fields.word("form", RecordsSpec.Form.self) ?? spec.form
+        spec.count = fields.integer("count", in: 0...10_000_000) ?? spec.count
+        spec.capacity = fields.integer("capacity", in: 1...10_000_000) ?? spec.capacity
+        spec.interval = fields.duration("every") ?? spec.interval
+        if spec.form == .numbered { spec.numberBits = fields.integer("bits", in: 8...32) == 16 ? 16 : 32 }
+        spec.speed = fields.integer("speed", in: 1...1_000_000) ?? spec.speed
+        spec.clockError = fields.duration("clock_ahead") ?? spec.clockError
+        let least = fields.integer("cut_after", in: 0...10_000_000)
+        let most = fields.integer("cut_before", in: 1...10_000_000)
+        if least != nil || most != nil { spec.cut = (least ?? 0)...max(least ?? 0, most ?? 2 * (least ?? 0)) }
+        fields.finish()
+        return spec
     }
 
     private func information(_ node: YAMLNode) -> ServiceSpec {

@@ -26,6 +26,8 @@ public struct CharacteristicSpec: Hashable, Sendable {
     /// True if access needs an encrypted link.
     public var isEncrypted = false
     public var descriptors: [DescriptorSpec] = []
+    /// The part in the download of stored records.
+    public var records: RecordRole?
 
     public init(_ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: [UInt8] = []) {
         self.uuid = uuid

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The peripherals, the field of their signals and the time: the surroundings that all gateways share.
 final class Air {
     let time = SimulationTime()
@@ -7,7 +9,10 @@ final class Air {
 
     init(_ scenario: Scenario) {
         field = RadioField(scenario)
-        peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        let start = Duration.seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
+        peripherals = scenario.peripherals.map { SimulatedPeripheral($0, start: start) }
     }
 
     /// Adds a handler of the number of each peripheral that starts to advertise.

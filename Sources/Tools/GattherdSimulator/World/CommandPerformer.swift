@@ -39,6 +39,9 @@ final class CommandPerformer {
         case .refuse(let index, let times): world.air.peripherals[index].connectFailures = times
         case .burst(let index, let count): components.notifications.burst(index, count)
         case .advertise(let index, let isOn): advertise(index, isOn)
+        case .setClock(let index, let error):
+            world.air.peripherals[index].records?.setClock(error: error, at: world.clock.now)
+        case .resetRecords(let index): world.air.peripherals[index].records?.reset(at: world.clock.now)
         case .hang(let index, let isHung): components.adapters.setHung(index, isHung)
         }
     }

@@ -33,6 +33,9 @@ enum ControlCommand: Hashable, Sendable {
     /// Sends this number of notifications at once.
     case burst(Int, Int)
     case advertise(Int, Bool)
+    /// Sets the clock that dates stored records.
+    case setClock(Int, error: Duration)
+    case resetRecords(Int)
     /// Hangs the controller, or lets it answer again.
     case hang(adapter: Int, Bool)
 }
@@ -44,7 +47,8 @@ extension ControlCommand {
         case .drop(let index), .keepLink(let index), .vanish(let index), .appear(let index), .silence(let index, _),
             .failDevice(let index, _, _, _), .notify(let index, _, _), .setRate(let index, _),
             .changeServices(let index, _), .hideServices(let index, _), .forget(let index), .slow(let index, _),
-            .refuse(let index, _), .burst(let index, _), .advertise(let index, _):
+            .refuse(let index, _), .burst(let index, _), .advertise(let index, _), .setClock(let index, _),
+            .resetRecords(let index):
             index
         case .failAdapter, .setPower, .unplug, .plug, .restartDaemon, .hang: nil
         }

@@ -13,6 +13,7 @@ final class GATTClient {
     private let sessions: NotifySessions
     private let sockets: SocketAcquisitions
     private let notifications: NotificationSender
+    private let records: RecordSender
     private let pairing: PairingControl
 
     init(
@@ -21,6 +22,7 @@ final class GATTClient {
         _ sessions: NotifySessions,
         _ sockets: SocketAcquisitions,
         _ notifications: NotificationSender,
+        _ records: RecordSender,
         _ pairing: PairingControl
     ) {
         self.world = world
@@ -28,6 +30,7 @@ final class GATTClient {
         self.sessions = sessions
         self.sockets = sockets
         self.notifications = notifications
+        self.records = records
         self.pairing = pairing
     }
 
@@ -170,6 +173,7 @@ extension GATTClient {
 
     /// Answers a read, which also signals `Value`.
     private func finishRead(_ call: MethodCall, _ key: DeviceKey, _ index: Int, _ offset: Int) {
+        world.air.peripherals[key.peripheral].updateClock(index, at: world.clock.now)
         switch world.air.peripherals[key.peripheral].read(index, offset: offset) {
         case .success(let value):
             world.devices[key]?.gatt?.characteristics[index]?.value = value
@@ -211,6 +215,7 @@ extension GATTClient {
             let echo = try world.air.peripherals[key.peripheral].write(index, value, offset: offset)
             world.effects.record(.write(spec.address, uuid, value, error: nil))
             if let echo { notifications.send(key.peripheral, index, echo) }
+            records.write(value, key.peripheral, index)
             return nil
         } catch {
             world.effects.record(.write(spec.address, uuid, value, error: error.code))

@@ -29,6 +29,8 @@ struct SimulatedPeripheral: Sendable {
     var faults = FaultList()
     /// The adapters whose keys the peripheral has.
     var bonds: Set<Int> = []
+    /// The stored records, if it has any.
+    var records: SimulatedRecords?
     /// The device and adapter of the current link.
     var link: DeviceKey?
     /// The ordered minimum latency of each response.
@@ -47,8 +49,12 @@ struct SimulatedPeripheral: Sendable {
     private static let lowestHandle: UInt16 = 0x000A
     private var firstHandle = Self.lowestHandle
 
-    init(_ spec: PeripheralSpec) {
+    /// - Parameters:
+    ///   - spec: The peripheral of the scenario.
+    ///   - start: The wall clock at the start of the simulation, as a time since 1970.
+    init(_ spec: PeripheralSpec, start: Duration = .zero) {
         self.spec = spec
+        records = spec.records.map { SimulatedRecords($0, start: start, seed: spec.address.value) }
         isPresent = spec.isPresent
         connectFailures = spec.connectFailures
         layout = GATTLayout(spec.services, from: Self.lowestHandle)
@@ -100,6 +106,7 @@ struct SimulatedPeripheral: Sendable {
     /// Ends the link, and with it all subscriptions.
     mutating func endLink() {
         link = nil
+        records?.cancel()
         for index in characteristics.indices { characteristics[index].isSubscribed = false }
     }
 
@@ -110,6 +117,12 @@ struct SimulatedPeripheral: Sendable {
         guard offset == 0 || characteristic.spec.isLong else { return .failure(ATTError(code: 0x0B)) }
         guard offset <= characteristic.value.count else { return .failure(ATTError(code: 0x07)) }
         return .success(Array(characteristic.value.dropFirst(offset)))
+    }
+
+    /// Sets the value of a characteristic that is the device's clock.
+    mutating func updateClock(_ index: Int, at now: Duration) {
+        guard characteristics[index].spec.records == .clock, let records else { return }
+        characteristics[index].value = records.currentTime(at: now)
     }
 
     /// Applies a written value.

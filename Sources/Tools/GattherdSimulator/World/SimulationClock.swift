@@ -15,6 +15,7 @@ enum SimulationTimer: Hashable, Sendable {
     case finish(UInt64)
     case timeOut(UInt64)
     case notify(peripheral: Int, characteristic: Int, rateEpoch: Int)
+    case sendRecords(peripheral: Int, epoch: UInt64)
     case finishPairing(DeviceKey, pairing: UInt64)
     case failPairing(DeviceKey, pairing: UInt64)
     case abandonPairing(DeviceKey, pairing: UInt64)

@@ -81,6 +81,7 @@ extension VirtualBlueZ {
         case .timeOut(let id): components.gatt.timeOut(id)
         case .notify(let peripheral, let characteristic, let epoch):
             components.notifications.produce(peripheral, characteristic, epoch: epoch, lag: lag)
+        case .sendRecords(let peripheral, let epoch): components.records.send(peripheral, epoch: epoch)
         case .finishPairing(let key, let id):
             for request in components.pairing.finish(key, pairing: id) { components.gatt.finish(request) }
         case .failPairing(let key, let id):
@@ -112,6 +113,7 @@ struct BlueZComponents {
     let registry: DeviceRegistry
     let discovery: DiscoveryControl
     let notifications: NotificationSender
+    let records: RecordSender
     let sessions: NotifySessions
     let sockets: SocketAcquisitions
     let agents: AgentRegistry
@@ -130,11 +132,12 @@ struct BlueZComponents {
         registry = DeviceRegistry(world, objects)
         discovery = DiscoveryControl(world, registry)
         notifications = NotificationSender(world)
+        records = RecordSender(world, notifications)
         sessions = NotifySessions(world)
         sockets = SocketAcquisitions(world)
         agents = AgentRegistry(world)
         pairing = PairingControl(world, agents, requests, registry)
-        gatt = GATTClient(world, requests, sessions, sockets, notifications, pairing)
+        gatt = GATTClient(world, requests, sessions, sockets, notifications, records, pairing)
         services = ServiceDiscovery(world, objects, sessions, sockets, notifications, pairing)
         attempts = ConnectionAttempts(world, registry, discovery, pairing)
         range = RangeControl(world, notifications, attempts)
