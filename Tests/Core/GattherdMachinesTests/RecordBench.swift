@@ -81,6 +81,8 @@ struct RecordBench {
     var now: Int64 = 1_750_000_000_000_000
     let rule: RecordRule
     var hasClock = true
+    /// One of this number of records is lost by the host; 0 for none.
+    var lossRate = 0
     private(set) var stored: [Stored] = []
     private(set) var notices: [RecordTracker.Notice] = []
     private var state: String?
@@ -138,7 +140,7 @@ struct RecordBench {
                     for record in records {
                         guard left > 0 else { return nil }
                         left -= 1
-                        receive(record)
+                        if lossRate == 0 || number(below: lossRate) != 0 { receive(record) }
                     }
                     guard left > 0 else { return nil }
                     left -= 1

@@ -83,6 +83,19 @@ struct RecordTrackerTests {
         #expect(bench.notices == [.restarted])
     }
 
+    @Test func `records that the host lost are requested again`() {
+        var bench = RecordBench()
+        bench.make(100)
+        bench.lossRate = 50
+        bench.connect(cutAfter: 80)
+        bench.lossRate = 1000
+        #expect(bench.connect() == .complete)
+        bench.lossRate = 0
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
     @Test func `overwritten records are a gap`() {
         var bench = RecordBench()
         bench.device.capacity = 20

@@ -32,6 +32,8 @@ public struct DownloadFacts: Hashable, Sendable {
     public var isRestarted = false
     /// True if the next record has the number 0.
     public var isAtWrap = false
+    /// True if numbers between received ones are missing.
+    public var hasHoles = false
     public var block: Block?
     /// The number of payloads of the present request.
     public var payloads = 0
@@ -44,6 +46,6 @@ public struct DownloadFacts: Hashable, Sendable {
         newest = tracker.newest.map { $0.microseconds / 1_000_000 }
         (count, stored) = (tracker.count, tracker.stored)
         (isContinuing, isRestarted) = (tracker.isContinuing, tracker.isRestarted)
-        isAtWrap = tracker.isAtWrap
+        (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
     }
 }

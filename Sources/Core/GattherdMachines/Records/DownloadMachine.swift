@@ -73,6 +73,8 @@ public struct DownloadMachine: Sendable {
     public internal(set) var total: Int?
     private var failures = 0
     private var requests = 0
+    /// True after a request that was repeated for missing records.
+    private var hasRepeated = false
     private var lastCount = 0
     private var lastChange = Duration.zero
     /// The index of the present block, and the payloads before its request.
@@ -210,6 +212,10 @@ public struct DownloadMachine: Sendable {
         if case .accessControlPoint = procedure, case .from = request {
             if facts.isRestarted || facts.isAtWrap { return transfer(.all, at: now) }
             if facts.count == 0 { return transfer(.allAfterNone, at: now) }
+        }
+        if facts.hasHoles, !hasRepeated {
+            hasRepeated = true
+            return transfer(nextRequest, at: now)
         }
         return [.complete] + finish(.complete)
     }

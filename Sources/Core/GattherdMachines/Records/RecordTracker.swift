@@ -287,6 +287,9 @@ public struct RecordTracker: Hashable, Sendable {
         self.isLive = isLive
     }
 
+    /// True if numbers between received ones are missing, for example because this host lost a notification.
+    public var hasHoles: Bool { isDense && !received.missing(after: nil, through: .max).isEmpty }
+
     /// True if all numbers that the field can hold are used, so that the next record has the number 0.
     public var isAtWrap: Bool {
         guard let wrapBits, (1...56).contains(wrapBits), let top else { return false }

@@ -35,7 +35,13 @@ struct RecordPayload {
     func append(_ index: Int, to samples: inout [Sample]) {
         guard rule.isBlock else { return samples += common }
         // The place of a block says nothing about one of its records.
-        samples += common.filter { !rule.places.contains($0.metric) }
+        for sample in common where !rule.places.contains(sample.metric) {
+            guard sample.metric == rule.number, let number = number(sample.metric, of: index) else {
+                samples.append(sample)
+                continue
+            }
+            samples.append(Sample(metric: sample.metric, value: .integer(number)))
+        }
         samples += records[index]
     }
 

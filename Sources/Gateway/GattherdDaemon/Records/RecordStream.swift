@@ -70,7 +70,11 @@ final class RecordStream: Sendable {
 
     /// Queues a message, which the decoder takes when it comes to the values that arrive now.
     func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) {
-        shared.withLock { $0.messages.append(message) }
+        shared.withLock { shared in
+            // Messages whose place in a full intake was refused are stale when the next download starts.
+            if case .open = message { shared.messages.removeAll() }
+            shared.messages.append(message)
+        }
         intake.receive([], for: binding, at: time)
     }
 

@@ -1,0 +1,158 @@
+import GattherdGATT
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@testable import GattherdDaemon
+
+/// Stored records between the decoder and the batch that is committed.
+struct RecordDecoderTests {
+    /// Decodes the first octet as a number and further octets as values.
+    private final class ListSession: PayloadDecoder {
+        func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
+            var cursor = PayloadCursor(payload)
+            samples.append(Sample(metric: 0, value: .integer(Int64(try cursor.u8()))))
+            while cursor.left > 0 { samples.append(Sample(metric: 1, value: .integer(Int64(try cursor.u8())))) }
+        }
+    }
+
+    private struct ListProfile: Profile {
+        let name = "list"
+        let title = "A number and values"
+        let services: [BluetoothUUID] = [0xAAAA]
+        let characteristics: [CharacteristicDescriptor]
+        let controls: [ControlDescriptor] = []
+        let origin = "test"
+
+        func makeDecoder() -> any PayloadDecoder { ListSession() }
+        func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] { [] }
+    }
+
+    /// The decoder of one stream, and what it put into batches.
+    private struct Bench {
+        let records: RecordStream
+        let values: StreamBinding
+        let messages: StreamBinding
+        var decoder = BatchDecoder()
+        var batch = ReadingBatch()
+        static let now = Timestamp(microseconds: 1_750_000_000_000_000)
+
+        init(_ rule: RecordRule, stream: String = "list", end: BytePattern? = nil) {
+            let metrics = [MetricDescriptor(name: "number"), MetricDescriptor(name: "value"), .timeUncertain]
+            let descriptor = CharacteristicDescriptor(uuid: 0xBBBB, stream: stream, metrics: metrics)
+            let definition = StreamDefinition(device: "box", profile: "list", stream: stream, metrics: metrics)
+            let records = RecordStream(
+                key: RecordCursor.Key(device: "box", profile: "list", stream: stream),
+                address: "C0:FF:EE:00:00:01",
+                rule: rule,
+                end: end
+            )
+            func binding(isMessage: Bool) -> StreamBinding {
+                StreamBinding(
+                    stream: definition,
+                    profile: ListProfile(characteristics: [descriptor]),
+                    characteristic: 0,
+                    session: 1,
+                    source: .notify,
+                    meter: DeviceMeter(),
+                    echo: nil,
+                    records: records,
+                    isMessage: isMessage
+                )
+            }
+            self.records = records
+            (values, messages) = (binding(isMessage: false), binding(isMessage: true))
+            decoder.records.load([])
+        }
+
+        mutating func receive(_ octets: [UInt8], by other: StreamBinding? = nil) {
+            let entry = Intake.Buffer.Entry(binding: other ?? values, time: Self.now, octets: 0..<octets.count)
+            decoder.decode([entry], of: octets, into: &batch)
+        }
+
+        mutating func post(_ message: RecordStream.Message) {
+            let intake = Intake()
+            records.post(message, through: intake, messages, at: Self.now)
+            receive([], by: messages)
+        }
+
+        var numbers: [SampleValue] {
+            batch.readings.compactMap { reading in batch.samples[reading.samples].first { $0.metric == 0 }?.value }
+        }
+    }
+
+    private static func rule(_ change: (inout RecordRule) -> Void = { _ in }) -> RecordRule {
+        var rule = RecordRule(doubt: 2)
+        rule.number = 0
+        change(&rule)
+        return rule
+    }
+
+    @Test func `a record is one reading however often it comes`() {
+        var bench = Bench(Self.rule())
+        bench.receive([7, 1])
+        bench.post(.begin(.all))
+        for number: UInt8 in [6, 7, 8] { bench.receive([number, 1]) }
+        bench.post(.complete)
+        bench.receive([8, 1])
+        #expect(bench.numbers == [.integer(7), .integer(6), .integer(8)])
+        #expect(bench.batch.cursors[bench.records.key]?.number == 8)
+    }
+
+    @Test func `a payload with several records gives several readings`() {
+        var bench = Bench(Self.rule { $0.repeated = [1] })
+        bench.post(.begin(.all))
+        bench.receive([7, 10, 11, 12])
+        bench.receive([8, 11, 12, 13])
+        #expect(bench.numbers == [.integer(7), .integer(8), .integer(9), .integer(10)])
+        let values = bench.batch.samples.filter { $0.metric == 1 }.map(\.value)
+        #expect(values == [.integer(10), .integer(11), .integer(12), .integer(13)])
+    }
+
+    @Test func `the value that ends the records is no record`() throws {
+        var bench = Bench(Self.rule(), end: try #require(BytePattern("FF FF")))
+        bench.receive([255, 255])
+        #expect(bench.batch.isEmpty)
+        bench.receive([255, 1])
+        #expect(bench.numbers == [.integer(255)])
+    }
+
+    @Test func `a cursor continues after a restart, for the same address only`() throws {
+        var bench = Bench(Self.rule())
+        bench.post(.begin(.all))
+        for number: UInt8 in 1...5 { bench.receive([number, 1]) }
+        let cursor = try #require(bench.batch.cursors[bench.records.key])
+        for (address, count) in [(cursor.address, 1), ("C0:FF:EE:00:00:02", 6)] {
+            var next = Bench(Self.rule())
+            var stored = cursor
+            stored.address = address
+            next.decoder.records.load([stored])
+            next.post(.begin(.from(4)))
+            for number: UInt8 in 1...6 { next.receive([number, 1]) }
+            #expect(next.numbers.count == count)
+        }
+    }
+
+    @Test func `a record that belongs to another one has its time and comes once`() {
+        var main = Bench(Self.rule { $0.time = .clock(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
+        let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
+        main.post(.begin(.all))
+        main.receive([3, 9])
+        main.receive([3, 1], by: other.values)
+        main.receive([3, 9])
+        main.receive([3, 1], by: other.values)
+        #expect(main.numbers == [.integer(3), .integer(3)])
+        #expect(main.batch.readings.map(\.time.microseconds) == [9_000_000, 9_000_000])
+    }
+
+    @Test func `without the stored cursors nothing is left out and nothing moves`() {
+        var bench = Bench(Self.rule())
+        bench.decoder = BatchDecoder()
+        bench.post(.begin(.all))
+        bench.receive([7, 1])
+        bench.receive([7, 1])
+        #expect(bench.numbers.count == 2)
+        #expect(bench.batch.cursors.isEmpty)
+        #expect(!bench.records.facts.isLoaded)
+    }
+}
