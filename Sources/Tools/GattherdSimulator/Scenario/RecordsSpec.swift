@@ -1,4 +1,4 @@
-public import GattherdGATT
+import GattherdGATT
 
 /// The records that a peripheral stores, and how it sends them.
 public struct RecordsSpec: Hashable, Sendable {
