@@ -18,7 +18,23 @@ struct RecordDownloadTests {
         return facts
     }
 
+    /// Facts of the present request.
+    private func present(_ change: (inout DownloadFacts) -> Void = { _ in }) -> DownloadFacts {
+        var facts = facts(change)
+        facts.requests = 1_000_000
+        return facts
+    }
+
     private func template(_ text: String) throws -> WriteTemplate { try #require(WriteTemplate(text)) }
+
+    @Test func `counts of an earlier request say nothing about the present one`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts { ($0.requests, $0.count) = (7, 5000) }), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        #expect(machine.handle(.progress(facts { ($0.requests, $0.count) = (7, 5000) }), at: .seconds(1)).isEmpty)
+        let steps = machine.handle(.progress(facts { ($0.requests, $0.count) = (8, 5000) }), at: .seconds(2))
+        #expect(steps == [.write([3, 0])])
+    }
 
     @Test func `the first download counts all records and requests them`() {
         var machine = machine()
@@ -65,7 +81,7 @@ struct RecordDownloadTests {
             now += .seconds(1)
             requests += steps.count { $0 == .write([1, 1]) }
             let next = steps.contains(.drain) ? machine.handle(.drained(facts()), at: now) : []
-            steps = next.isEmpty ? machine.handle(.progress(facts()), at: now) : next
+            steps = next.isEmpty ? machine.handle(.progress(present()), at: now) : next
         }
         #expect(requests == 3)
         #expect(now < .seconds(200))
@@ -76,7 +92,7 @@ struct RecordDownloadTests {
         _ = machine.handle(.opened(facts()), at: .zero)
         _ = machine.handle(.response([5, 0, 0xFF, 0xFF]), at: .zero)
         for second in 1...20_000 {
-            let steps = machine.handle(.progress(facts { $0.count = second }), at: .seconds(29 * second))
+            let steps = machine.handle(.progress(present { $0.count = second }), at: .seconds(29 * second))
             #expect(steps.isEmpty)
         }
     }
@@ -85,7 +101,7 @@ struct RecordDownloadTests {
         var machine = machine()
         _ = machine.handle(.opened(facts()), at: .zero)
         _ = machine.handle(.response([5, 0, 10, 0]), at: .zero)
-        let progress = facts { ($0.count, $0.stored) = (1021, 1021) }
+        let progress = present { ($0.count, $0.stored) = (1021, 1021) }
         #expect(machine.handle(.progress(progress), at: .seconds(1)) == [.write([3, 0])])
         #expect(machine.handle(.response([6, 0, 3, 1]), at: .seconds(1)) == [.drain])
         let steps = machine.handle(.drained(facts()), at: .seconds(1))
@@ -124,10 +140,10 @@ struct RecordDownloadTests {
         var machine = machine(.blocks(try template("01 {index:u24be}"), first: 0, isRead: false))
         let known = facts { $0.resumption = 7 }
         #expect(machine.handle(.opened(known), at: .zero) == [.begin(.from(7)), .write([1, 0, 0, 7])])
-        let block = facts { ($0.payloads, $0.block) = (1, .init(count: 5)) }
+        let block = present { ($0.payloads, $0.block) = (1, .init(count: 5)) }
         #expect(machine.handle(.progress(block), at: .zero) == [.drain])
         #expect(machine.handle(.drained(block), at: .zero) == [.write([1, 0, 0, 12])])
-        let empty = facts { ($0.payloads, $0.block) = (2, .init(count: 0)) }
+        let empty = present { ($0.payloads, $0.block) = (2, .init(count: 0)) }
         _ = machine.handle(.progress(empty), at: .zero)
         #expect(machine.handle(.drained(empty), at: .zero) == [.complete, .finish(.complete)])
     }

@@ -18,6 +18,8 @@ public struct DownloadFacts: Hashable, Sendable {
 
     /// False while history cannot be read, so that nothing is known.
     public var isLoaded = true
+    /// The number of requests so far, by which facts of an earlier one are recognised.
+    public var requests = 0
     /// The number of the record from which a download continues.
     public var resumption: Int64?
     /// The time of the newest stored record, in seconds since 1970.

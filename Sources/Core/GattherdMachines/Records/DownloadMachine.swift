@@ -73,6 +73,8 @@ public struct DownloadMachine: Sendable {
     public internal(set) var total: Int?
     private var failures = 0
     private var requests = 0
+    /// The number of the present request, as the decoder counts them.
+    private var begun = 0
     /// True after a request that was repeated for missing records.
     private var hasRepeated = false
     private var lastCount = 0
@@ -102,6 +104,7 @@ public struct DownloadMachine: Sendable {
         switch event {
         case .opened(let facts):
             self.facts = facts
+            begun = facts.requests
             return facts.isLoaded ? start(at: now) : finish(.failed("history is not readable yet"))
         case .response(let octets): return respond(octets, at: now)
         case .drained(let facts):
@@ -137,6 +140,7 @@ public struct DownloadMachine: Sendable {
         guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
         state = .transferring(request)
         (lastCount, lastChange) = (0, now)
+        begun += 1
         switch procedure {
         case .accessControlPoint(let width):
             return [.begin(request), .write([1] + AccessControlPoint.filter(request, width: width))]
@@ -234,15 +238,19 @@ public struct DownloadMachine: Sendable {
     }
 
     private mutating func watch(_ request: RecordRequest, _ facts: DownloadFacts, at now: Duration) -> [Step] {
+        if facts.requests < begun { return isLate(at: now) ? abort(lateness, at: now, isFinal: false) : [] }
         self.facts = facts
         let progress = max(facts.count, facts.payloads)
         if progress > lastCount { (lastCount, lastChange) = (progress, now) }
         if progress > limit { return abort("the device sends more records than it can have", at: now, isFinal: true) }
         if case .blocks = procedure, facts.payloads > payloadsBefore { return drain(request, .success) }
-        guard now - lastChange >= timeout else { return [] }
+        guard isLate(at: now) else { return [] }
         if case .request(_, nil) = procedure, progress > 0 { return drain(request, .success) }
-        return abort("no answer within \(timeout)", at: now, isFinal: false)
+        return abort(lateness, at: now, isFinal: false)
     }
+
+    private func isLate(at now: Duration) -> Bool { now - lastChange >= timeout }
+    private var lateness: String { "no answer within \(timeout)" }
 
     private var limit: Int { total.map { 2 * $0 + 1000 } ?? Self.mostRecords }
 

@@ -8,6 +8,7 @@ struct RecordDecoder {
         var tracker: RecordTracker
         var block: DownloadFacts.Block?
         var payloads = 0
+        var requests = 0
         /// The last record, whether it was new or not.
         var last: (number: Int64, time: Timestamp)?
     }
@@ -71,6 +72,7 @@ struct RecordDecoder {
         case .begin(let request):
             entry.tracker.begin(request)
             (entry.payloads, entry.block) = (0, nil)
+            entry.requests += 1
         case .complete:
             entry.tracker.complete()
             entry.tracker.setLive(true)
@@ -100,7 +102,7 @@ struct RecordDecoder {
 
     private func publish(_ entry: Tracked, _ records: RecordStream, isAnswer: Bool) {
         var facts = DownloadFacts(entry.tracker)
-        (facts.block, facts.payloads) = (entry.block, entry.payloads)
+        (facts.block, facts.payloads, facts.requests) = (entry.block, entry.payloads, entry.requests)
         records.publish(facts, isAnswer: isAnswer)
     }
 

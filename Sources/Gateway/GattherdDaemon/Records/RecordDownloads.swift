@@ -8,7 +8,7 @@ struct RecordDownloads: Sendable {
         downloaders = plan.downloads.compactMap { RecordDownloader(link, $0, served, plan.answers) }
     }
 
-    /// Runs until cancelled, or until no download is due any more.
+    /// Runs until cancelled.
     func run() async {
         defer { for downloader in downloaders { downloader.close() } }
         var due = Dictionary(uniqueKeysWithValues: downloaders.indices.map { ($0, SuspendingClock.now) })
@@ -21,5 +21,7 @@ struct RecordDownloads: Sendable {
             guard !Task.isCancelled else { return }
             if let wait { due[next.key] = .now + wait }
         }
+        // Live records follow until the link ends.
+        for await _ in AsyncStream.makeStream(of: Void.self).stream {}
     }
 }

@@ -18,17 +18,13 @@ struct RecordPayload {
             (common, records, count) = (samples, [], 1)
             return
         }
-        var records: [[Sample]] = []
-        var next: [Int: Int] = [:]
-        for sample in samples where rule.repeated.contains(sample.metric) {
-            let place = next[sample.metric, default: 0]
-            if place == records.count { records.append([]) }
-            records[place].append(sample)
-            next[sample.metric] = place + 1
-        }
+        let repeated = Dictionary(grouping: samples.filter { rule.repeated.contains($0.metric) }, by: \.metric)
+        let count = repeated.values.map(\.count).max() ?? 0
+        // A shorter list, such as the reasons of some values, belongs to no certain record.
+        let lists = repeated.values.filter { $0.count == count }.sorted { $0[0].metric < $1[0].metric }
+        records = (0..<count).map { index in lists.map { $0[index] } }
         common = samples.filter { !rule.repeated.contains($0.metric) }
-        self.records = records
-        count = records.count
+        self.count = count
     }
 
     /// Appends the samples of a record.

@@ -188,7 +188,7 @@ extension SimulatedRecords {
         let rest = records.dropFirst(max(0, index - 1)).prefix(100)
         let header = [request[1]] + littleEndian(interval, octets: 2) + littleEndian(records.count, octets: 2)
         let place = littleEndian(age, octets: 2) + littleEndian(index, octets: 2) + [UInt8(rest.count)]
-        return header + place + rest.flatMap { littleEndian($0 % 60_000, octets: request[1] == 2 ? 1 : 2) }
+        return header + place + rest.flatMap { littleEndian($0 % 100, octets: request[1] == 2 ? 1 : 2) }
     }
 
     /// Current Time of the device's clock.
