@@ -245,7 +245,7 @@ import Testing
         let shown = try await profile("show", "glucose").1
         let page = try await profile("docs", "glucose").1
         for text in [shown, page] {
-            #expect(text.contains("write 0101 to 2a52 Record Access Control Point"))
+            #expect(text.contains("stored records of glucose by requests to 2a52 Record Access Control Point"))
             #expect(text.contains("gattherd/GATEWAY/DEVICE/glucose"))
             #expect(text.contains("AND stream = 'glucose' ORDER BY ts DESC LIMIT"))
         }

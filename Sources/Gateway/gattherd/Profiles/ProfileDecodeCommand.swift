@@ -126,7 +126,7 @@ enum SampleText {
             let values = samples.filter { $0.metric.name == metric.name }.map(\.value)
             guard let first = values.first else { continue }
             writer.key(metric.name)
-            guard metric.isRepeated else {
+            guard metric.isRepeated || values.count > 1 else {
                 writer.value(first)
                 continue
             }

@@ -112,7 +112,22 @@ struct ProfileFacts {
         let rows = profile.tasks.enumerated().map { index, task in
             ["\(index + 1)", Self.words(task), task.isRequired ? "yes" : "no"]
         }
-        return Section(title: "At each connect", header: ["step", "what is done", "required"], rows: rows)
+        let downloads = profile.downloads.enumerated().map { index, download in
+            ["\(rows.count + index + 1)", Self.words(download), "no"]
+        }
+        return Section(title: "At each connect", header: ["step", "what is done", "required"], rows: rows + downloads)
+    }
+
+    private static func words(_ download: DownloadDescriptor) -> String {
+        let place = named(download.characteristic, in: download.service)
+        let way =
+            switch download.procedure {
+            case .accessControlPoint: "by requests to"
+            case .request: "by a request to"
+            case .blocks: "in blocks, by requests to"
+            }
+        let period = download.period.map { ", again every \($0)" } ?? ""
+        return "download the stored records of \(download.stream) \(way) \(place)\(period)"
     }
 
     private static func words(_ task: ConnectionTaskDescriptor) -> String {
