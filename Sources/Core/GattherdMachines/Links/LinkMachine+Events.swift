@@ -1,18 +1,17 @@
 import GattherdModel
 
-// The transitions of the link machine, by event and state.
+// The transitions that BlueZ, the peripheral and time cause, by event and state.
 extension LinkMachine {
     // MARK: - The peripheral
 
     mutating func seen(isConnected: Bool) -> [Effect] {
-        isPresent = true
-        doubt = .none
+        presence.seen()
         guard ending == nil, withdrawal == nil else { return [] }
         switch state {
         case .waiting, .disconnected:
             return isConnected ? useExistingLink() : enqueue()
         case .backingOff:
-            return isConnected && !hasFailedSession ? useExistingLink() : []
+            return isConnected && !stability.hasFailedSession ? useExistingLink() : []
         case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed:
             return []
         }
@@ -20,15 +19,12 @@ extension LinkMachine {
 
     /// Waits until the link is dropped or usable, then connects; neither outcome is a failure.
     mutating func linkFound() -> [Effect] {
-        isPresent = true
+        presence.linkFound()
         guard ending == nil, withdrawal == nil, state == .waiting || state == .disconnected else { return [] }
-        switch doubt {
-        case .waiting: return []
-        case .over: return enqueue()
-        case .none:
-            doubt = .waiting
-            ticket += 1
-            return leaveQueue() + [.arm(after: policy.doubtLimit, ticket: ticket)]
+        return switch presence.doubt {
+        case .waiting: []
+        case .over: enqueue()
+        case .none: waitForLink()
         }
     }
 
@@ -46,8 +42,7 @@ extension LinkMachine {
         now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
-        isPresent = false
-        doubt = .none
+        presence.gone()
         let ended = ended()
         switch state {
         case .waiting, .disconnecting, .held, .failed:
@@ -69,9 +64,8 @@ extension LinkMachine {
     ///
     /// The device is not at fault, and earlier failures may have had the same cause. So all failure counts are reset.
     mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
-        isPresent = false
-        doubt = .none
-        attempt = 0
+        presence.gone()
+        forgetFailures()
         let ended = ended()
         switch state {
         case .disconnecting, .held:
@@ -103,7 +97,7 @@ extension LinkMachine {
 
     mutating func prepared(now: Duration) -> [Effect] {
         guard state == .preparing else { return [] }
-        readySince = now
+        stability.becameReady(at: now)
         return [change(to: .ready, reason: nil)]
     }
 
@@ -124,9 +118,7 @@ extension LinkMachine {
         case .discovering:
             return replaceSession(reason: .gattError)
         case .preparing, .ready:
-            let isRepeated = reopenedAt.map { now - $0 < policy.stableAfter } ?? false
-            reopenedAt = now
-            guard !isRepeated else {
+            guard stability.reopen(at: now) else {
                 let fault = LinkFault(.gattError, "its services or subscriptions ended again")
                 return failed(fault, isDown: false, now: now, using: &generator)
             }
@@ -142,10 +134,7 @@ extension LinkMachine {
         case .discovering:
             return replaceSession(reason: .gattError)
         case .preparing, .ready:
-            let isRepeated = tableChangedAt.map { now - $0 < policy.stableAfter } ?? false
-            (tableChangedAt, tableChanges) = (now, isRepeated ? tableChanges + 1 : 1)
-            guard tableChanges <= Self.maximumTableChanges else {
-                tableChanges = 0
+            guard stability.changeTable(at: now) else {
                 let fault = LinkFault(.gattError, "its services keep changing")
                 return failed(fault, isDown: false, now: now, using: &generator)
             }
@@ -154,8 +143,6 @@ extension LinkMachine {
             return []
         }
     }
-
-    private static let maximumTableChanges = 5
 
     /// Opens a new session for a changed profile or configuration, and retries failed steps at once.
     mutating func reconfigured() -> [Effect] {
@@ -183,38 +170,14 @@ extension LinkMachine {
         failed(fault, isDown: state == .connecting && fault.reason != .busy, now: now, using: &generator)
     }
 
-    /// Ends what is still open before the pause, so that the next attempt starts clean.
-    mutating func failed(
-        _ fault: LinkFault,
-        isDown: Bool,
-        now: Duration,
-        using generator: inout some RandomNumberGenerator
-    ) -> [Effect] {
-        guard isUp else { return [] }
-        let pause = pause(after: fault, using: &generator)
-        attempt += 1
-        hasFailedSession = !isDown && state != .connecting
-        let closed = leaveQueue() + closeSession()
-        let next: LinkState = fault.isPermanent ? .failed : .backingOff
-        let moved = move(to: next, reason: fault.reason, fault.detail, retryAfter: pause)
-        return closed + moved + (isDown ? [.arm(after: pause, ticket: ticket)] : end(thenPause: pause))
-    }
-
-    private func pause(after fault: LinkFault, using generator: inout some RandomNumberGenerator) -> Duration {
-        if fault.isPermanent { return policy.slowRetry }
-        let isFirst = state == .connecting && attempt == 0 && fault.reason == .connectFailed
-        if isFirst { return min(policy.firstRetry, policy.backoff.minimum) }
-        return policy.backoff.delay(after: attempt, using: &generator)
-    }
-
     /// Handles the end of a link that the machine disconnected, or that counts as down.
     mutating func ended() -> [Effect] {
-        guard let ended = ending.take() else { return [] }
+        guard let ended = takeEnding() else { return [] }
         switch state {
         case .disconnecting where reason == .ownedElsewhere: return disconnectedForOtherGateway()
         case .disconnecting: return move(to: .held, reason: .requested)
         case .backingOff, .failed: return [.arm(after: ended.pause, ticket: ticket)]
-        case .waiting, .disconnected: return isPresent ? enqueue() : []
+        case .waiting, .disconnected: return presence.isPresent ? enqueue() : []
         case .connecting, .discovering, .preparing, .ready, .held: return []
         }
     }
@@ -236,8 +199,8 @@ extension LinkMachine {
         case .backingOff, .failed:
             return retry()
         case .waiting, .disconnected:
-            guard doubt == .waiting else { return [] }
-            doubt = .over
+            guard presence.doubt == .waiting else { return [] }
+            presence.endDoubt()
             return enqueue()
         case .ready, .disconnecting, .held:
             return []
@@ -245,86 +208,8 @@ extension LinkMachine {
     }
 
     private mutating func retry() -> [Effect] {
-        if state == .backingOff, isPresent { return enqueue() }
-        if state == .failed { attempt = 0 }
-        let moved = move(to: .waiting, reason: reason)
-        return isPresent ? moved + enqueue() : moved
-    }
-
-    // MARK: - Others
-
-    mutating func yield(_ pause: Duration, _ detail: String) -> [Effect] {
-        guard state == .ready else { return [] }
-        let moved = move(to: .backingOff, reason: .rotated, detail, retryAfter: pause)
-        readySince = nil
-        hasFailedSession = true
-        return [.closeSession] + moved + end(thenPause: pause)
-    }
-
-    // MARK: - People
-
-    mutating func hold() -> [Effect] {
-        switch state {
-        case .disconnecting where reason == .ownedElsewhere:
-            return [change(to: .disconnecting, reason: .requested)]
-        case .held, .disconnecting:
-            return []
-        case .waiting, .disconnected, .backingOff, .failed:
-            return leaveQueue() + move(to: .held, reason: .requested)
-        case .connecting, .discovering, .preparing, .ready:
-            return leaveQueue() + closeSession() + move(to: .disconnecting, reason: .requested) + end()
-        }
-    }
-
-    /// Connects as soon as no disconnect is under way.
-    mutating func release() -> [Effect] {
-        switch state {
-        case .disconnecting where reason == .ownedElsewhere:
-            return []
-        case .held where withdrawal != nil, .disconnecting where withdrawal != nil:
-            attempt = 0
-            return leaveQueue() + disconnectedForOtherGateway()
-        case .held, .failed, .backingOff, .disconnecting:
-            attempt = 0
-            let moved = leaveQueue() + move(to: .waiting, reason: nil)
-            return isPresent ? moved + enqueue() : moved
-        case .waiting, .connecting, .discovering, .preparing, .ready, .disconnected:
-            return []
-        }
-    }
-
-    // MARK: - Other gateways
-
-    /// Ends what this gateway has of the link; a hold stays.
-    mutating func endForOtherGateway() -> [Effect] {
-        switch state {
-        case .held, .disconnecting:
-            return []
-        case .waiting, .disconnected, .backingOff, .failed:
-            return leaveQueue() + disconnectedForOtherGateway()
-        case .connecting, .discovering, .preparing, .ready:
-            let closed = leaveQueue() + closeSession()
-            return closed + move(to: .disconnecting, reason: .ownedElsewhere, withdrawal) + end()
-        }
-    }
-
-    /// The link has ended; its device may have been taken back meanwhile.
-    private mutating func disconnectedForOtherGateway() -> [Effect] {
-        guard let withdrawal else {
-            let moved = move(to: .waiting, reason: nil)
-            return isPresent ? moved + enqueue() : moved
-        }
-        attempt = 0
-        return move(to: .disconnected, reason: .ownedElsewhere, withdrawal)
-    }
-
-    mutating func startAfterAdmission() -> [Effect] {
-        guard state == .disconnected, reason == .ownedElsewhere else { return isPresent ? requestTurn() : [] }
-        let moved = move(to: .waiting, reason: nil)
-        return isPresent ? moved + enqueue() : moved
-    }
-
-    private mutating func requestTurn() -> [Effect] {
-        state == .waiting || state == .disconnected ? enqueue() : []
+        if state == .backingOff, presence.isPresent { return enqueue() }
+        if state == .failed { forgetFailures() }
+        return wait(reason: reason)
     }
 }

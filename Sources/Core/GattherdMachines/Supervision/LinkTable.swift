@@ -143,7 +143,7 @@ struct LinkTable: Sendable {
     /// The adapter's ready links and the time each became ready.
     func readyLinks(on address: BluetoothAddress) -> [String: Duration] {
         devices.filter { $0.value.adapter == address && $0.value.link.state == .ready }.compactMapValues(
-            \.link.readySince
+            \.link.stability.readySince
         )
     }
 

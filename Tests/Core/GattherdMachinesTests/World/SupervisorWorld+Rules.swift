@@ -34,7 +34,7 @@ extension SupervisorWorld {
         switch link.state {
         case .waiting, .disconnected:
             let isKnown = !machine.table.usableSightings(of: name).isEmpty
-            let isWaiting = link.ending != nil || link.doubt == .waiting
+            let isWaiting = link.ending != nil || link.presence.doubt == .waiting
             require(!isKnown || link.isQueued || isWaiting && isTimed, "\(name) waits for nothing")
         case .backingOff: require(link.isQueued || isTimed, "\(name) backs off for ever")
         case .connecting, .discovering, .preparing, .disconnecting, .failed:
