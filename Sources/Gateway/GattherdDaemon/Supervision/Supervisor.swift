@@ -14,36 +14,7 @@ public actor Supervisor {
     /// Returns true if it was enrolled or should not be offered again.
     public typealias Offer = @Sendable (PeripheralStatus) -> Bool
 
-    private enum Message: Sendable {
-        case machine(SupervisorMachine.Event)
-        case central(CentralEvent)
-        case session(LinkSessionProgress, of: SupervisedDevice, ticket: Int)
-        case attemptEnded(PeripheralID, device: String)
-        case reload(ReloadedDevices)
-        case offer(Offer?)
-        case listen(Bool)
-        case roundTrip
-        case stop
-    }
-
-    /// The published state of links and adapters.
-    public nonisolated let status: SupervisorStatus
-    public nonisolated let controls: ControlService
-    public nonisolated let counters: RecoveryCounters
-
-    private nonisolated let central: any CentralBackend
-    private nonisolated let holds: DeviceHolds
-    /// The sensors, which are never connected.
-    private nonisolated let sensors: SensorWatch
-    private nonisolated let settings: Settings
-    private nonisolated let context: LinkSessionContext
-    private nonisolated let reporter: LinkReporter
-    private nonisolated let watches = DeviceWatches()
-    /// The number of calls of ``roundTrip()`` that the loop has seen.
-    private nonisolated let roundTrips = LatestValue(0)
-    private nonisolated let inbox: AsyncStream<Message>
-    private nonisolated let post: AsyncStream<Message>.Continuation
-
+    nonisolated let parts: SupervisorParts
     private var machine: SupervisorMachine
     private var roster: DeviceRoster
     private var peripherals: PeripheralRouter
@@ -79,81 +50,59 @@ public actor Supervisor {
         log: Log,
         now: @escaping @Sendable () -> Timestamp
     ) {
-        // Bounded by the work in progress: a few replies for each link, and messages of BlueZ, which are read at once.
-        let (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
-        (self.inbox, self.post) = (inbox, post)
-        self.central = central
-        self.settings = settings
-        let (status, counters) = (SupervisorStatus(), RecoveryCounters())
-        (self.status, self.counters) = (status, counters)
-        let configuredDevices = ConfiguredDevices(
-            devices.filter { $0.listening == nil },
-            profiles: profiles.filter { !$0.isForAdvertisements }
-        )
-        let context = LinkSessionContext(
+        let environment = SupervisorParts.Environment(
             central: central,
             intake: intake,
-            configuredDevices: configuredDevices,
             store: store,
+            announcer: announcer,
             recorder: recorder,
             settings: settings,
-            counters: counters,
             log: log,
             now: now
         )
-        self.context = context
-        let sensors = SensorWatch(intake: intake, addressHash: settings.addressHash, leases: settings.leases)
-        self.sensors = sensors
-        sensors.replace(with: devices, profiles, context.catalogue, describe: { announcer?.describe($0) })
-        let controls = ControlService(
-            configuredDevices: configuredDevices,
-            sensors: sensors,
-            central: central,
-            catalogue: context.catalogue,
-            recorder: recorder,
-            leases: settings.leases
-        )
-        self.controls = controls
-        let reporter = LinkReporter(status: status, announcer: announcer, recorder: recorder, log: log, now: now)
-        self.reporter = reporter
-        roster = DeviceRoster(context, sensors: sensors, controls: controls, reporter: reporter)
-        peripherals = PeripheralRouter(context, reporter: reporter, ignoredAttributes: counters.ignoredAttributes)
+        let parts = SupervisorParts(devices, profiles, in: environment)
+        self.parts = parts
+        let (context, reporter, send) = (parts.context, parts.reporter, parts.inbox.send)
+        roster = DeviceRoster(context, sensors: parts.sensors, controls: parts.controls, reporter: reporter)
+        let ignored = parts.counters.ignoredAttributes
+        peripherals = PeripheralRouter(context, reporter: reporter, ignoredAttributes: ignored)
         sessions = LinkSessions(context, log: log)
         adapters = AdapterReporter(reporter)
-        let send: @Sendable (SupervisorMachine.Event) -> Void = { post.yield(.machine($0)) }
         adapterRequests = AdapterRequests(central, log: log, send: send)
         let maker = LinkMaker(central: central, bonds: context.bonds, connectTimeout: settings.connectTimeout)
         linkRequests = LinkRequests(maker, reporter: reporter, send: send)
-        holds = DeviceHolds(
-            store: store,
-            configuredDevices: configuredDevices,
-            sensors: sensors,
-            log: log,
-            send: send
-        )
-        machine = SupervisorMachine(configuredDevices, sensors, held: [], settings)
+        machine = SupervisorMachine(context.configuredDevices, parts.sensors, held: [], settings)
     }
+
+    /// The published state of links and adapters.
+    public nonisolated var status: SupervisorStatus { parts.status }
+    public nonisolated var controls: ControlService { parts.controls }
+    public nonisolated var counters: RecoveryCounters { parts.counters }
+
+    nonisolated var context: LinkSessionContext { parts.context }
+    nonisolated var sensors: SensorWatch { parts.sensors }
+    nonisolated var inbox: SupervisorInbox { parts.inbox }
 
     /// Runs until ``stop()``, then ends or keeps the links as configured.
     public func run() async {
-        let recalled = await holds.stored()
+        let recalled = await parts.holds.stored()
         let held = recalled ?? []
-        machine = SupervisorMachine(context.configuredDevices, sensors, held: held, settings)
+        machine = SupervisorMachine(context.configuredDevices, sensors, held: held, parts.settings)
         roster.start(held: held)
         sensors.setConnectable(Set(context.configuredDevices.devices.map(\.address)))
-        await central.answerPairing(with: context.bonds)
+        await parts.central.answerPairing(with: context.bonds)
         let sensorReporter = SensorReporter(
             sensors: sensors,
-            central: central,
+            central: parts.central,
             store: context.store,
-            reporter: reporter,
-            send: { self.send($0) }
+            reporter: parts.reporter,
+            send: inbox.send
         )
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
             group.addTask { await sensorReporter.run() }
-            if recalled == nil { group.addTask { await self.holds.recall() } }
-            group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
+            if recalled == nil { group.addTask { await self.parts.holds.recall() } }
+            group.addTask { for await event in self.parts.central.events { self.inbox.post(.central(event)) } }
             await handleMessages(in: &group)
             controls.finish()
             group.cancelAll()
@@ -165,7 +114,7 @@ public actor Supervisor {
     private func handleMessages(in group: inout DiscardingTaskGroup) async {
         let clock = SuspendingClock()
         let start = clock.now
-        for await message in inbox {
+        for await message in inbox.messages {
             if case .stop = message { return }
             let now = start.duration(to: clock.now)
             for event in events(for: message, now: now) {
@@ -176,14 +125,10 @@ public actor Supervisor {
         }
     }
 
-    private nonisolated func send(_ event: SupervisorMachine.Event) {
-        post.yield(.machine(event))
-    }
-
     // MARK: - Messages
 
     /// Translates a message to events for the machine and updates the published state.
-    private func events(for message: Message, now: Duration) -> [SupervisorMachine.Event] {
+    private func events(for message: SupervisorInbox.Message, now: Duration) -> [SupervisorMachine.Event] {
         switch message {
         case .machine(let event):
             apply(event)
@@ -203,11 +148,14 @@ public actor Supervisor {
             self.isListening = isListening
             return [.seeking(isOffering || isListening)]
         case .roundTrip:
-            roundTrips.update { $0 += 1 }
+            inbox.countRoundTrip()
             return []
         case .stop: return []
         }
     }
+
+    /// The peripherals that BlueZ knows, devices and others.
+    public var knownPeripherals: [PeripheralStatus] { peripherals.all }
 
     private func apply(_ event: SupervisorMachine.Event) {
         switch event {
@@ -228,8 +176,8 @@ public actor Supervisor {
 
     private func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
         context.bonds.handle(event)
-        watches.handle(event)
-        guard event.adapter.map(settings.mayUse) ?? true else { return [] }
+        parts.watches.handle(event)
+        guard event.adapter.map(parts.settings.mayUse) ?? true else { return [] }
         switch event {
         case .available:
             adapters.record("bluetoothd", state: "available", level: .notice)
@@ -267,7 +215,7 @@ public actor Supervisor {
             guard sessions.prepared(assignment, of: device.name, ticket: ticket) else { return [] }
             controls.open(device: device.name, assignment.controls)
             status.setProfiles(assignment.profiles.map(\.name), of: device.name)
-            reporter.announcer?.describe(assignment.description(of: device))
+            parts.reporter.announcer?.describe(assignment.description(of: device))
             event = .prepared(ticket: ticket)
         case .stalled(let detail): event = .stalled(detail: detail, ticket: ticket)
         case .resumed: event = .resumed(ticket: ticket)
@@ -293,7 +241,7 @@ public actor Supervisor {
         case .report(let report): adapters.publish(report)
         case .wake(let time):
             group.addTask {
-                if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { self.send(.wake(at: time)) }
+                if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { self.inbox.send(.wake(at: time)) }
             }
         case .link(let name, let adapter, let effect):
             guard let device = context.configuredDevices[name] else { return }
@@ -307,16 +255,16 @@ public actor Supervisor {
         for device: SupervisedDevice,
         in group: inout DiscardingTaskGroup
     ) {
-        let post = post
+        let inbox = inbox
         func report(_ ticket: Int) -> @Sendable (LinkSessionProgress) -> Void {
-            { post.yield(.session($0, of: device, ticket: ticket)) }
+            { inbox.post(.session($0, of: device, ticket: ticket)) }
         }
         switch effect {
         case .queue, .unqueue, .arm: break
         case .connect(let ticket):
             guard let link = sessions.link(of: device.name) else { return }
             linkRequests.connect(link, of: device.name, ticket: ticket, in: &group) {
-                post.yield(.attemptEnded(link, device: device.name))
+                inbox.post(.attemptEnded(link, device: device.name))
             }
         case .openSession(let ticket):
             sessions.open(device, ticket: ticket, in: &group, report: report(ticket))
@@ -335,7 +283,7 @@ public actor Supervisor {
     private func publish(_ change: LinkChange, of device: SupervisedDevice) {
         let link = sessions.link(of: device.name)
         if let link, change.to == .failed { context.bonds.clearFault(of: link) }
-        reporter.publish(change, of: device.name, link, rssi: link.flatMap(peripherals.rssi))
+        parts.reporter.publish(change, of: device.name, link, rssi: link.flatMap(peripherals.rssi))
     }
 
     /// Removes a dismissed device, and enrols its successor if the newest reload has one.
@@ -343,8 +291,8 @@ public actor Supervisor {
         sessions.remove(name)
         guard let device = context.configuredDevices[name] else { return }
         let reload = roster.remove(device)
-        peripherals.sightings(of: device.address).forEach(send)
-        if let reload { post.yield(.reload(reload)) }
+        peripherals.sightings(of: device.address).forEach(inbox.send)
+        if let reload { inbox.post(.reload(reload)) }
     }
 
     // MARK: - The end
@@ -353,111 +301,8 @@ public actor Supervisor {
     private func end() async {
         for device in sessions.closeAll() { controls.close(device: device) }
         await adapterRequests.finishPowerCycles()
-        guard !settings.keepsLinksOnStop else { return }
+        guard !parts.settings.keepsLinksOnStop else { return }
         await linkRequests.end(sessions.allLinks)
-    }
-}
-
-// Requests; all of them may come from any thread.
-extension Supervisor {
-    /// All devices, sorted by name, including those that are being removed.
-    public nonisolated var devices: [SupervisedDevice] {
-        (context.configuredDevices.devices + sensors.devices).sorted { $0.name < $1.name }
-    }
-
-    /// Returns the downloads of a device's stored records.
-    public nonisolated func downloads(of device: SupervisedDevice) -> [DaemonStatus.Download] {
-        context.catalogue.downloads(of: device.name).map { stream, status in
-            var download = DaemonStatus.Download(
-                stream: stream,
-                state: status.state.rawValue,
-                since: status.since,
-                done: status.done,
-                new: status.stored
-            )
-            (download.total, download.detail) = (status.total, status.detail)
-            return download
-        }
-    }
-
-    /// Returns what a device has advertised; `nil` if it was not heard.
-    public nonisolated func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
-        device.listening == nil ? status.traits(of: device.name) : sensors.traits(of: device)
-    }
-
-    /// Stops ``run()``.
-    public nonisolated func stop() {
-        post.yield(.stop)
-    }
-
-    /// Returns when the loop has processed all earlier messages, or the caller is cancelled.
-    nonisolated func roundTrip() async {
-        let before = roundTrips.state
-        post.yield(.roundTrip)
-        for await count in roundTrips.watch() where count > before { return }
-    }
-
-    /// Replaces the devices and profiles; unaffected links stay.
-    public nonisolated func reload(devices: [SupervisedDevice], profiles: [any Profile]) async {
-        let reload = ReloadedDevices(
-            devices: devices.filter { $0.listening == nil },
-            sensors: devices.filter { $0.listening != nil },
-            profiles: profiles,
-            held: await holds.stored() ?? []
-        )
-        post.yield(.reload(reload))
-    }
-
-    /// Offers every unknown peripheral to `offer`, and makes all adapters scan for them.
-    ///
-    /// Peripherals that BlueZ already knows are offered at once. `nil` ends the offers.
-    public nonisolated func offerPeripherals(to offer: Offer?) {
-        post.yield(.offer(offer))
-    }
-
-    /// Makes all adapters scan for unknown peripherals, or ends that.
-    public nonisolated func setListening(_ isListening: Bool) {
-        post.yield(.listen(isListening))
-    }
-
-    /// The peripherals that BlueZ knows, devices and others.
-    public var knownPeripherals: [PeripheralStatus] { peripherals.all }
-
-    /// GATT operations for people over the supervisor's links.
-    public nonisolated var access: DeviceAccess {
-        DeviceAccess(
-            configuredDevices: context.configuredDevices,
-            status: status,
-            context: context,
-            watches: watches,
-            connectTimeout: settings.connectTimeout,
-            release: { self.send(.link(device: $0, .release)) }
-        )
-    }
-
-    /// Bonds on request; a removed bond of a device needs no back-off.
-    public nonisolated var bonds: BondService {
-        BondService(central, devices: context.configuredDevices.devices, keeper: context.bonds)
-    }
-
-    /// Ends the hold on a device: it is connected from now on.
-    public nonisolated func connect(_ device: String) async throws(ControlError) {
-        try await holds.set(device, false)
-    }
-
-    /// Lets a device be connected: this gateway owns it.
-    public nonisolated func admit(_ device: String) {
-        send(.link(device: device, .admitted))
-    }
-
-    /// Ends a device's link, because another gateway may connect it; the detail says which.
-    public nonisolated func withdraw(_ device: String, _ detail: String) {
-        send(.link(device: device, .withdrawn(detail: detail)))
-    }
-
-    /// Puts a device on hold: it stays disconnected, also after a restart.
-    public nonisolated func disconnect(_ device: String) async throws(ControlError) {
-        try await holds.set(device, true)
     }
 }
 
