@@ -1,23 +1,15 @@
-import GattherdBlueZ
-import GattherdBluetooth
 package import GattherdConfig
-import GattherdDBus
 import GattherdDaemon
 import GattherdDelivery
-import GattherdGATT
 import GattherdHTTP
 import GattherdHistory
 package import GattherdLog
 import GattherdModel
-import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
 /// The daemon, put together from a configuration.
 package struct Composition: Sendable {
-    /// The most history requests by HTTP at once; each may hold a few megabytes.
-    private static let maximumHistoryRequests = 4
-
     private let running: RunningConfiguration
     private let history: ReadingHistory
     private let gateway: Gateway
@@ -29,8 +21,7 @@ package struct Composition: Sendable {
     /// The leases at the centre; `nil` without `fleet.leases`.
     private let leases: LeaseService?
     private let live = LiveStatus()
-    private let delivery: MQTTDelivery?
-    private let router: RequestRouter
+    private let outputs: OutputParts
     private let alerts: AlertMonitor
     private let token: Locked<AccessToken?>
     private let scan: PeripheralScan
@@ -63,80 +54,33 @@ package struct Composition: Sendable {
         running = RunningConfiguration(configuration, registry, devices)
         token = Locked(configuration.http?.token)
         socket = try Self.controlSocket(configuration, log)
-        let path = configuration.history.path.value
-        router = RequestRouter(history: history, path: path)
-        let board = configuration.fleet.hasLeases ? LeaseBoard() : nil
-        delivery = try Self.delivery(configuration, history, router, board, log)
-        let (router, delivery) = (self.router, self.delivery)
-        let outputs: [any Output] =
-            try [delivery].compactMap(\.self)
-            + configuration.makeOutputs(
-                consumer: { [history] in history.consumer($0.name) },
-                log: log,
-                record: { router.record(kind: "output", $0) },
-                devices: { await Self.seenDevices(in: path) },
-                commands: Self.commands(router, running, board)
-            )
+        let outputs = try OutputParts(running, history, log)
+        self.outputs = outputs
         alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
-        let announcers: [any Announcer] = [live, alerts] + outputs.compactMap { $0 as? any Announcer }
-        let central = Self.central(configuration, log)
-        gateway = Gateway(
-            devices: devices,
-            profiles: registry.profiles,
-            central: central,
-            store: LiveStore(history, live: live) { [alerts] in alerts.observe($0) },
-            outputs: outputs,
-            announcers: announcers,
-            settings: Supervisor.Settings(configuration.bluetooth, leases: board),
-            // Less than the whole, because values wait in the bus connection before.
-            commitInterval: configuration.history.commitInterval * 2 / 3,
-            loop: history.loop,
-            // Candidates can be anybody in radio range and must not fill the log.
-            log: log.demoting { entry in
-                guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
-                return enrolled.withLock { $0.isCandidate(device.value) }
-            },
-            now: { SystemClock.now }
-        )
+        let announcers: [any Announcer] = [live, alerts] + outputs.all.compactMap { $0 as? any Announcer }
+        gateway = Self.gateway(running, history, outputs, live, alerts, announcers, enrolled, log)
         let state = Locked(ReloadState())
         let supervisor = gateway.supervisor
-        var reporter = StatusReporter(running, gateway, outputs, history, alerts, state, started: started)
-        reporter.leases = board
-        leases = try Self.leases(configuration, running, gateway, board, log) { lease in
+        var reporter = StatusReporter(running, gateway, outputs.all, history, alerts, state, started: started)
+        reporter.leases = outputs.board
+        leases = try Self.leases(configuration, running, gateway, outputs.board, log) { lease in
             for announcer in announcers { announcer.update(lease) }
         }
-        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter, alerts, live)
+        let updater = GatewayUpdater(running, supervisor, outputs.delivery, enrolled, reporter, alerts, live)
         enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
-        let historyService = HistoryService(path: path, maximum: Self.maximumHistoryRequests)
         scan = PeripheralScan(running, supervisor)
         let editor = ConfigurationEditor(file, running, changes)
         let administration = GatewayAdministration(scan, editor, running, recent, reporter)
-        http = GatewayHTTPBackend(
-            running,
-            gateway,
-            delivery,
-            outputs,
-            reporter,
-            commands,
-            historyService,
-            administration
-        )
-        router.open(gateway, outputs, started: started)
-        let recorder = gateway.recorder
+        http = Self.http(running, gateway, outputs, reporter, commands, administration)
+        outputs.router.open(gateway, outputs.all, started: started)
+        let (recorder, delivery) = (gateway.recorder, outputs.delivery)
         alerts.open(
             record: { recorder.record(device: $0, kind: "alert", $1) },
             publish: { delivery?.setAlerts($0) }
         )
         updater.update()
-    }
-
-    /// Returns the devices in history; none if the file cannot be read now.
-    private static func seenDevices(in path: String) async -> [SeenDevice] {
-        await NamedThread.result(name: "devices") { () -> [SeenDevice] in
-            (try? HistoryReader(path: path)).flatMap { try? $0.deviceRecords() } ?? []
-        } ?? []
     }
 
     /// Carries out reloads and enrolment, one after the other, until cancelled.
@@ -175,7 +119,7 @@ package struct Composition: Sendable {
         async let _ = http.serve(live, token: token, log: log)
         async let _ = scan.run()
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
-        async let _ = releaseMemory()
+        async let _ = MemoryKeeper.run()
         async let _ = publishHealth()
         async let _ = alerts.run()
         async let _ = followLeases()
@@ -199,167 +143,16 @@ package struct Composition: Sendable {
         for await notice in history.notices { gateway.recorder.record(kind: notice.kind, notice.members) }
     }
 
-    /// Returns free memory to the system: at the start, and then ever more rarely, up to once in ``longestPause``.
-    private func releaseMemory() async {
-        ProgramMemory.returnLargeBlocks()
-        var pause = Duration.seconds(1)
-        repeat {
-            ProgramMemory.release()
-            pause = min(pause * 4, Self.longestPause)
-        } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
-    }
-
-    private static let longestPause = Duration.seconds(900)
-
     /// Publishes the gateway's health, which its device in Home Assistant shows.
     private func publishHealth() async {
-        guard let delivery else { return }
+        guard let delivery = outputs.delivery else { return }
         // Devices become ready soon after the start.
         var pause = Duration.seconds(1)
         repeat {
-            if let health = router.health { delivery.setHealth(health) }
+            if let health = outputs.router.health { delivery.setHealth(health) }
             pause = min(pause * 3, Self.healthPause)
         } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
     }
 
     private static let healthPause = Duration.seconds(30)
-
-    // MARK: - Parts
-
-    /// The longest time that values wait in the bus connection, where they have no times yet.
-    private static let longestBusDelay = Duration.milliseconds(100)
-
-    private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
-        var limits = BlueZCentral.Limits()
-        limits.batchDelay = min(configuration.history.commitInterval, longestBusDelay)
-        return BlueZCentral(bus: BluetoothBus(configuration.bluetooth.bus).location, limits: limits, log: log)
-    }
-
-    private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory
-    {
-        do throws(StoreFault) {
-            return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
-        } catch {
-            throw GatewayError(.cannotCreate, "gattherd: \(error.detail)")
-        }
-    }
-
-    /// The devices that rules have made in earlier runs; `nil` while history cannot be read.
-    private static func enrolledDevices(_ history: ReadingHistory, _ log: Log) async -> [EnrolledDevice]? {
-        do throws(StoreFault) {
-            return try await history.enrolledDevices()
-        } catch {
-            log(.warning, "enrolled devices could not be read yet", [.init("history.error", error.detail)])
-            return nil
-        }
-    }
-
-    /// The alerts that the last run left raised; their events are in history.
-    private static func raisedAlerts(_ configuration: Configuration) async -> [ActiveAlert] {
-        guard !configuration.alerts.isEmpty else { return [] }
-        let path = configuration.history.path.value
-        let events = await NamedThread.result(name: "alerts") {
-            (try? HistoryReader(path: path).events(kinds: ["alert"], newest: 1000)) ?? []
-        }
-        return ActiveAlert.raised(after: events ?? [])
-    }
-
-    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket
-    {
-        do throws(ControlSocketError) {
-            return try ControlSocket(path: configuration.controlSocketPath, log: log)
-        } catch {
-            throw GatewayError(.cannotCreate, "gattherd: \(error.description)")
-        }
-    }
-
-    private static func commands(
-        _ router: RequestRouter,
-        _ running: RunningConfiguration,
-        _ board: LeaseBoard?
-    ) -> OutputCommands {
-        var commands = OutputCommands()
-        commands.setControl = { await router.set($0) }
-        commands.permissions = { ControlPermissions(running.configuration.devices) }
-        if let board, running.configuration.fleet.publisher == .owner {
-            commands.isPublisher = { board.publishes($0, at: $1) }
-        }
-        return commands
-    }
-
-    private static func leases(
-        _ configuration: Configuration,
-        _ running: RunningConfiguration,
-        _ gateway: Gateway,
-        _ board: LeaseBoard?,
-        _ log: Log,
-        announce: @escaping @Sendable (DeviceLease) -> Void
-    ) throws(GatewayError) -> LeaseService? {
-        guard let board else { return nil }
-        guard let centre = configuration.leases else {
-            throw GatewayError(.configuration, "gattherd: 'fleet.leases' needs the section 'postgres'")
-        }
-        let file = LeaseFile(path: configuration.history.path.value + "-leases", log: log)
-        return LeaseService(
-            running,
-            gateway.supervisor,
-            board,
-            centre,
-            file,
-            gateway.recorder,
-            announce: announce,
-            log: log
-        )
-    }
-
-    private static func delivery(
-        _ configuration: Configuration,
-        _ history: ReadingHistory,
-        _ router: RequestRouter,
-        _ leases: LeaseBoard?,
-        _ log: Log
-    ) throws(GatewayError) -> MQTTDelivery? {
-        guard let mqtt = configuration.mqtt else { return nil }
-        var settings = try DeliverySettings(
-            mqtt,
-            gateway: configuration.gateway,
-            devices: configuration.devices,
-            alerts: configuration.alerts,
-            http: configuration.http,
-            log: log
-        )
-        settings.rememberBase(in: configuration.history.path.value.parentFolder)
-        if let leases, configuration.fleet.publisher == .owner {
-            settings.isPublisher = { leases.publishes($0, at: $1) }
-        }
-        return MQTTDelivery(
-            settings,
-            readings: history.consumer("mqtt"),
-            log: log,
-            setControl: { await router.set($0) },
-            askBridge: { await router.answer($0) },
-            record: { router.record(kind: "broker", $0) }
-        )
-    }
-}
-
-/// An error at the start, the reload or the end of the gateway.
-package struct GatewayError: Error {
-    package enum Kind: Sendable {
-        /// The configuration, or a file that it names, cannot be used.
-        case configuration
-        /// History or the control socket cannot be created.
-        case cannotCreate
-        /// History could not be closed.
-        case inputOutput
-    }
-
-    package let kind: Kind
-    /// The reason, and what to do about it, for people.
-    package let message: String
-
-    init(_ kind: Kind, _ message: String) {
-        self.kind = kind
-        self.message = message
-    }
 }

@@ -31,7 +31,7 @@ struct ClockShift {
 /// The clock spans before the wall clock was set, which survive restarts.
 final class ClockTable {
     /// The maximum number of spans, for a clock that is never correct.
-    private static let most = 64
+    fileprivate static let maximumSpans = 64
 
     private let connection: SQLiteConnection
     private let boot: String
@@ -51,81 +51,18 @@ final class ClockTable {
     init(_ connection: SQLiteConnection, boot: String) throws(StoreFault) {
         self.connection = connection
         self.boot = boot
-        selectOpen = try Statement(
-            "SELECT offset FROM clock WHERE boot = ?1 AND seq_end IS NULL",
-            on: connection
-        )
-        begin = try Statement(
-            "INSERT INTO clock (boot, offset, seq, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
-        end = try Statement(
-            """
-            UPDATE clock SET time_end = offset + ?2, seq_end = ?3
-            WHERE boot = ?1 AND seq_end IS NULL
-            """,
-            on: connection
-        )
-        resolve = try Statement(
-            "UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL",
-            on: connection
-        )
-        removeOthers = try Statement(
-            """
-            DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
-                OR id <= (SELECT max(id) FROM clock) - \(Self.most)
-                OR abs(shift) < \(ClockWatch.tolerance) OR seq = seq_end
-            """,
-            on: connection
-        )
-        closeOthers = try Statement(
-            """
-            UPDATE clock SET seq_end = ?3, time_end = coalesce(
-                    (SELECT max(ts) FROM sample WHERE ts BETWEEN offset + coalesce(clock.uptime, 0)
-                        AND offset + ?2 + \(ClockMarkTable.interval * 2)),
-                    offset + coalesce(uptime, 0)
-                )
-            WHERE boot <> ?1 AND seq_end IS NULL
-            """,
-            on: connection
-        )
-        estimateOthers = try Statement(
-            """
-            UPDATE clock SET shift = base - offset
-            WHERE boot <> ?1 AND shift IS NULL AND (
-                (base - offset > \(ClockTrust.tolerance) AND time_end + base - offset <= ?2)
-                OR (base - offset < -\(ClockTrust.tolerance) AND time_end > ?2)
-            )
-            """,
-            on: connection
-        )
-        selectPending = try Statement(
-            """
-            SELECT offset + coalesce(uptime, 0), coalesce(time_end, offset + ?2),
-                iif(boot = ?1, offset, time_end) + ?2, seq
-            FROM clock WHERE shift IS NULL
-            """,
-            on: connection
-        )
-        selectStart = try Statement(
-            """
-            SELECT seq, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
-            ORDER BY id LIMIT 1
-            """,
-            on: connection
-        )
-        selectShift = try Statement(
-            """
-            SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix
-            FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
-            """,
-            on: connection
-        )
-        advance = try Statement(
-            "UPDATE clock SET phase = ?2, place = ?3, place_seq = ?4, place_ix = ?5 WHERE id = ?1",
-            on: connection
-        )
-        delete = try Statement("DELETE FROM clock WHERE id = ?1", on: connection)
+        selectOpen = try Statement(ClockSQL.selectOpen, on: connection)
+        begin = try Statement(ClockSQL.begin, on: connection)
+        end = try Statement(ClockSQL.end, on: connection)
+        resolve = try Statement(ClockSQL.resolve, on: connection)
+        removeOthers = try Statement(ClockSQL.removeOthers, on: connection)
+        closeOthers = try Statement(ClockSQL.closeOthers, on: connection)
+        estimateOthers = try Statement(ClockSQL.estimateOthers, on: connection)
+        selectPending = try Statement(ClockSQL.selectPending, on: connection)
+        selectStart = try Statement(ClockSQL.selectStart, on: connection)
+        selectShift = try Statement(ClockSQL.selectShift, on: connection)
+        advance = try Statement(ClockSQL.advance, on: connection)
+        delete = try Statement(ClockSQL.delete, on: connection)
     }
 
     /// True if the table is empty.
@@ -236,6 +173,75 @@ final class ClockTable {
     func remove(_ shift: ClockShift) throws(StoreFault) {
         try delete.run(binding: shift.id)
     }
+}
+
+/// The statements of ``ClockTable``; ?1 is the boot, or the id of a span.
+private enum ClockSQL {
+    /// The error of the current span.
+    static let selectOpen = "SELECT offset FROM clock WHERE boot = ?1 AND seq_end IS NULL"
+
+    /// Starts a span.
+    static let begin = "INSERT INTO clock (boot, offset, seq, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5)"
+
+    /// Ends the current span.
+    static let end = """
+        UPDATE clock SET time_end = offset + ?2, seq_end = ?3
+        WHERE boot = ?1 AND seq_end IS NULL
+        """
+
+    /// Sets the error of the spans of this boot.
+    static let resolve = "UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL"
+
+    /// Removes spans that need no correction; ?2 also those of earlier boots that may still prove one.
+    static let removeOthers = """
+        DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
+            OR id <= (SELECT max(id) FROM clock) - \(ClockTable.maximumSpans)
+            OR abs(shift) < \(ClockWatch.tolerance) OR seq = seq_end
+        """
+
+    /// Ends spans of earlier boots at their last row.
+    static let closeOthers = """
+        UPDATE clock SET seq_end = ?3, time_end = coalesce(
+                (SELECT max(ts) FROM sample WHERE ts BETWEEN offset + coalesce(clock.uptime, 0)
+                    AND offset + ?2 + \(ClockMarkTable.interval * 2)),
+                offset + coalesce(uptime, 0)
+            )
+        WHERE boot <> ?1 AND seq_end IS NULL
+        """
+
+    /// Moves spans of earlier boots whose times are certainly wrong.
+    static let estimateOthers = """
+        UPDATE clock SET shift = base - offset
+        WHERE boot <> ?1 AND shift IS NULL AND (
+            (base - offset > \(ClockTrust.tolerance) AND time_end + base - offset <= ?2)
+            OR (base - offset < -\(ClockTrust.tolerance) AND time_end > ?2)
+        )
+        """
+
+    /// The spans whose error is unknown.
+    static let selectPending = """
+        SELECT offset + coalesce(uptime, 0), coalesce(time_end, offset + ?2),
+            iif(boot = ?1, offset, time_end) + ?2, seq
+        FROM clock WHERE shift IS NULL
+        """
+
+    /// The start of the first pending span.
+    static let selectStart = """
+        SELECT seq, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
+        ORDER BY id LIMIT 1
+        """
+
+    /// The first pending shift.
+    static let selectShift = """
+        SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix
+        FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
+        """
+
+    /// Saves the progress of a shift.
+    static let advance = "UPDATE clock SET phase = ?2, place = ?3, place_seq = ?4, place_ix = ?5 WHERE id = ?1"
+
+    /// Removes a span.
+    static let delete = "DELETE FROM clock WHERE id = ?1"
 }
 
 extension RowPosition {

@@ -1,0 +1,20 @@
+/// An error at the start, the reload or the end of the gateway.
+package struct GatewayError: Error {
+    package enum Kind: Sendable {
+        /// The configuration, or a file that it names, cannot be used.
+        case configuration
+        /// History or the control socket cannot be created.
+        case cannotCreate
+        /// History could not be closed.
+        case inputOutput
+    }
+
+    package let kind: Kind
+    /// The reason, and what to do about it, for people.
+    package let message: String
+
+    init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+}

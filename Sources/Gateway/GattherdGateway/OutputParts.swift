@@ -1,0 +1,89 @@
+import GattherdConfig
+import GattherdDelivery
+import GattherdHistory
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdProcess
+
+/// The outputs of the daemon, and their way back to its devices.
+struct OutputParts: Sendable {
+    let router: RequestRouter
+    /// The leases of all devices; `nil` without `fleet.leases`.
+    let board: LeaseBoard?
+    let delivery: MQTTDelivery?
+    /// All outputs, MQTT first.
+    let all: [any Output]
+
+    /// Makes the outputs; none is connected yet.
+    ///
+    /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
+    init(_ running: RunningConfiguration, _ history: ReadingHistory, _ log: Log) throws(GatewayError) {
+        let configuration = running.configuration
+        let path = configuration.history.path.value
+        let router = RequestRouter(history: history, path: path)
+        self.router = router
+        board = configuration.fleet.hasLeases ? LeaseBoard() : nil
+        delivery = try Self.delivery(configuration, history, router, board, log)
+        all =
+            try [delivery].compactMap(\.self)
+            + configuration.makeOutputs(
+                consumer: { history.consumer($0.name) },
+                log: log,
+                record: { router.record(kind: "output", $0) },
+                devices: { await Self.seenDevices(in: path) },
+                commands: Self.commands(router, running, board)
+            )
+    }
+
+    /// Returns the devices in history; none if the file cannot be read now.
+    private static func seenDevices(in path: String) async -> [SeenDevice] {
+        await NamedThread.result(name: "devices") { () -> [SeenDevice] in
+            (try? HistoryReader(path: path)).flatMap { try? $0.deviceRecords() } ?? []
+        } ?? []
+    }
+
+    private static func commands(
+        _ router: RequestRouter,
+        _ running: RunningConfiguration,
+        _ board: LeaseBoard?
+    ) -> OutputCommands {
+        var commands = OutputCommands()
+        commands.setControl = { await router.set($0) }
+        commands.permissions = { ControlPermissions(running.configuration.devices) }
+        if let board, running.configuration.fleet.publisher == .owner {
+            commands.isPublisher = { board.publishes($0, at: $1) }
+        }
+        return commands
+    }
+
+    private static func delivery(
+        _ configuration: Configuration,
+        _ history: ReadingHistory,
+        _ router: RequestRouter,
+        _ leases: LeaseBoard?,
+        _ log: Log
+    ) throws(GatewayError) -> MQTTDelivery? {
+        guard let mqtt = configuration.mqtt else { return nil }
+        var settings = try DeliverySettings(
+            mqtt,
+            gateway: configuration.gateway,
+            devices: configuration.devices,
+            alerts: configuration.alerts,
+            http: configuration.http,
+            log: log
+        )
+        settings.rememberBase(in: configuration.history.path.value.parentFolder)
+        if let leases, configuration.fleet.publisher == .owner {
+            settings.isPublisher = { leases.publishes($0, at: $1) }
+        }
+        return MQTTDelivery(
+            settings,
+            readings: history.consumer("mqtt"),
+            log: log,
+            setControl: { await router.set($0) },
+            askBridge: { await router.answer($0) },
+            record: { router.record(kind: "broker", $0) }
+        )
+    }
+}
