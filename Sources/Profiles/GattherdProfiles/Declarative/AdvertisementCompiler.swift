@@ -35,7 +35,7 @@ struct AdvertisementCompiler {
             reader
         )
         let format = CompiledAdvertisement.Format(
-            program: fields.program,
+            program: DecodeProgram(fields.program),
             counter: counter(fields),
             envelope: envelope
         )

@@ -37,7 +37,7 @@ struct CharacteristicCompiler {
                 reader.report("a profile shares too many values", at: "fields")
                 break
             }
-            fields.program.shares.append((share.register, index))
+            fields.program.share(share.register, as: index)
         }
         fields.program.length = contents.length()
         // A wrong field, which is reported already, lacks its metric.
@@ -64,7 +64,7 @@ struct CharacteristicCompiler {
         guard uuid != nil, stream != nil else { return nil }
         return CompiledCharacteristic(
             descriptor: descriptor,
-            program: fields.program,
+            program: DecodeProgram(fields.program),
             notes: fields.notes,
             vectors: vectors
         )

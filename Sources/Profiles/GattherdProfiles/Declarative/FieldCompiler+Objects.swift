@@ -9,16 +9,12 @@ extension FieldCompiler {
         let condition = condition(field)
         guard let catalogue = catalogue(field) else { return }
         let index = program.steps.count
-        var step = DecodeProgram.Step(
-            .objects(program.catalogues.count),
-            conversion: program.add(Conversion(name: "objects"))
-        )
+        let position = program.add(catalogue)
+        var step = DecodeProgram.Step(.objects(position), conversion: program.add(Conversion(name: "objects")))
         step.condition = condition
-        program.catalogues.append(catalogue)
         add(step, field)
-        let position = program.catalogues.count - 1
         numberedGroup(field) { compiler in compiler.addKinds(field, position, catalogue) }
-        program.catalogues[position].end = program.steps.count
+        program.close(catalogue: position)
         if program.steps.count == index + 1 { field.report("'objects' needs 'kinds'", at: "objects") }
         consume(field, takesRest: condition == nil)
     }
@@ -54,8 +50,7 @@ extension FieldCompiler {
                 findings.report("an object has at most \(Self.maximumFieldsOfKind) fields", at: member.value.position)
             }
             guard let number = numbers.read(member.key, findings) else { continue }
-            let kind = ObjectCatalogue.Kind(number: UInt64(number), steps: first..<program.steps.count)
-            if !program.catalogues[position].add(kind) {
+            if !program.add(kind: UInt64(number), from: first, to: position) {
                 findings.report("there is a kind \(member.name) already", at: member.key.position)
             }
         }

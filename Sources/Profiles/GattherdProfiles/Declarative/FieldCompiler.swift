@@ -6,7 +6,7 @@ struct FieldCompiler {
     static let maximumFields = 256
     private static let maximumMetrics = 128
 
-    var program = DecodeProgram()
+    var program = DecodeProgramDraft()
     private(set) var metrics: [MetricDescriptor] = []
     /// The flags to share with later characteristics.
     private(set) var shares: [(name: String, bits: Int64, register: Int)] = []

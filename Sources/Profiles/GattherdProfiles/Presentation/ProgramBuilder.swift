@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Builds a decoding program from presentation formats.
 struct ProgramBuilder {
-    private var program = DecodeProgram()
+    private var program = DecodeProgramDraft()
     private var names = FieldNames()
     private(set) var metrics: [MetricDescriptor] = []
 
@@ -41,7 +41,7 @@ struct ProgramBuilder {
             program.length = .octets(octets...octets)
         }
         program.registerCount = names.count
-        return program
+        return DecodeProgram(program)
     }
 
     private func conversion(of format: PresentationFormat, name: String) -> Conversion {
