@@ -5,7 +5,7 @@ import GattherdModel
 /// The last readings behind the cursor are kept until they are too old to be published again, see
 /// ``moveReplayPoint(before:)`` and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
-    private enum State {
+    enum State {
         case unsent
         case inFlight
         case acknowledged
@@ -13,7 +13,7 @@ struct DeliveryWindow: Sendable {
         case skipped
     }
 
-    private struct Entry {
+    struct Entry {
         let reading: JournalReading
         var state = State.unsent
         var wasSent = false
@@ -57,15 +57,8 @@ struct DeliveryWindow: Sendable {
         }
     }
 
-    /// The maximum number of readings kept behind the cursor.
-    private static let memory = 1000
-
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
-    /// The `seq` after which a new session begins; later readings may be published again.
-    private(set) var replayPoint: Int64
-    /// The `seq` after which another run begins, were no reading delayed; between ``replayPoint`` and ``cursor``.
-    private var passedPoint: Int64
     /// The last `seq` covered by the journal's answers.
     private(set) var fetched: Int64
     /// The number of messages in flight.
@@ -77,10 +70,8 @@ struct DeliveryWindow: Sendable {
     /// The number of appended readings.
     private var appended = 0
     private var entries: [Entry] = []
-    /// The index of the first entry after the replay point.
-    private var kept = 0
-    /// The index of the first entry that is not behind the resume point.
-    private var resumable = 0
+    /// The entries behind the cursor that may be published again.
+    private var trail: ReplayTrail
     /// The index of the first entry that is not behind the cursor.
     private var first = 0
     /// An index at or before the first unsent entry.
@@ -90,8 +81,7 @@ struct DeliveryWindow: Sendable {
 
     init(cursor: Int64) {
         self.cursor = cursor
-        replayPoint = cursor
-        passedPoint = cursor
+        trail = ReplayTrail(cursor: cursor)
         fetched = cursor
     }
 
@@ -101,7 +91,7 @@ struct DeliveryWindow: Sendable {
     /// True if no more readings should gather.
     var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.maximumWaiting }
     /// The `seq` after which another run begins.
-    var resumePoint: Int64 { delayed.held.map { min(passedPoint, $0 - 1) } ?? passedPoint }
+    var resumePoint: Int64 { delayed.held.map { min(trail.passedPoint, $0 - 1) } ?? trail.passedPoint }
     /// The number of entries after the cursor, whatever their state.
     var span: Int { entries.count - first }
 
@@ -306,46 +296,36 @@ struct DeliveryWindow: Sendable {
     }
 
     /// The time at which the cursor passed the oldest entry that the resume point has not passed.
-    var resumePointDueSince: Duration? { resumable < first ? entries[resumable].passedAt : nil }
+    var resumePointDueSince: Duration? {
+        trail.resumable < first ? entries[trail.resumable].passedAt : nil
+    }
 
     /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `trail`
     /// entries; it stays before delayed readings that came after `delayTime` or are among the last `trail`.
-    mutating func moveResumePoint(before time: Duration, trail: Int, delayedBefore delayTime: Duration) {
-        while resumable < first, entries[resumable].passedAt <= time || first - resumable > trail {
-            passedPoint = max(passedPoint, entries[resumable].reading.seq)
-            resumable += 1
-        }
-        if !delayed.isEmpty { delayed.limitHolds(before: delayTime, end: appended, limit: trail) }
+    mutating func moveResumePoint(before time: Duration, trail limit: Int, delayedBefore delayTime: Duration) {
+        trail.moveResumePoint(over: entries, to: first, before: time, limit: limit)
+        if !delayed.isEmpty { delayed.limitHolds(before: delayTime, end: appended, limit: limit) }
     }
 
     /// Excludes entries passed by the cursor up to `time` from republication.
     mutating func moveReplayPoint(before time: Duration) {
-        var end = kept
-        while end < first, entries[end].passedAt <= time { end += 1 }
-        moveReplayPoint(toIndex: end)
+        trail.moveReplayPoint(over: entries, to: first, before: time)
     }
 
     /// Excludes all entries passed by the cursor from republication.
     mutating func moveReplayPointToCursor() {
-        moveReplayPoint(toIndex: first)
-    }
-
-    private mutating func moveReplayPoint(toIndex end: Int) {
-        guard end > kept else { return }
-        replayPoint = max(replayPoint, entries[end - 1].reading.seq)
-        kept = end
-        resumable = max(resumable, end)
-        passedPoint = max(passedPoint, replayPoint)
+        trail.moveReplayPoint(over: entries, toIndex: first)
     }
 
     /// Marks all readings after the replay point as unsent; the cursor stays.
     mutating func putBackAll(at now: Duration) {
         // The cursor may have passed more: a delayed reading moves it back.
-        for index in kept..<entries.count
+        for index in trail.kept..<entries.count
         where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > .zero) {
             putBack(at: index, isInFlight: false)
         }
-        (first, next, resumable) = (kept, kept, kept)
+        (first, next) = (trail.kept, trail.kept)
+        trail.rewind(to: first)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
         advance(at: now)
     }
@@ -374,13 +354,12 @@ struct DeliveryWindow: Sendable {
 
     /// Removes entries before the replay point, once there are enough to justify moving the rest.
     private mutating func compact() {
-        moveReplayPoint(toIndex: first - Self.memory)
-        guard kept >= Self.memory else { return }
-        entries.removeFirst(kept)
-        first -= kept
-        next -= kept
-        resumable -= kept
-        kept = 0
+        trail.moveReplayPoint(over: entries, toIndex: first - ReplayTrail.memory)
+        let count = trail.removeKept()
+        guard count > 0 else { return }
+        entries.removeFirst(count)
+        first -= count
+        next -= count
     }
 }
 
@@ -403,7 +382,7 @@ extension DeliveryWindow {
 
     /// Inserts a reading that the cursor has passed; it holds up the cursor until it is acknowledged.
     private mutating func insert(_ reading: JournalReading, isGathered: Bool) {
-        let index = entries[kept...].firstIndex { $0.reading.seq >= reading.seq } ?? entries.count
+        let index = entries[trail.kept...].firstIndex { $0.reading.seq >= reading.seq } ?? entries.count
         if index == entries.count || entries[index].reading.seq != reading.seq {
             entries.insert(Entry(reading: reading), at: index)
         }
@@ -411,6 +390,7 @@ extension DeliveryWindow {
         entries[index].isLate = true
         if isGathered { entries[index].group = gathered.add(reading, due: .zero) }
         unsent += 1
-        (first, next, resumable) = (min(first, index), min(next, index), min(resumable, index))
+        (first, next) = (min(first, index), min(next, index))
+        trail.rewind(to: index)
     }
 }

@@ -1,0 +1,57 @@
+/// The entries of a ``DeliveryWindow`` behind the cursor that a new session or another run publishes again.
+struct ReplayTrail: Sendable {
+    /// The maximum number of readings kept behind the cursor.
+    static let memory = 1000
+
+    /// The `seq` after which a new session begins; later readings may be published again.
+    private var replayPoint: Int64
+    /// The `seq` after which another run begins, were no reading delayed; at or after the replay point.
+    private(set) var passedPoint: Int64
+    /// The index of the first entry after the replay point.
+    private(set) var kept = 0
+    /// The index of the first entry that is not behind the resume point.
+    private(set) var resumable = 0
+
+    init(cursor: Int64) {
+        (replayPoint, passedPoint) = (cursor, cursor)
+    }
+
+    /// Moves the resume point over entries passed by the cursor up to `time`, and over all but the last `limit`.
+    mutating func moveResumePoint(
+        over entries: [DeliveryWindow.Entry],
+        to end: Int,
+        before time: Duration,
+        limit: Int
+    ) {
+        while resumable < end, entries[resumable].passedAt <= time || end - resumable > limit {
+            passedPoint = max(passedPoint, entries[resumable].reading.seq)
+            resumable += 1
+        }
+    }
+
+    /// Moves the replay point over entries passed by the cursor up to `time`.
+    mutating func moveReplayPoint(over entries: [DeliveryWindow.Entry], to limit: Int, before time: Duration) {
+        var end = kept
+        while end < limit, entries[end].passedAt <= time { end += 1 }
+        moveReplayPoint(over: entries, toIndex: end)
+    }
+
+    /// Moves the replay point forward to the entry before `end`.
+    mutating func moveReplayPoint(over entries: [DeliveryWindow.Entry], toIndex end: Int) {
+        guard end > kept else { return }
+        replayPoint = max(replayPoint, entries[end - 1].reading.seq)
+        kept = end
+        resumable = max(resumable, end)
+        passedPoint = max(passedPoint, replayPoint)
+    }
+
+    /// Moves the resume point back to an entry that is unsent again; the number of another run stays.
+    mutating func rewind(to index: Int) { resumable = min(resumable, index) }
+
+    /// Returns the number of entries before the replay point to be removed, once there are enough to justify it.
+    mutating func removeKept() -> Int {
+        guard kept >= Self.memory else { return 0 }
+        defer { (kept, resumable) = (0, resumable - kept) }
+        return kept
+    }
+}
