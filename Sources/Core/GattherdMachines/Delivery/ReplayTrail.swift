@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The entries of a ``DeliveryWindow`` behind the cursor that a new session or another run publishes again.
 struct ReplayTrail: Sendable {
     /// The maximum number of readings kept behind the cursor.

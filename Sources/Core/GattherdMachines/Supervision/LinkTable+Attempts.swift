@@ -13,8 +13,7 @@ extension LinkTable {
         guard let address = devices[name]?.adapter else { return }
         switch (change.from, change.to) {
         case (_, .connecting):
-            devices[name]?.attempt = Attempt(since: now)
-            devices[name]?.refusedBy = nil
+            devices[name]?.startAttempt(now: now)
         case (.connecting, .discovering):
             // A bluetoothd that still believes in a dead link may answer only because of that.
             guard devices[name]?.deadLink?.adapter != address else { break }
@@ -22,7 +21,7 @@ extension LinkTable {
             adapters[address]?.slots.accepted(links: links)
             adapters[address]?.ladder.connected()
         case (.discovering, .backingOff) where change.reason == .authentication:
-            devices[name]?.failures[address, default: 0] += 1
+            devices[name]?.countFailure(on: address)
         case (.discovering, .backingOff), (.preparing, .backingOff):
             recordSessionFailure(change.reason, of: name, on: address, now: now)
         case (.connecting, .backingOff), (.connecting, .failed):
@@ -30,8 +29,7 @@ extension LinkTable {
         case (.ready, .ready): break
         case (.ready, _) where change.reason == .silent: recordSilence(of: name, on: address, now: now)
         case (_, .ready):
-            devices[name]?.failures[address] = nil
-            devices[name]?.deadLink = nil
+            devices[name]?.becameReady(on: address)
             adapters[address]?.ladder.connected()
         default: break
         }
@@ -56,7 +54,7 @@ extension LinkTable {
 
     /// Records a silent link; if all of an adapter's links are silent, the adapter is at fault.
     private mutating func recordSilence(of name: String, on address: BluetoothAddress, now: Duration) {
-        devices[name]?.deadLink = DeadLink(adapter: address, since: now)
+        devices[name]?.proveDead(on: address, now: now)
         let isAlone = !devices.values.contains { $0.adapter == address && $0.link.state == .ready }
         let dead = devices.values.compactMap(\.deadLink).filter { $0.adapter == address }
         let recent = dead.count { now - $0.since < recovery.silence }
@@ -70,12 +68,12 @@ extension LinkTable {
         now: Duration
     ) {
         guard let device = devices[name], let attempt = device.attempt, let adapter = adapters[address] else { return }
-        devices[name]?.failures[address, default: 0] += 1
+        devices[name]?.countFailure(on: address)
         let links = links(on: address)
         let isSudden = reason == .connectFailed && !attempt.hasSeenLink && now - attempt.since < Self.suddenLimit
         if isSudden {
             adapters[address]?.slots.refused(name, links: links, now: now)
-            devices[name]?.refusedBy = address
+            devices[name]?.refused(by: address)
         }
         let wasInReach = device.lastHeard.map { $0 > attempt.since - Self.reachLimit } ?? false
         let isAdaptersFault =

@@ -47,7 +47,7 @@ extension LinkTable {
                 adapter.rotation.deadline(period: period, ready: readyLinks(on: address), now: now)
             }
             if let turn { times.append(turn) }
-            guard adapter.isPowered, adapter.powerOnDue == nil else { continue }
+            guard adapter.isUsable else { continue }
             let isWanted = wantsDiscovery(on: address, now: now)
             times += [
                 isListenedTo(address) ? adapter.passiveScan.deadline(lastHeard: adapter.ladder.lastHeard) : nil,

@@ -7,72 +7,6 @@ import GattherdModel
 struct LinkTable: Sendable {
     typealias Sighting = SupervisorMachine.Sighting
 
-    struct Adapter: Sendable {
-        /// True while the adapter is present and on; an absent adapter keeps its learned state.
-        var isPowered = false
-        var otherLinks = 0
-        var slots = SlotBook()
-        var rotation = Rotation()
-        var discovery = DiscoveryMachine()
-        /// The state of the advertisement monitor.
-        var passiveScan = PassiveScan()
-        /// The time since which some device needs a sighting here; `nil` if none does.
-        var lookingSince: Duration?
-        var ladder: RecoveryLadder
-        /// The time at which the adapter is powered on (again), during a power cycle.
-        var powerOnDue: Duration?
-        var report: AdapterReport
-    }
-
-    struct Device: Sendable {
-        var link: LinkMachine
-        /// The only adapter that the device may use.
-        let pinned: BluetoothAddress?
-        /// The device's sightings, by adapter.
-        var sightings: [BluetoothAddress: Sighting] = [:]
-        /// The adapter of the attempt or link under way.
-        var adapter: BluetoothAddress?
-        /// Consecutive failed attempts, by adapter.
-        var failures: [BluetoothAddress: Int] = [:]
-        var lastHeard: Duration?
-        /// The end of the time in which other adapters may see the device, before one is chosen.
-        var comparedAt: Duration?
-        var attempt: Attempt?
-        /// The adapter that refused the last attempt at once, perhaps because it was full.
-        var refusedBy: BluetoothAddress?
-        var timer: Timer?
-        /// The last link, if it proved dead, until the next one is ready.
-        var deadLink: DeadLink?
-        /// True after dismissal; the device is removed once its link has ended.
-        var isLeaving = false
-
-        /// True unless a person, a removal or another gateway's lease keeps the device away.
-        var mayConnect: Bool { link.state != .held && !isLeaving && link.withdrawal == nil }
-
-        init(link: LinkMachine, pinned: BluetoothAddress?) {
-            self.link = link
-            self.pinned = pinned
-        }
-    }
-
-    /// A link that was up and did not answer.
-    struct DeadLink: Equatable {
-        let adapter: BluetoothAddress
-        let since: Duration
-    }
-
-    /// An attempt to connect.
-    struct Attempt: Equatable {
-        let since: Duration
-        /// True if BlueZ showed a link for a moment: the device was in range and the adapter had room.
-        var hasSeenLink = false
-    }
-
-    struct Timer: Equatable {
-        var due: Duration
-        let ticket: Int
-    }
-
     let recovery: RecoveryLadder.Policy
     /// The minimum duration of a link on a full adapter before it makes room; `nil` for no limit.
     let rotation: Duration?
@@ -82,8 +16,8 @@ struct LinkTable: Sendable {
     var listening: Set<BluetoothAddress>?
     /// True during a search for new peripherals, in which hearing none need not be an adapter's fault.
     var isSeeking = false
-    var adapters: [BluetoothAddress: Adapter] = [:]
-    var devices: [String: Device] = [:]
+    var adapters: [BluetoothAddress: SupervisedAdapter] = [:]
+    var devices: [String: SupervisedLink] = [:]
     var queue = ConnectQueue()
 
     /// - Parameters:
@@ -98,12 +32,12 @@ struct LinkTable: Sendable {
     mutating func addAdapter(_ address: BluetoothAddress) {
         guard adapters[address] == nil else { return }
         let ladder = RecoveryLadder(policy: recovery)
-        adapters[address] = Adapter(ladder: ladder, report: AdapterReport(address))
+        adapters[address] = SupervisedAdapter(ladder: ladder, report: AdapterReport(address))
     }
 
     /// Clears the links of an adapter that is off.
     mutating func disconnect(on address: BluetoothAddress) {
-        for name in devices.keys { devices[name]?.sightings[address]?.isConnected = false }
+        for name in devices.keys { devices[name]?.disconnected(on: address) }
     }
 
     // MARK: - Links
@@ -135,7 +69,7 @@ struct LinkTable: Sendable {
     }
 
     func hasRoom(_ address: BluetoothAddress, now: Duration) -> Bool {
-        guard let adapter = adapters[address], adapter.isPowered, adapter.powerOnDue == nil else { return false }
+        guard let adapter = adapters[address], adapter.isUsable else { return false }
         let (links, attempts) = (links(on: address), queue.attempts(on: address))
         return adapter.slots.hasRoom(links: links, attempts: attempts, now: now)
     }
@@ -199,14 +133,6 @@ struct LinkTable: Sendable {
         guard let device = devices[name], let end = device.comparedAt, now < end else { return false }
         return adapters.keys.contains { device.sightings[$0] == nil && mayUse($0, name) && hasRoom($0, now: now) }
     }
-}
-
-extension LinkMachine {
-    /// True while an attempt, a link or its end is bound to one adapter.
-    var isBound: Bool { isUp || ending != nil || state == .disconnecting }
-
-    /// True while only time keeps the link from requesting a turn.
-    var isPausing: Bool { state == .backingOff && ending == nil && !isQueued }
 }
 
 extension LinkState {

@@ -74,7 +74,7 @@ public struct SupervisorMachine: Sendable {
             table.adapters[address]?.ladder.heard(now: now)
         case .otherLinks(let address, let count):
             table.addAdapter(address)
-            table.adapters[address]?.otherLinks = count
+            table.adapters[address]?.setOtherLinks(count)
         case .link(let device, let event):
             guard table.devices[device]?.isLeaving != true || event != .release else { return }
             send(event, to: device, now: now, into: &effects)
@@ -82,13 +82,12 @@ public struct SupervisorMachine: Sendable {
         case .enrolled(let device, let pinned, let isHeld):
             enrol(device, pinned: pinned, isHeld: isHeld)
         case .dismissed(let device):
-            table.devices[device]?.isLeaving = true
+            table.devices[device]?.dismiss()
             send(.hold, to: device, now: now, into: &effects)
         case .discovery(let address, let ticket, let answer):
-            discoveryAnswered(address, ticket: ticket, answer, now: now)
+            table.adapters[address]?.discoveryAnswered(ticket, answer, now: now)
         case .powered(let address, let isOn):
-            guard table.adapters[address]?.powerOnDue != nil else { return }
-            table.adapters[address]?.powerOnDue = isOn ? nil : now + Self.powerRetry
+            table.adapters[address]?.powered(isOn: isOn, now: now)
         case .wake(let time):
             wakes.remove(time)
         }
@@ -104,15 +103,13 @@ public struct SupervisorMachine: Sendable {
     ) {
         table.addAdapter(address)
         let wasPowered = table.adapters[address]?.isPowered ?? false
-        table.adapters[address]?.isPowered = isPowered
+        table.adapters[address]?.setPower(isPowered, now: now)
         if wasPowered && !isPowered {
             adapterStopped(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
         } else if !isPowered {
             table.disconnect(on: address)
         }
         if isPowered && !wasPowered {
-            table.adapters[address]?.powerOnDue = nil
-            table.adapters[address]?.passiveScan.switchedOn(now: now)
             for device in table.devices.keys.sorted() { announce(device, now: now, into: &effects) }
         }
     }
@@ -125,16 +122,11 @@ public struct SupervisorMachine: Sendable {
         now: Duration,
         into effects: inout [Effect]
     ) {
-        table.adapters[address]?.isPowered = false
-        table.adapters[address]?.discovery.reset()
+        let isGone = reason == .adapterLost
+        table.adapters[address]?.stop(isGone: isGone)
         table.disconnect(on: address)
-        if reason == .adapterLost {
-            table.adapters[address]?.otherLinks = 0
-            table.adapters[address]?.powerOnDue = nil
-        }
         for name in table.devices.keys.sorted() {
-            if reason == .adapterLost { table.devices[name]?.sightings[address] = nil }
-            table.devices[name]?.failures[address] = nil
+            table.devices[name]?.adapterStopped(address, isGone: isGone)
             lost(address, by: name, reason, detail, now: now, into: &effects)
         }
     }
@@ -160,44 +152,23 @@ public struct SupervisorMachine: Sendable {
     /// Handles the loss of bluetoothd; learned facts about adapters remain, because they most likely return
     /// unchanged.
     private mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
-        for address in table.adapters.keys {
-            table.adapters[address]?.isPowered = false
-            table.adapters[address]?.otherLinks = 0
-            table.adapters[address]?.discovery.reset()
-        }
+        for address in table.adapters.keys { table.adapters[address]?.serviceLost() }
         for name in table.devices.keys.sorted() {
-            table.devices[name]?.sightings = [:]
-            table.devices[name]?.failures = [:]
+            table.devices[name]?.serviceLost()
             send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
         }
     }
 
-    private mutating func discoveryAnswered(
-        _ address: BluetoothAddress,
-        ticket: Int,
-        _ answer: DiscoveryMachine.Answer,
-        now: Duration
-    ) {
-        guard let failures = table.adapters[address]?.discovery.failures else { return }
-        table.adapters[address]?.discovery.answered(ticket, answer, now: now)
-        let isWorse = (table.adapters[address]?.discovery.failures ?? 0) > failures
-        if isWorse { table.adapters[address]?.ladder.failed(now: now) }
-    }
-
     // MARK: - Devices
-
-    /// The time for which a newly seen device waits for sightings by other adapters.
-    private static let comparison = Duration.seconds(1)
 
     private mutating func enrol(_ name: String, pinned: BluetoothAddress?, isHeld: Bool) {
         guard table.devices[name] == nil else { return }
-        table.devices[name] = LinkTable.Device(link: LinkMachine(policy: policy.link, isHeld: isHeld), pinned: pinned)
+        table.devices[name] = SupervisedLink(link: LinkMachine(policy: policy.link, isHeld: isHeld), pinned: pinned)
     }
 
     /// Removes dismissed devices whose links have ended.
     private mutating func removeDismissed(into effects: inout [Effect]) {
-        let gone = table.devices.filter { $0.value.isLeaving && $0.value.link.state == .held && !$0.value.link.isBound }
-        for name in gone.keys.sorted() {
+        for name in table.devices.filter({ $0.value.hasLeft }).keys.sorted() {
             table.devices[name] = nil
             effects.append(.left(device: name))
         }
@@ -211,11 +182,9 @@ public struct SupervisorMachine: Sendable {
         into effects: inout [Effect]
     ) {
         guard let device = table.devices[name], table.mayUse(address, name) else { return }
-        if table.usableSightings(of: name).isEmpty { table.devices[name]?.comparedAt = now + Self.comparison }
-        table.devices[name]?.sightings[address] = sighting
-        if sighting.isConnected, device.adapter == address { table.devices[name]?.attempt?.hasSeenLink = true }
+        let isFirst = table.usableSightings(of: name).isEmpty
+        table.devices[name]?.sighted(sighting, on: address, isFirst: isFirst, now: now)
         if sighting.isHeard {
-            table.devices[name]?.lastHeard = now
             table.adapters[address]?.ladder.heard(now: now)
             if device.link.state == .ready { effects.append(.probe(device: name)) }
         }
@@ -229,7 +198,7 @@ public struct SupervisorMachine: Sendable {
         into effects: inout [Effect]
     ) {
         guard let device = table.devices[name], table.mayUse(address, name) else { return }
-        table.devices[name]?.sightings[address] = nil
+        table.devices[name]?.forget(address)
         guard device.adapter == address || device.adapter == nil && table.usableSightings(of: name).isEmpty else {
             return
         }
@@ -243,7 +212,7 @@ public struct SupervisorMachine: Sendable {
         now: Duration,
         into effects: inout [Effect]
     ) {
-        table.devices[name]?.sightings[address]?.isConnected = false
+        table.devices[name]?.disconnected(on: address)
         guard table.devices[name]?.adapter == address else { return }
         send(.lost(.remote, detail: "the link dropped"), to: name, now: now, into: &effects)
     }
@@ -256,7 +225,7 @@ public struct SupervisorMachine: Sendable {
         if connected == nil, usable.contains(where: \.value.isConnected) {
             return send(.linkFound, to: name, now: now, into: &effects)
         }
-        if let connected, table.devices[name]?.link.isBound == false { table.devices[name]?.adapter = connected }
+        if let connected, table.devices[name]?.link.isBound == false { table.devices[name]?.assign(connected) }
         send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
     }
 
@@ -269,16 +238,15 @@ public struct SupervisorMachine: Sendable {
         now: Duration,
         into effects: inout [Effect]
     ) {
-        guard var device = table.devices[name] else { return }
-        let asked = device.link.handle(event, now: now, using: &random)
-        table.devices[name]?.link = device.link
-        device = table.devices[name] ?? device
+        guard let asked = table.devices[name]?.handle(event, now: now, using: &random),
+            let device = table.devices[name]
+        else { return }
         for effect in asked {
             switch effect {
             case .queue: table.queue.add(name, failures: device.link.attempt, now: table.waitingSince(name) ?? now)
             case .unqueue: table.queue.remove(name)
             case .arm(let delay, let ticket):
-                table.devices[name]?.timer = LinkTable.Timer(due: now + delay, ticket: ticket)
+                table.devices[name]?.setTimer(due: now + delay, ticket: ticket)
             case .changed(var change):
                 table.recordTransition(change, of: name, now: now)
                 if let suspicion = table.suspicion(of: name, after: change) {
@@ -289,15 +257,10 @@ public struct SupervisorMachine: Sendable {
             default: effects.append(.link(device: name, on: device.adapter, effect))
             }
         }
-        if !device.link.isBound { table.devices[name]?.adapter = nil }
+        table.devices[name]?.releaseAdapter()
     }
 
     // MARK: - The plan after every event
-
-    /// The pause before an adapter that could not be switched on is switched on again.
-    private static let powerRetry = Duration.seconds(5)
-    /// The limit for BlueZ to switch an adapter's power.
-    private static let powerLimit = Duration.seconds(60)
 
     private mutating func plan(now: Duration, into effects: inout [Effect]) {
         offerFreeSlots(now: now)
@@ -315,8 +278,8 @@ public struct SupervisorMachine: Sendable {
     private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
         let due = table.devices.filter { device in device.value.timer.map { $0.due <= now } ?? false }
         for name in due.keys.sorted() {
-            guard let timer = table.devices[name]?.timer.take() else { continue }
-            send(.due(ticket: timer.ticket), to: name, now: now, into: &effects)
+            guard let ticket = table.devices[name]?.takeDueTimer(now: now) else { continue }
+            send(.due(ticket: ticket), to: name, now: now, into: &effects)
         }
     }
 
@@ -327,13 +290,13 @@ public struct SupervisorMachine: Sendable {
             guard freed > 0 else { continue }
             let refused = table.devices.filter { $0.value.refusedBy == address && $0.value.link.isPausing }
             let order = refused.sorted { ($0.value.link.attempt, $0.key) < ($1.value.link.attempt, $1.key) }
-            for (name, _) in order.prefix(freed) { table.devices[name]?.timer?.due = now }
+            for (name, _) in order.prefix(freed) { table.devices[name]?.endPause(now: now) }
         }
     }
 
     private mutating func grantTurns(now: Duration, into effects: inout [Effect]) {
         while let turn = nextTurn(now: now) {
-            table.devices[turn.device]?.adapter = turn.adapter
+            table.devices[turn.device]?.assign(turn.adapter)
             send(.granted, to: turn.device, now: now, into: &effects)
         }
     }
@@ -372,16 +335,13 @@ public struct SupervisorMachine: Sendable {
 
     private mutating func plan(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
         guard let adapter = table.adapters[address] else { return }
-        if let due = adapter.powerOnDue, due <= now {
-            table.adapters[address]?.powerOnDue = now + Self.powerLimit
-            effects.append(.powerOn(address))
-        }
-        guard adapter.isPowered, adapter.powerOnDue == nil else { return }
+        if table.adapters[address]?.startPowerOn(now: now) == true { effects.append(.powerOn(address)) }
+        guard adapter.isUsable else { return }
         if table.isListenedTo(address) {
             table.adapters[address]?.passiveScan.checkSilence(lastHeard: adapter.ladder.lastHeard, now: now)
         }
         let isLooking = table.devices.keys.contains { table.needsSighting($0, on: address, now: now) }
-        table.adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
+        table.adapters[address]?.setSightingNeeded(isLooking, now: now)
         let conditions = table.conditions(of: address)
         if let remedy = table.adapters[address]?.ladder.nextRemedy(conditions, now: now) {
             apply(remedy, to: address, now: now, into: &effects)
@@ -398,27 +358,21 @@ public struct SupervisorMachine: Sendable {
         now: Duration,
         into effects: inout [Effect]
     ) {
-        table.adapters[address]?.report.lastRemedy = remedy
+        table.adapters[address]?.apply(remedy, now: now)
         effects.append(.remedy(address, remedy))
         switch remedy.step {
-        case .restartDiscovery: table.adapters[address]?.discovery.restart()
+        case .restartDiscovery: break
         case .newBusConnection: effects.append(.reconnectToBus)
-        case .powerCycle:
-            table.adapters[address]?.powerOnDue = now + Self.powerLimit
-            effects.append(.powerCycle(address))
+        case .powerCycle: effects.append(.powerCycle(address))
         }
     }
 
     private mutating func report(_ address: BluetoothAddress, into effects: inout [Effect]) {
-        guard let adapter = table.adapters[address] else { return }
-        var report = adapter.report
-        report.links = table.links(on: address)
-        report.slots = adapter.slots.limit
-        report.attempts = table.queue.attempts(on: address)
-        report.waiting = table.waiting(on: address)
-        guard report != adapter.report else { return }
-        table.adapters[address]?.report = report
-        effects.append(.report(report))
+        let (links, attempts) = (table.links(on: address), table.queue.attempts(on: address))
+        let waiting = table.waiting(on: address)
+        if let report = table.adapters[address]?.updateReport(links: links, attempts: attempts, waiting: waiting) {
+            effects.append(.report(report))
+        }
     }
 
     // MARK: - Time
