@@ -88,7 +88,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var lag: Double?
         /// Count since the daemon's start.
         public var delivered: UInt64
-        /// Entries that are never delivered, since the daemon's start.
+        /// Entries skipped since the daemon's start; they are never delivered.
         public var skipped: UInt64
         /// Failed attempts since the daemon's start.
         public var errors: UInt64

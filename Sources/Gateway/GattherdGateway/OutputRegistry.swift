@@ -38,7 +38,7 @@ extension Configuration {
     ///   - log: The log for people.
     ///   - record: Records events of the kind `output`.
     ///   - devices: Returns the devices in history.
-    ///   - commands: What outputs need that accept commands.
+    ///   - commands: The control callbacks, for outputs that accept commands.
     /// - Returns: The outputs in the order of their registration; none is connected yet.
     /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
     package func makeOutputs(

@@ -26,7 +26,7 @@ final class RunningConfiguration: Sendable {
     /// The devices of the configuration, with the content of the files that it names.
     var devices: [SupervisedDevice] { state.withLock(\.devices) }
 
-    /// Replaces everything; only what ``Configuration/taking(_:)`` takes may differ from before.
+    /// Replaces the configuration by one made with ``Configuration/taking(_:)``.
     func replace(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) {
         state.withLock { state in
             (state.configuration, state.registry, state.devices) = (configuration, registry, devices)

@@ -47,7 +47,7 @@ public struct OutputFault: Error, Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable {
         /// The receiver does not answer, is busy or full; retried with growing pauses.
         case unavailable
-        /// The configuration or the receiver must be changed by somebody; retried with long pauses.
+        /// A person must change the configuration or the receiver; retried after long pauses.
         case misconfigured
         /// The receiver will never take at least one of the entries, which is searched and skipped.
         case refused

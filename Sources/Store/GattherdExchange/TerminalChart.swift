@@ -103,7 +103,7 @@ private struct Canvas {
         cells = Array(repeating: 0, count: width * height)
     }
 
-    /// Sets the dots of a column in some rows, counted from the top.
+    /// Sets a column's dots in `rows`, counted from the top.
     mutating func fill(_ column: Int, _ rows: ClosedRange<Int>) {
         for row in rows {
             let place = row / dots.down * width + column / dots.across

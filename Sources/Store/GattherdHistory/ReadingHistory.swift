@@ -120,7 +120,7 @@ public actor ReadingHistory {
         if file.head > newest.state { newest.set(file.head) }
     }
 
-    /// Runs a change of the file, which is a commit, and schedules what follows from it.
+    /// Commits a change of the file, and schedules the upkeep after it.
     private func change(_ body: (HistoryFile) throws(StoreFault) -> Void) throws(StoreFault) {
         let file = try opened()
         try body(file)

@@ -50,7 +50,7 @@ extension LeaseMachine {
     }
 
     public enum Effect: Hashable, Sendable {
-        /// Send bids and requests to the centre, and answer with what it has.
+        /// Send bids and requests to the centre; the answer has its leases and bids.
         case exchange([LeaseRequest], ticket: Int)
         /// This gateway may connect the device.
         case admit(device: String)

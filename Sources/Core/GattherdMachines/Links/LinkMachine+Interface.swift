@@ -55,7 +55,7 @@ extension LinkMachine {
         case connect(ticket: Int)
         /// Read the GATT table, run the connection tasks, subscribe.
         case openSession(ticket: Int)
-        /// End what ``openSession(ticket:)`` began.
+        /// End the session that ``openSession(ticket:)`` opened.
         case closeSession
         /// End the session and open another on the same link; common subscriptions remain.
         case replaceSession(ticket: Int)

@@ -45,7 +45,7 @@ extension LinkMachine {
 
     // MARK: - Other gateways
 
-    /// Ends what this gateway has of the link; a hold stays.
+    /// Ends this gateway's link or attempt; a hold stays.
     mutating func endForOtherGateway() -> [Effect] {
         switch state {
         case .held, .disconnecting:

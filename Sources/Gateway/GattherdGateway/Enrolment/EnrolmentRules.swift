@@ -47,7 +47,7 @@ struct EnrolmentRules: Sendable {
 }
 
 extension EnrolledDevice {
-    /// The record of a device that a rule has made; `nil` for one that the configuration names.
+    /// The record of an enrolled device; `nil` for a configured one.
     init?(_ device: DeviceSettings, silence: Duration = .zero) {
         guard let rule = device.rule else { return nil }
         let address = device.address.value.description

@@ -74,7 +74,7 @@ struct EnrolmentService: Sendable {
         (self.changes, self.enrolled, self.log) = (changes, enrolled, log)
     }
 
-    /// Has the supervisor offer the peripherals that a rule may want; called again after each reload.
+    /// Offers unknown peripherals to the rules; called again after each reload.
     func search() {
         let rules = EnrolmentRules(running.configuration.enrol, running.registry)
         let changes = changes

@@ -46,7 +46,7 @@ struct ProfileFacts {
         [streams, frames, metrics, controls, tasks, topics].filter { !$0.rows.isEmpty }
     }
 
-    /// Returns a UUID with its name by the Bluetooth SIG.
+    /// Returns the UUID, followed by its name from the Bluetooth SIG.
     static func named(_ uuid: BluetoothUUID) -> String {
         uuid.assignedName.map { "\(uuid) \($0)" } ?? "\(uuid)"
     }

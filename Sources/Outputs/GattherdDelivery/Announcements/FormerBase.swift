@@ -18,7 +18,7 @@ struct FormerBase {
         case inUse
     }
 
-    /// The most devices that are cleared at once; a waiting message for each has room in the queue.
+    /// The maximum number of devices cleared at once, so that their messages fit into the queue.
     private static let maximumDevices = 300
 
     private let topics: Topics

@@ -49,7 +49,7 @@ extension MQTTReason {
         return "\(words): " + String(String.UnicodeScalarView(printable))
     }
 
-    /// The verdict for a PUBACK.
+    /// The outcome of a message whose PUBACK has this reason.
     var verdict: PublishOutcome.Verdict {
         switch self {
         case .noMatchingSubscribers: .noSubscribers

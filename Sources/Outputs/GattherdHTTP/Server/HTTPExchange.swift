@@ -10,7 +10,7 @@ import CMicroHTTPD
         /// The response is being prepared.
         case pending
         case ready(HTTPResponse)
-        /// The library has the response.
+        /// libmicrohttpd is sending the response.
         case sending
     }
 

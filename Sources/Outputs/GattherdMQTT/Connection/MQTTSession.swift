@@ -6,10 +6,10 @@ public enum MQTTEvent: Hashable, Sendable {
     case acknowledged(identifier: UInt16, MQTTReason)
     /// SUBACK.
     case subscribed(identifier: UInt16, MQTTReason)
-    /// UNSUBACK.
+    /// The broker sent UNSUBACK.
     case unsubscribed(identifier: UInt16)
     case message(BrokerMessage)
-    /// DISCONNECT.
+    /// The broker sent DISCONNECT.
     case disconnected(MQTTReason, text: String?)
 }
 

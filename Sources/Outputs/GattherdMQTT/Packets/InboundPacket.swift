@@ -66,7 +66,7 @@ enum InboundPacket: Hashable {
     case acknowledgement(identifier: UInt16, MQTTReason)
     /// SUBACK for one filter.
     case subscribed(identifier: UInt16, MQTTReason)
-    /// UNSUBACK.
+    /// The broker sent UNSUBACK.
     case unsubscribed(identifier: UInt16)
     /// PUBLISH; the identifier is 0 with QoS 0.
     case message(BrokerMessage, identifier: UInt16)

@@ -19,7 +19,7 @@ final class SparkplugBoard: Sendable {
 
     var status: OutputStatus { current.withLock { $0 } }
 
-    /// Shows the machine's state and what is wrong.
+    /// Publishes the machine's state and its last fault.
     func show(_ machine: borrowing SparkplugMachine, _ logger: SparkplugLogger, at now: Duration) {
         let state = machine.state.ofOutput
         let (progress, nextTry) = (machine.progress, machine.nextTry)

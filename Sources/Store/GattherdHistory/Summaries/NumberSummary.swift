@@ -13,7 +13,7 @@ struct NumberSummary {
 
     var mean: Double { sum / Double(n) }
 
-    /// Creates a summary of `value`; `nil` if it is no finite number, which history stores as unknown.
+    /// Creates a summary of `value`; `nil` unless it is a finite number.
     init?(_ value: SampleValue) {
         guard let number = value.numberOrFlag, number.isFinite else { return nil }
         self.init(n: 1, sum: number, min: value, max: value)

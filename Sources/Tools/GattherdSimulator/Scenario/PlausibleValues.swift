@@ -75,7 +75,7 @@ struct WeatherSimulation: Sendable {
     private let day: Double
 
     /// - Parameters:
-    ///   - seed: Tells places apart.
+    ///   - seed: Distinguishes places.
     ///   - day: The length of a day.
     init(seed: UInt64, day: Duration) {
         noise = SmoothNoise(seed: seed)
