@@ -60,7 +60,7 @@ struct HistoryReporter {
         notices.yield(.lost(path: path))
     }
 
-    func untidy(_ fault: StoreFault) {
+    func maintenanceFailed(_ fault: StoreFault) {
         log(.warning, "history maintenance failed", [LogField("error", fault.detail)])
     }
 

@@ -29,14 +29,7 @@ public actor ReadingHistory {
     private var isClosed = false
     /// True while another thread checks a damaged file.
     private var isChecking = false
-    /// True if the last background work failed.
-    private var isUntidy = false
-    /// The number of readings dropped by files that were opened before.
-    private var droppedBefore = 0
-    /// The number of dropped readings that have been reported.
-    private var reportedDrops = 0
-    /// The doubt about the clock that has been reported.
-    private var clockDoubt: ClockDoubt?
+    private var maintenance = HistoryMaintenance()
 
     private init(_ options: HistoryOptions, log: Log) {
         self.options = options
@@ -133,7 +126,7 @@ public actor ReadingHistory {
             status.undelivered = undelivered
             status.unstored = requests.unstoredCount
             status.fault = failures.fault
-            status.clockDoubt = clockDoubt
+            status.clockDoubt = maintenance.clockDoubt
             status.isNewAfterLoss = opener.isNewAfterLoss
         }
     }
@@ -251,7 +244,7 @@ extension ReadingHistory {
         let file = try opened()
         requests.acknowledge(through: seq, by: consumer, in: file)
         guard let journal = file.journal, journal.isSaveDue else { return }
-        if journal.isSaveUrgent, !isUntidy { saveCursor() } else { scheduleWork(.cursor) }
+        if journal.isSaveUrgent, !maintenance.hasFailed { saveCursor() } else { scheduleWork(.cursor) }
     }
 
     func epoch() throws(StoreFault) -> JournalEpoch { try opened().epoch() }
@@ -380,7 +373,7 @@ extension ReadingHistory {
     private func abandonFile() -> [String: Int64] {
         guard let file else { return [:] }
         file.connection.keepsWALOnClose(true)
-        droppedBefore += file.undelivered
+        maintenance.fileWasClosed(dropped: file.undelivered)
         self.file = nil
         requests.resume()
         return file.journal?.cursorsByName ?? [:]
@@ -396,7 +389,7 @@ extension ReadingHistory {
         file.checkpointIfDue()
         updateStatus()
         scheduleStep()
-        scheduleWork(.tidying)
+        scheduleWork(.flushing)
     }
 
     /// Starts retention passes at intervals.
@@ -406,11 +399,9 @@ extension ReadingHistory {
             self?.assumeIsolated { $0.startPass() }
         }
         if let file {
-            tidyUp { () throws(StoreFault) in try file.startPass() }
-            let before = clockDoubt
-            clockDoubt = file.clock.doubt
+            maintain { () throws(StoreFault) in try file.startPass() }
+            maintenance.setClockDoubt(file.clock.doubt, reporter)
             updateStatus()
-            reporter.clock(clockDoubt, before: before)
         }
         scheduleStep()
     }
@@ -435,10 +426,10 @@ extension ReadingHistory {
             guard file?.journal?.isSaveDue == true else { return }
             // Another commit has saved an earlier cursor.
             if isIdle { saveCursor() } else { scheduleWork(.cursor) }
-        case .tidying:
+        case .flushing:
             guard let file else { return }
-            guard isIdle else { return scheduleWork(.tidying) }
-            tidyUp { () throws(StoreFault) in try file.tidyUp() }
+            guard isIdle else { return scheduleWork(.flushing) }
+            maintain { () throws(StoreFault) in try file.flushPendingState() }
         case .dropReport: reportDropped()
         case .reopening: reopen()
         }
@@ -448,7 +439,7 @@ extension ReadingHistory {
     private func step() {
         guard let file else { return }
         let wasScanDue = file.isScanDue
-        let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
+        let isDone = maintain { () throws(StoreFault) in try file.upkeep() }
         updateStatus()
         reportDropped()
         publishHead(of: file)
@@ -457,7 +448,7 @@ extension ReadingHistory {
         if !corrections.isEmpty || wasScanDue && !file.isScanDue { requests.resume() }
         for gap in file.drainGaps() { record(gap) }
         if isDone { scheduleStep() }
-        scheduleWork(.tidying)
+        scheduleWork(.flushing)
     }
 
     private func record(_ gap: Journal.Gap) {
@@ -468,33 +459,29 @@ extension ReadingHistory {
     /// Commits the cursor now.
     private func saveCursor() {
         guard let file else { return }
-        let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
+        let isSaved = maintain { () throws(StoreFault) in try file.saveCursor() }
         if isSaved, file.journal?.isSaveDue == true { scheduleWork(.cursor) }
-        scheduleWork(.tidying)
+        scheduleWork(.flushing)
     }
 
     /// The number of readings dropped before they were delivered.
-    private var undelivered: Int { droppedBefore + (file?.undelivered ?? 0) + requests.droppedCount }
+    private var undelivered: Int {
+        maintenance.dropped(byFile: file?.undelivered ?? 0, fromMemory: requests.droppedCount)
+    }
 
     private func reportDropped() {
-        let count = undelivered - reportedDrops
-        guard count > 0, !schedule.contains(.dropReport) else { return }
-        reportedDrops = undelivered
+        guard !schedule.contains(.dropReport) else { return }
+        let count = maintenance.reportDrops(undelivered)
+        guard count > 0 else { return }
         reporter.dropped(count)
         scheduleWork(.dropReport)
     }
 
-    /// Runs background work; reports its first failure, and no further one until it succeeds again.
+    /// Runs background work; a fault of the file is handled.
     @discardableResult
-    private func tidyUp(_ body: () throws(StoreFault) -> Void) -> Bool {
-        do throws(StoreFault) {
-            try body()
-            isUntidy = false
-        } catch {
-            if error.kind == .damaged || error.kind == .disk { recordFailure(error) }
-            if !isUntidy { reporter.untidy(error) }
-            isUntidy = true
-        }
-        return !isUntidy
+    private func maintain(_ body: () throws(StoreFault) -> Void) -> Bool {
+        guard let fault = maintenance.run(reporter, body) else { return true }
+        if fault.kind == .damaged || fault.kind == .disk { recordFailure(fault) }
+        return false
     }
 }

@@ -6,7 +6,7 @@ struct UpkeepSchedule {
         /// Saves an acknowledgement, unless another commit does it first.
         case cursor
         /// Truncates the WAL and releases space when nothing is written any more.
-        case tidying
+        case flushing
         /// Reports dropped readings again, if more were dropped.
         case dropReport
         /// Reopens the file after a fault.
@@ -50,7 +50,7 @@ struct UpkeepSchedule {
         // Long enough for the next commit of a gateway that is in use.
         case .cursor: .milliseconds(250)
         // Idle: devices that send at all send more often.
-        case .tidying: .seconds(5)
+        case .flushing: .seconds(5)
         case .dropReport: .seconds(60)
         case .reopening: reopeningDelay
         }

@@ -243,7 +243,7 @@ struct ConsumerTests {
         }
         #expect(seen == 5000)
         #expect(file.undelivered > 4000)
-        try file.tidyUp()
+        try file.flushPendingState()
         #expect(try file.connection.integer("SELECT total(octets) FROM outbox") < 40_000)
     }
 

@@ -186,7 +186,7 @@ struct FileFailureTests {
         #expect(await states(history) == ["failing", "recovered"])
 
         try await history.append(.plain(integers: 0..<5000))
-        try await history.tidyUp()
+        try await history.flushPendingState()
         try Data(repeating: 0xAA, count: 300_000).write(to: URL(filePath: folder.database))
         await history.recordFailure(StoreFault("malformed", .damaged))
         #expect(await states(history) == ["failing", "moved_aside", "recovered"])
@@ -225,8 +225,8 @@ extension ReadingHistory {
     /// The identity of one opening of the file.
     fileprivate var connection: ObjectIdentifier? { file.map { ObjectIdentifier($0.connection) } }
 
-    fileprivate func tidyUp() throws(StoreFault) {
-        try file?.tidyUp()
+    fileprivate func flushPendingState() throws(StoreFault) {
+        try file?.flushPendingState()
     }
 }
 

@@ -137,7 +137,7 @@ struct LostEntriesTests {
         #expect(found.gaps == [JournalGap(after: 10, through: 254, reason: "more than the longest backlog")])
         #expect(found.seqs == Array(255...404))
         file?.journal?.acknowledge(through: 404, by: "copy")
-        try file?.tidyUp()
+        try file?.flushPendingState()
         // A crash leaves out many numbers.
         file?.connection.keepsWALOnClose(true)
         file = nil

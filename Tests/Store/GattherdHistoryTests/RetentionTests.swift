@@ -116,10 +116,10 @@ struct RetentionTests {
     @Test func `deleted space is returned to the file system`() throws {
         let file = try open(HistoryLimits(samples: .seconds(3600)), consumers: [])
         try fill(file, seconds: 0..<100_000)
-        try file.tidyUp()
+        try file.flushPendingState()
         let before = try size("gattherd.db")
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(200_000)))
-        try file.tidyUp()
+        try file.flushPendingState()
         #expect(before > 2_500_000)
         #expect(try size("gattherd.db") < 500_000)
         #expect(try size("gattherd.db-wal") == 0)
@@ -210,7 +210,7 @@ struct RetentionTests {
         let file = try open(HistoryLimits(maxSize: 1 << 20), consumers: [])
         try fill(file, seconds: 0..<60_000)
         try upkeep(file)
-        try file.tidyUp()
+        try file.flushPendingState()
         #expect(try size("gattherd.db") <= 1 << 20)
         #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 60_000)
     }
@@ -313,7 +313,7 @@ struct RetentionTests {
         }
         let file = try open(HistoryLimits(maxSize: 1 << 20))
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(8000)))
-        try file.tidyUp()
+        try file.flushPendingState()
         #expect(try count("sample", in: file) == 1000)
         #expect(try size("gattherd.db") <= 1 << 20)
         #expect(try count("event", in: file) > 50)

@@ -103,7 +103,7 @@ struct RewindTests {
         let file = try file([Self.copy, Self.mqtt])
         for _ in 0..<10 { try file.append(.plain(integers: 0..<1000)) }
         for name in ["copy", "mqtt"] { file.journal?.acknowledge(through: 10_000, by: name) }
-        try file.tidyUp()
+        try file.flushPendingState()
         #expect(try file.connection.integer("SELECT count(*) FROM outbox") == 0)
         try file.rewind("copy", to: 100)
         var steps = 0
@@ -118,14 +118,14 @@ struct RewindTests {
         #expect(file.journal?.cursor(of: "mqtt") == 10_000)
         file.journal?.acknowledge(through: Int64(10_000 + steps), by: "copy")
         file.journal?.acknowledge(through: Int64(10_000 + steps), by: "mqtt")
-        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.flushPendingState() }
     }
 
     @Test func `a step is short however many readings are rebuilt, and leaves no extent twice`() throws {
         let file = try file([Self.copy])
         for _ in 0..<10 { try file.append(.plain(integers: 0..<3000)) }
         file.journal?.acknowledge(through: 30_000, by: "copy")
-        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.flushPendingState() }
         try file.rewind("copy", to: 0)
         while file.isScanDue {
             let before = try file.connection.integer("SELECT total(last - first + 1) FROM outbox")
@@ -143,7 +143,7 @@ struct RewindTests {
         var file: HistoryFile? = try file([Self.copy, Self.mqtt])
         for _ in 0..<10 { try file?.append(.plain(integers: 0..<1000)) }
         for name in ["copy", "mqtt"] { file?.journal?.acknowledge(through: 10_000, by: name) }
-        try file?.tidyUp()
+        try file?.flushPendingState()
         try file?.rewind("mqtt", to: 0)
         for _ in 0..<steps { try file?.upkeep() }
         file?.connection.keepsWALOnClose(true)
@@ -166,7 +166,7 @@ struct RewindTests {
         }
         let before = try file.entries(after: 0, limit: .max, for: "copy").entries
         file.journal?.acknowledge(through: 6000, by: "copy")
-        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.flushPendingState() }
         try file.rewind("copy", to: 0)
         try file.upkeep()
         // The first readings are moved behind all others, past the place of the scan.

@@ -18,9 +18,9 @@ import Testing
     @Test func `work learns whether something was committed while it waited`() {
         var schedule = UpkeepSchedule(reopeningDelay: .seconds(1))
         schedule.didCommit()
-        _ = schedule.add(.tidying)
+        _ = schedule.add(.flushing)
         _ = schedule.add(.cursor)
-        let wasIdle = schedule.start(.tidying)
+        let wasIdle = schedule.start(.flushing)
         #expect(wasIdle)
         schedule.didCommit()
         let wasIdleAfterCommit = schedule.start(.cursor)

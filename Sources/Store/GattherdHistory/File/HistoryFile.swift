@@ -192,12 +192,12 @@ final class HistoryFile {
     }
 
     /// Runs `body` in a transaction, which also saves the cursors that have moved.
-    func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+    func commit(deletesAll: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         var progress: Journal.Progress?
         do throws(StoreFault) {
             try connection.transaction { () throws(StoreFault) in
                 try body()
-                if let journal, tidily || journal.isSaveDue { progress = try journal.save(tidily: tidily) }
+                if let journal, deletesAll || journal.isSaveDue { progress = try journal.save(deletesAll: deletesAll) }
             }
         } catch {
             writer.didRollBack()
@@ -221,7 +221,7 @@ final class HistoryFile {
     /// Writes the exact mark and empties the WAL; the file must not be used afterwards.
     func close() throws(StoreFault) {
         let link = EpochTable.newLink()
-        try commit(tidily: true) { () throws(StoreFault) in
+        try commit(deletesAll: true) { () throws(StoreFault) in
             try clock.saveLast()
             try state.set(.seq, to: sequence.last)
             try epochs.setLink(link, before: sequence.file.link())
@@ -244,8 +244,8 @@ final class HistoryFile {
     }
 
     /// Writes pending state that no commit has saved, and truncates the WAL.
-    func tidyUp() throws(StoreFault) {
-        if let journal, !journal.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
+    func flushPendingState() throws(StoreFault) {
+        if let journal, !journal.isFullySaved { try commit(deletesAll: true) { () throws(StoreFault) in } }
         checkpointer.truncate()
     }
 

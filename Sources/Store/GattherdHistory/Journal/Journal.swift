@@ -353,18 +353,18 @@ final class Journal {
     var isSaveUrgent: Bool { cursors.contains(where: \.isSaveUrgent) }
 
     /// True if there is nothing left to do.
-    var isTidy: Bool { !cursors.contains(where: \.isSaveDue) && delivered == trimmed }
+    var isFullySaved: Bool { !cursors.contains(where: \.isSaveDue) && delivered == trimmed }
 
     /// Writes the cursors and deletes some of the readings that all have passed; only in a transaction.
     ///
-    /// - Parameter tidily: Deletes even if there is little to delete.
+    /// - Parameter deletesAll: Deletes even if there is little to delete.
     /// - Returns: The progress, for ``didSave(_:)`` after the commit.
     /// - Throws: ``StoreFault`` if the file cannot be written.
-    func save(tidily: Bool) throws(StoreFault) -> Progress {
+    func save(deletesAll: Bool) throws(StoreFault) -> Progress {
         for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.seq) }
         try lost.save()
         var progress = Progress(saved: cursors.map(\.seq), trimmed: trimmed)
-        guard tidily || delivered - trimmed > Self.tolerated else { return progress }
+        guard deletesAll || delivered - trimmed > Self.tolerated else { return progress }
         progress.trimmed = try chunkEnd()
         if progress.trimmed > lastTrimmed { try state.set(.journalTrimmed, to: progress.trimmed) }
         trim.bind(progress.trimmed)
@@ -372,7 +372,7 @@ final class Journal {
         return progress
     }
 
-    /// Records that the result of ``save(tidily:)`` is committed.
+    /// Records that the result of ``save(deletesAll:)`` is committed.
     func didSave(_ progress: Progress) {
         for (index, seq) in progress.saved.enumerated() { cursors[index].didSave(seq) }
         trimmed = progress.trimmed
