@@ -64,7 +64,8 @@ final class SparkplugRunner {
         guard !isStepping else { return }
         isStepping = true
         while !events.isEmpty {
-            for effect in machine.handle(events.removeFirst(), at: time.now, .now) { perform(effect) }
+            let wall = Timestamp(microseconds: WallClock.microseconds)
+            for effect in machine.handle(events.removeFirst(), at: time.now, wall) { perform(effect) }
         }
         isStepping = false
         connection?.flush()
