@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdDaemon
 import GattherdDelivery
 import GattherdHistory
 import GattherdLog
