@@ -6,6 +6,7 @@ import GattherdHistory
 import GattherdLog
 import GattherdModel
 import GattherdProcess
+import GattherdProfiles
 import GattherdSync
 
 // The parts of the daemon that its configuration makes.
