@@ -5,7 +5,7 @@ import GattherdHistory
 import GattherdLog
 import GattherdMachines
 import GattherdModel
-import GattherdProcess
+import GattherdSync
 
 /// The outputs of the daemon, and their way back to its devices.
 struct OutputParts: Sendable {
