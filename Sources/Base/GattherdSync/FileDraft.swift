@@ -10,7 +10,7 @@ package struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The message of the system, without the path.
-    package var reason: String { unsafe String(cString: strerror(code)) }
+    package var reason: String { SystemError(code).description }
 
     package var description: String { "\(path): \(reason)" }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import GattherdGateway
+import GattherdSync
 import Glibc
 
 /// The output of a long result: standard output, or a file that gets its name when it is complete.
@@ -27,7 +28,7 @@ final class OutputDestination {
         draft = Self.isSpecial(path) ? path : path + ".part"
         descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o644)
         guard descriptor >= 0 else {
-            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(Self.words(errno)); choose another \(word)")
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(SystemError.current); choose another \(word)")
         }
     }
 
@@ -53,17 +54,9 @@ final class OutputDestination {
             return true
         }
         guard problem == nil else { return false }
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else {
-                problem = errno
-                return false
-            }
-            rest = rest.dropFirst(count)
-        }
-        return true
+        if writeAll(bytes, to: descriptor) { return true }
+        problem = errno
+        return false
     }
 
     /// Syncs the file and gives it its name.
@@ -74,7 +67,7 @@ final class OutputDestination {
             if problem == nil, unsafe rename(draft, path) != 0 { problem = errno }
         }
         if let problem {
-            throw CommandFailure(.inputOutput, "gattherd: \(path): \(Self.words(problem)); it is not complete")
+            throw CommandFailure(.inputOutput, "gattherd: \(path): \(SystemError(problem)); it is not complete")
         }
         isComplete = true
     }
@@ -84,6 +77,4 @@ final class OutputDestination {
         var status = stat()
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
-
-    private static func words(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }

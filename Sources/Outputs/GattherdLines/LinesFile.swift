@@ -64,12 +64,9 @@ final class LinesFile {
         syncFolder()
     }
 
-    /// Makes new names durable.
+    /// Makes new names durable, if the folder can be read.
     private func syncFolder() {
-        let folder = unsafe open(path.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
-        Glibc.close(folder)
+        try? FileDraft.syncFolder(of: path.path)
     }
 
     // MARK: - The last line

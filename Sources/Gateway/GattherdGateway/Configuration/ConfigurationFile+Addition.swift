@@ -61,7 +61,7 @@ extension ConfigurationFile {
         guard code != EEXIST else {
             return GatewayError(.cannotCreate, "\(path) already exists; choose another name for the device")
         }
-        let reason = unsafe String(cString: strerror(code))
+        let reason = SystemError(code).description
         let advice = code == EACCES || code == EPERM ? "; run the command as root" : ""
         return GatewayError(.cannotCreate, "\(path) cannot be written: \(reason)\(advice)")
     }

@@ -1,6 +1,7 @@
 import CLinux
 import FoundationEssentials
 package import GattherdConfig
+import GattherdSync
 import Glibc
 
 /// A configuration on the disk: one file, and `gattherd.d/*.yaml` beside it.
@@ -120,7 +121,7 @@ package struct ConfigurationFile: Sendable {
 
     /// Returns the message for `errno`, with the remedy for a missing permission.
     private static func reason(_ code: Int32) -> String {
-        let words = unsafe String(cString: strerror(code))
+        let words = SystemError(code).description
         return code == EACCES ? words + "; run the command as root or as the daemon's user" : words
     }
 

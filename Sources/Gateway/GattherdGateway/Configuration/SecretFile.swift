@@ -4,6 +4,7 @@ package import GattherdConfig
 import GattherdGATT
 package import GattherdMQTT
 package import GattherdModel
+import GattherdSync
 import Glibc
 
 /// A file with a secret.
@@ -21,7 +22,7 @@ package struct SecretFile {
     func unreadable(_ noun: String) -> String? {
         guard firstLine == nil else { return nil }
         let code = unsafe access(path, R_OK) == 0 ? EISDIR : errno
-        let reason = unsafe String(cString: strerror(code))
+        let reason = SystemError(code).description
         let advice =
             switch code {
             case ENOENT: "write the \(noun) into its first line, or correct the path"

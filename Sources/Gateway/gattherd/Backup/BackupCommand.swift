@@ -151,7 +151,7 @@ struct BackupCommand {
     private func report(_ target: String, _ count: Int, _ plan: BackupPlan) {
         Terminal.say("\(target): \(hasHistory ? "the history and " : "")\(count) files")
         for path in plan.elsewhere {
-            let isInside = path.relative(toFolder: file.path.folderPath) != nil
+            let isInside = path.relative(toFolder: file.path.parentFolder) != nil
             let reason = isInside ? "there is no such file" : "it is elsewhere"
             Terminal.printError("gattherd backup: not in the backup, because \(reason): \(path)")
         }

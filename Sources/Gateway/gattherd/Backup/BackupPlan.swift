@@ -2,6 +2,7 @@ import FoundationEssentials
 import GattherdConfig
 import GattherdGateway
 import GattherdProfiles
+import GattherdSync
 import Glibc
 
 /// The files that a backup has besides the history, with their names in it.
@@ -33,9 +34,9 @@ struct BackupPlan {
     ///   - configuration: Their content.
     ///   - bonds: The folder of bluetoothd; `nil` to leave out bonds.
     init(_ file: ConfigurationFile, _ configuration: Configuration, bonds: String? = nil) {
-        folder = file.path.folderPath
+        folder = file.path.parentFolder
         main = Self.configuration + "/" + file.path.fileName
-        let state = configuration.history.path.value.folderPath
+        let state = configuration.history.path.value.parentFolder
         stateFiles = StateFiles.names(configuration).map { File(path: state + "/" + $0, name: Self.state + "/" + $0) }
         for path in file.paths { add(path) }
         for path in configuration.namedFiles { add(path.value) }

@@ -1,12 +1,7 @@
+import GattherdSync
 import Glibc
 
 extension String {
-    /// The folder of a path; `.` for a bare name.
-    var folderPath: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
-    }
-
     /// The last component of a path.
     var fileName: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self }
 
@@ -25,7 +20,7 @@ extension String {
         let parts = absolute.split(separator: "/").filter { $0 != "." }
         guard parts.contains(".."), let last = parts.last, last != ".." else { return parts }
         // Only the system knows the folder above a link.
-        guard let real = unsafe realpath(absolute.folderPath, nil) else { return parts }
+        guard let real = unsafe realpath(absolute.parentFolder, nil) else { return parts }
         defer { unsafe free(real) }
         return (unsafe String(cString: real)).split(separator: "/") + [last]
     }

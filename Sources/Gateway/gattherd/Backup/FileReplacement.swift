@@ -25,7 +25,7 @@ struct FileReplacement {
         if Self.hasContent(target, content) {
             return try Self.setAccess(target, owner, mode)
         }
-        try Self.makeFolder(target.folderPath)
+        try Self.makeFolder(target.parentFolder)
         let draft = try FileDraft(of: target, suffix: ".restore")
         try draft.write(content)
         if geteuid() == 0 {
@@ -56,8 +56,8 @@ struct FileReplacement {
         }
         switch errno {
         case EEXIST: return
-        case ENOENT where path != path.folderPath:
-            try makeFolder(path.folderPath)
+        case ENOENT where path != path.parentFolder:
+            try makeFolder(path.parentFolder)
             try makeFolder(path)
         default: throw FileError(errno, path)
         }

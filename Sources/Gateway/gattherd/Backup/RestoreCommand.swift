@@ -59,8 +59,8 @@ struct RestoreCommand {
         let manifest = try BackupManifest(Array(json))
         let configuration = configuration(folder, manifest)
         let history = configuration.history.path.value
-        let daemon = FileAccount.daemon(of: file, stateFolder: history.folderPath)
-        try makeStateFolder(history.folderPath, daemon)
+        let daemon = FileAccount.daemon(of: file, stateFolder: history.parentFolder)
+        try makeStateFolder(history.parentFolder, daemon)
         try restore(folder, manifest, configuration, daemon)
         report(manifest)
     }
@@ -74,7 +74,7 @@ struct RestoreCommand {
     ) throws(CommandFailure) {
         let history = configuration.history.path.value
         // The folder of history has the daemon's links, which root must not follow.
-        let owner = FileAccount.owner(of: history.folderPath) ?? daemon
+        let owner = FileAccount.owner(of: history.parentFolder) ?? daemon
         let state = try stateFiles(folder, configuration)
         var replacement = try configurationFiles(folder, manifest, daemon)
         try openHistory(folder, to: owner)
@@ -95,7 +95,7 @@ struct RestoreCommand {
 
     /// Makes the folder of history as systemd would make it.
     private func makeStateFolder(_ path: String, _ daemon: FileAccount) throws(CommandFailure) {
-        try? FileManager.default.createDirectory(atPath: path.folderPath, withIntermediateDirectories: true)
+        try? FileManager.default.createDirectory(atPath: path.parentFolder, withIntermediateDirectories: true)
         try Self.writing { () throws(FileError) in
             guard unsafe mkdir(path, 0o750) == 0 else {
                 if errno == EEXIST { return }
@@ -147,7 +147,7 @@ struct RestoreCommand {
     /// The path of a file of the configuration in the archive.
     private func place(of name: String, _ manifest: BackupManifest) -> String {
         guard name != manifest.main else { return file.path }
-        return file.path.folderPath + "/" + name.dropFirst(BackupPlan.configuration.count + 1)
+        return file.path.parentFolder + "/" + name.dropFirst(BackupPlan.configuration.count + 1)
     }
 
     /// The configuration in the backup, as if it were in its place; its mistakes do not matter.
@@ -169,7 +169,7 @@ struct RestoreCommand {
         _ folder: StagingFolder,
         _ configuration: Configuration
     ) throws(CommandFailure) -> [(path: String, content: [UInt8])] {
-        let history = configuration.history.path.value.folderPath
+        let history = configuration.history.path.value.parentFolder
         let known = Set(StateFiles.names(configuration))
         return folder.files(in: BackupPlan.state).filter { known.contains($0) }.compactMap { name in
             FileManager.default.contents(atPath: folder.file("\(BackupPlan.state)/\(name)"))

@@ -21,7 +21,7 @@ final class StagingFolder: Sendable {
         Self.removeAbandoned(in: parent)
         var template = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
         guard let made = unsafe mkdtemp(&template) else {
-            let reason = unsafe String(cString: strerror(errno))
+            let reason = SystemError.current.description
             throw CommandFailure(.cannotCreate, "gattherd \(command): no folder can be created in \(parent): \(reason)")
         }
         path = unsafe String(cString: made)
@@ -48,7 +48,7 @@ final class StagingFolder: Sendable {
     /// Writes a new file, whose folder is made if it is missing.
     func write(_ bytes: [UInt8], as name: String, mode: mode_t = 0o600) throws(FileError) {
         let target = file(name)
-        try? FileManager.default.createDirectory(atPath: target.folderPath, withIntermediateDirectories: true)
+        try? FileManager.default.createDirectory(atPath: target.parentFolder, withIntermediateDirectories: true)
         let descriptor = unsafe open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(errno, target) }
         defer { close(descriptor) }

@@ -149,7 +149,6 @@ struct FleetCommands {
             let place = output.map { "its password is in \($0)" } ?? "its password is shown only now"
             Terminal.printError("gattherd: the role \(credentials.role) writes the history of '\(gateway)'; \(place)")
         } catch {
-            file?.remove()
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
     }
@@ -266,28 +265,27 @@ extension Double {
     fileprivate var sample: SampleValue { Int64(exactly: self).map { .integer($0) } ?? .real(self) }
 }
 
-/// A new file with a secret, which only its owner may read.
+/// A new file with a secret, which only its owner may read; it is created when the secret is written.
 private struct NewSecret {
-    private let path: String
-    private let descriptor: Int32
+    private let draft: FileDraft
 
-    /// Creates the empty file, before anything is changed elsewhere.
+    /// Creates the draft, before anything is changed elsewhere.
     init(_ path: String) throws(CommandFailure) {
-        descriptor = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
+        do throws(FileError) {
+            var status = stat()
+            guard unsafe lstat(path, &status) != 0 else { throw FileError(EEXIST, path) }
+            draft = try FileDraft(of: path)
+        } catch {
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(error.reason)")
         }
-        self.path = path
     }
 
     func write(_ secret: String) throws(FleetDatabase.Failure) {
-        defer { close(descriptor) }
-        guard writeAll(Array("\(secret)\n".utf8), to: descriptor), fsync(descriptor) == 0 else {
-            throw FleetDatabase.Failure("\(path): \(unsafe String(cString: strerror(errno)))")
+        do throws(FileError) {
+            try draft.write(Array("\(secret)\n".utf8))
+            try draft.create()
+        } catch {
+            throw FleetDatabase.Failure("\(draft.target): \(error.reason)")
         }
-    }
-
-    func remove() {
-        _ = unsafe unlink(path)
     }
 }

@@ -1,5 +1,6 @@
 import CSQLite
 public import GattherdModel
+import GattherdSync
 import Glibc
 
 /// Copies a snapshot of a history to another file.
@@ -94,7 +95,7 @@ public struct Restore {
 
     private static func expectBackup(_ backup: String, otherThan path: String) throws(StoreFault) {
         guard unsafe access(backup, R_OK) == 0 else {
-            throw StoreFault("\(backup): \(unsafe String(cString: strerror(errno))); \(remedy)", .damaged)
+            throw StoreFault("\(backup): \(SystemError.current); \(remedy)", .damaged)
         }
         let content = FileContent(backup)
         guard content == .database else {

@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdSync
 import Glibc
 
 /// The highest number that a reading may have, in a file beside the database.
@@ -36,12 +37,12 @@ struct SequenceFile {
     private func bytes() -> Result<ArraySlice<UInt8>, StoreFault>? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            return errno == ENOENT ? nil : .failure(StoreFault(unsafe String(cString: strerror(errno))))
+            return errno == ENOENT ? nil : .failure(StoreFault(SystemError.current.description))
         }
         defer { close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = unsafe Glibc.read(descriptor, &bytes, bytes.count)
-        guard count >= 0 else { return .failure(StoreFault(unsafe String(cString: strerror(errno)))) }
+        guard count >= 0 else { return .failure(StoreFault(SystemError.current.description)) }
         return .success(bytes[..<count])
     }
 
