@@ -127,6 +127,8 @@ let core: [Target] = [
     module("Core/GattherdModel", ["GattherdGATT"]),
     // State machines: links, supervision, delivery, backoff. Pure values; time is passed in.
     module("Core/GattherdMachines", ["GattherdGATT", "GattherdModel", "GattherdTransducer"]),
+    // YAML text to typed configuration, or errors with line and column; reads no files.
+    module("Core/GattherdConfig", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
 ]
 
 // Radio: Bluetooth through BlueZ.
@@ -222,8 +224,6 @@ let outputs: [Target] = [
 
 // Gateway: the daemon and its command line.
 let gateway: [Target] = [
-    // YAML text to typed configuration, or errors with line and column.
-    module("Gateway/GattherdConfig", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
     // Runners that carry out the effects of machines: links, supervision, ingest, control socket.
     module(
         "Gateway/GattherdDaemon",
@@ -411,7 +411,7 @@ let moduleTests: [Target] = [
         ]
     ),
     tests(
-        "Gateway/GattherdConfigTests",
+        "Core/GattherdConfigTests",
         ["GattherdConfig", "GattherdGATT", "GattherdGateway", "GattherdMachines", "GattherdModel", "TestKit"]
     ),
     tests(
