@@ -514,7 +514,8 @@ class ManyDevicesTests(unittest.TestCase):
     def test_many_devices_leave_the_browser_idle_time(self) -> None:
         with Gateway(PROGRAMS, MANY) as gateway, Page(gateway) as page:
             page.wait('return document.querySelectorAll(".card").length === 200')
-            page.command('Performance.enable', {})
+            # CPU time of the page's thread: a loaded machine does not count.
+            page.command('Performance.enable', {'timeDomain': 'threadTicks'})
             page.run('scrollTo(0, 3000)')
             time.sleep(3)
             before = metrics(page)
@@ -524,7 +525,7 @@ class ManyDevicesTests(unittest.TestCase):
             shares = {name: (after[name] - before[name]) / length
                       for name in ('ScriptDuration', 'LayoutDuration', 'TaskDuration')}
             print({name: f'{share:.0%}' for name, share in shares.items()}, f"{after['JSHeapUsedSize'] / 1e6:.0f} MB")
-            self.assertLess(shares['ScriptDuration'] + shares['LayoutDuration'], 0.5)
+            self.assertLess(shares['TaskDuration'], 0.1)
             self.assertLess(after['JSHeapUsedSize'], 100e6)
             self.assertEqual(page.errors(), [])
             page.screenshot(SCREENSHOTS / 'many.png')

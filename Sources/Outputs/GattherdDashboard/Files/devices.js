@@ -6,6 +6,8 @@ import { ListView } from "./list.js";
 import { Arrangement } from "./order.js";
 import { kinds, states } from "./words.js";
 
+/** The shortest time between two drawings, in milliseconds: many devices send more often than people read. */
+const drawPause = 480;
 /** Pause between two changes of an order that depends on values, in milliseconds. */
 const orderPause = 5000;
 
@@ -15,7 +17,7 @@ export class Devices {
    * `attempt(action)` runs a request and reports its failure.
    */
   constructor(model, onCommand, onUpdate, attempt) {
-    Object.assign(this, { model, onUpdate, frame: 0, filter: "all", search: "", order: "" });
+    Object.assign(this, { model, onUpdate, timer: null, drawn: 0, filter: "all", search: "", order: "" });
     this.items = new Map();
     this.outdated = new Set();
     this.visible = new Set();
@@ -144,11 +146,13 @@ export class Devices {
 
   invalidate(name) {
     this.outdated.add(name);
-    this.frame ||= requestAnimationFrame(() => this.draw());
+    const wait = Math.max(0, this.drawn + drawPause - performance.now());
+    this.timer ??= setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
   }
 
   draw() {
-    this.frame = 0;
+    this.timer = null;
+    this.drawn = performance.now();
     for (const name of this.outdated) {
       const device = this.model.devices.get(name);
       if (!device || !this.visible.has(name)) continue;
