@@ -110,6 +110,7 @@ import Testing
         let link = file.fragment(named: "link")
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
         #expect(file.obstacle(toReplacing: link)?.contains("is a link") == true)
+        #expect(file.obstacle(toReplacing: file.path) == nil)
         let change = ConfigurationEditor.Change(
             source: source("gateway: yard\n", "gattherd.d/link.yaml"),
             before: try file.text(ofPath: file.path)
@@ -155,7 +156,6 @@ import Testing
         try await reloading([.done(waiting: [])]) {
             let key = "0123456789abcdef 0123456789ABCDEF"
             let members = #""address":"A4:C1:38:11:22:33","name":"shunt","key":"\#(key)""#
-            try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
             _ = try await devices.add(try request(members))
         }
         let path = folder.file("gattherd.d/shunt.key")

@@ -71,26 +71,30 @@ final class ConfigurationEditor: Sendable {
     }
 
     private func write(_ change: Change) throws(AdministrationError) {
+        guard let before = change.before else { return try add(change) }
         do throws(FileError) {
-            if let secret = change.secret { try file.addSecret(secret) }
-            if let before = change.before {
-                let present = try file.text(ofPath: change.source.name)
-                guard present == before else { throw FileError(ESTALE, change.source.name) }
-                try file.replace(change.source)
-            }
+            let present = try file.text(ofPath: change.source.name)
+            guard present == before else { throw FileError(ESTALE, change.source.name) }
+            try file.replace(change.source)
         } catch {
             throw AdministrationError(writing: error)
         }
-        if change.before == nil { try add(change) }
     }
 
+    /// Adds a file, which makes the folder if it is missing, then that of its secret.
     private func add(_ change: Change) throws(AdministrationError) {
         do throws(GatewayError) {
             try file.add(change.source)
         } catch {
-            if let secret = change.secret { unsafe unlink(secret.name) }
             let exists = unsafe access(change.source.name, F_OK) == 0
             throw AdministrationError(exists ? .conflict : .forbidden, error.message)
+        }
+        guard let secret = change.secret else { return }
+        do throws(FileError) {
+            try file.addSecret(secret)
+        } catch {
+            unsafe unlink(change.source.name)
+            throw AdministrationError(writing: error)
         }
     }
 

@@ -20,6 +20,9 @@ struct DeviceEditor: Sendable {
     func add(_ request: NewDevice) async throws(AdministrationError) -> [UInt8] {
         let (proposal, secret) = try proposal(request)
         let source = proposal.source(in: editor.file, by: "the dashboard")
+        if let obstacle = editor.file.obstacle(toReplacing: source.name) {
+            throw AdministrationError(.forbidden, obstacle)
+        }
         let change = ConfigurationEditor.Change(source: source, before: nil, secret: secret)
         if secret == nil { try check(change) }
         if !request.isPreview { _ = try await editor.apply(change) }

@@ -77,7 +77,6 @@ struct GatewayAdministration: AdministrationBackend {
             writer.beginArray()
             for path in paths.prefix(ConfigurationEditor.maximumFiles) { writer.string(file.name(ofPath: path)) }
             writer.endArray()
-            writer.member("new_file_obstacle", file.obstacle(toReplacing: file.fragment(named: "new")))
             writer.strings("restart_needed", pending?.restartNeeded ?? [])
             writer.member("error", pending?.error)
             writer.endObject()

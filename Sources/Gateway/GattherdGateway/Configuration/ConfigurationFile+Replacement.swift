@@ -67,16 +67,22 @@ extension ConfigurationFile {
         }
     }
 
-    /// Returns the reason why this process cannot replace a file; `nil` if it can.
+    /// Returns the reason why this process cannot replace or create a file; `nil` if it can.
     func obstacle(toReplacing path: String) -> String? {
         var status = stat()
         if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
             return "\(path) is a link; change the file that it leads to"
         }
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        var folder = Self.folder(of: path)
+        // The folder of further files is made if it is missing.
+        if folder == fragmentFolder + "/", unsafe access(folder, F_OK) != 0 { folder = Self.folder(of: self.path) }
         guard unsafe access(folder, W_OK | X_OK) != 0 else { return nil }
         let reason = unsafe String(cString: strerror(errno))
         return "the daemon cannot write in \(folder): \(reason); see 'Change the configuration' in docs/operate.md"
+    }
+
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     }
 
     /// Replaces a file in one step; its permissions and, if this process may set it, its owner stay.

@@ -30,7 +30,6 @@ export class ConfigurationPage {
     const list = await this.attempt(() => read("configuration"));
     if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
     this.files = list.files;
-    this.obstacle = list.new_file_obstacle ?? null;
     this.showFiles(name ?? list.files[0]);
     await this.load(name ?? list.files[0]);
   }
