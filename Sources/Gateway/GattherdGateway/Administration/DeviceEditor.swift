@@ -24,7 +24,7 @@ struct DeviceEditor: Sendable {
             throw AdministrationError(.forbidden, obstacle)
         }
         let change = ConfigurationEditor.Change(source: source, before: nil, secret: secret)
-        if secret == nil { try check(change) }
+        if secret == nil { try await check(change) }
         if !request.isPreview { _ = try await editor.apply(change) }
         return JSONWriter.bytes { writer in
             writer.beginObject()
@@ -35,8 +35,8 @@ struct DeviceEditor: Sendable {
         }
     }
 
-    private func check(_ change: ConfigurationEditor.Change) throws(AdministrationError) {
-        let findings = editor.findings(with: change.source).findings
+    private func check(_ change: ConfigurationEditor.Change) async throws(AdministrationError) {
+        let findings = try await editor.onThread { [editor] in .success(editor.findings(with: change.source).findings) }
         guard !findings.contains(where: { $0.severity == .error }) else { throw AdministrationError(findings) }
     }
 
