@@ -64,8 +64,7 @@ setup-machine: setup ## what test-bluez needs besides
 # Undeclared imports and warnings are errors in `make check`, and with STRICT=yes in every build of the tests, so that
 # continuous integration compiles them once. A newer compiler may warn, so `make test` accepts warnings by default.
 CHECKS := --explicit-target-dependency-import-check error -Xswiftc -warnings-as-errors
-# Without the index for editors, a fifth less is to be compiled.
-BUILD_TESTS = swift build --build-tests --disable-index-store $(if $(STRICT),$(CHECKS))
+BUILD_TESTS = swift build --build-tests $(if $(STRICT),$(CHECKS))
 
 # The compiler may look into other modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
@@ -211,7 +210,7 @@ check: setup ## language, formatting, imports and warnings
 	@python3 -B Tests/language.py
 	@python3 -B Tests/Benchmarks/Load/report.py
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
-	@swift build --build-tests --disable-index-store $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
+	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 
 format: ## rewrite all sources in the house's format
 	@swift format --in-place --recursive Package.swift Sources Plugins Tests

@@ -52,7 +52,7 @@ struct RecordDecoderTests {
                     stream: definition,
                     profile: ListProfile(characteristics: [descriptor]),
                     characteristic: 0,
-                    session: 1,
+                    decoder: 1,
                     source: .notify,
                     meter: DeviceMeter(),
                     echo: nil,

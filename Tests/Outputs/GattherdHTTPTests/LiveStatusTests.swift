@@ -92,6 +92,7 @@ import Testing
     private struct BrokenStore: ReadingStore {
         func append(_ batch: ReadingBatch) async throws(StoreFault) { throw StoreFault("full", .full) }
         func replayMarks() async throws(StoreFault) -> [String: UInt32] { [:] }
+        func recordCursors() async throws(StoreFault) -> [RecordCursor] { [] }
         func record(_ events: [LifecycleEvent]) async throws(StoreFault) {}
         func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) {}
         func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {}

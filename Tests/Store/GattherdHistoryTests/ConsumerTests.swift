@@ -182,7 +182,7 @@ struct ConsumerTests {
             let file = try file([Self.mqtt])
             for _ in 0..<5 { try file.append(.plain(integers: 0..<1000)) }
             file.journal?.acknowledge(through: 5000, by: "mqtt")
-            while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+            while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.flushPendingState() }
             try file.close()
         }
         let again = try file([Self.mqtt, back])

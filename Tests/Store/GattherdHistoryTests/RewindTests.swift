@@ -189,7 +189,7 @@ struct RewindTests {
         let file = try file([Self.copy])
         try file.append(.plain(integers: 0..<100))
         file.journal?.acknowledge(through: 100, by: "copy")
-        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.tidyUp() }
+        while try file.connection.integer("SELECT count(*) FROM outbox") > 0 { try file.flushPendingState() }
         try file.connection.execute(
             "INSERT INTO clock (boot, offset, seq, uptime, seq_end, time_end) VALUES ('other', 0, 30, 0, 70, 0)"
         )

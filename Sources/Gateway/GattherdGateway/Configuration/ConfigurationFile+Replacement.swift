@@ -1,3 +1,4 @@
+import CLinux
 import GattherdConfig
 import GattherdModel
 import GattherdSync

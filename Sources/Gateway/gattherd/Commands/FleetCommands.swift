@@ -1,3 +1,4 @@
+import CLinux
 import GattherdGateway
 import GattherdModel
 import GattherdPostgres
