@@ -8,6 +8,9 @@ final class LinesPipe {
     /// The shortest and the longest wait between two looks at the pipe, in milliseconds.
     private static let waits: ClosedRange<Int32> = 1...50
 
+    /// The longest write that the kernel does not divide: `PIPE_BUF` of pipe(7).
+    private static let undividedBytes = 4096
+
     private let path: LinesPath
     private let descriptor: Int32
     /// The rest of a line whose start is in the pipe; the next lines follow it.
@@ -42,7 +45,8 @@ final class LinesPipe {
         var rest = unfinished + text
         let start = rest.startIndex
         while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
+            let lines = Self.wholeLines(rest)
+            let count = unsafe lines.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 rest = rest.dropFirst(count)
                 unfinished = lineRest(rest, text, written: rest.startIndex - start - end)
@@ -53,6 +57,15 @@ final class LinesPipe {
             }
         }
         try waitForReader()
+    }
+
+    /// The next bytes to write: whole lines that the kernel writes as one.
+    ///
+    /// A killed daemon leaves no part of a line in the pipe, unless the line is longer.
+    private static func wholeLines(_ rest: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        guard rest.count > undividedBytes else { return rest }
+        let chunk = rest.prefix(undividedBytes)
+        return chunk.lastIndex(of: UInt8(ascii: "\n")).map { chunk[...$0] } ?? rest
     }
 
     /// The rest of the line of which the last written byte is a part; empty if that byte ends a line.

@@ -51,6 +51,12 @@ import Testing
             return String(decoding: bytes.prefix(max(0, length)), as: UTF8.self)
         }
 
+        /// The number of bytes in the pipe.
+        var waitingBytes: Int32 {
+            var count: Int32 = 0
+            return unsafe ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? count : 0
+        }
+
         /// Reads until `lines` line breaks have come.
         func read(lines: Int) async throws -> [Substring] {
             var text = ""
@@ -129,6 +135,16 @@ import Testing
         let numbers = try lines.map { try seq(of: $0) }
         #expect(numbers.suffix(2000).elementsEqual(1...2000))
         #expect(numbers.dropLast(2000).elementsEqual(1...Int64(numbers.count - 2000)))
+    }
+
+    @Test func `a full pipe has whole lines only, so that a kill divides none`() async throws {
+        let fixture = try Fixture()
+        let reader = try Reader(fixture.path)
+        let call = Task { await fixture.write(1...2000, bytes: 200) }
+        while reader.waitingBytes < 50_000 { await Task.yield() }
+        call.cancel()
+        #expect(await call.value?.kind == .unavailable)
+        #expect(reader.read().hasSuffix("}\n"))
     }
 
     /// True until the last line with this number has come.
