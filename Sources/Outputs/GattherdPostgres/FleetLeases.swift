@@ -80,7 +80,7 @@ enum FleetLeases {
                 WHERE length(r.list) <= 4096 ORDER BY r.address COLLATE "C"
             LOOP
                 UPDATE gattherd.lease l SET gateways = entry.owners
-                WHERE l.address = entry.address AND coalesce(l.gateways, entry.owners)[1] = expected
+                WHERE l.address = entry.address AND (coalesce(l.gateways, entry.owners))[1] = expected
                     AND l.gateways IS DISTINCT FROM entry.owners;
             END LOOP;
             FOR entry IN

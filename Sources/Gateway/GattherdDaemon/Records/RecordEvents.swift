@@ -13,7 +13,7 @@ extension EventRecorder {
             case .clockSet: ("clock", "the device's clock was set")
             }
         var count: Int64?
-        if case .gap(let numbers) = finding.notice { count = numbers.upperBound - numbers.lowerBound + 1 }
+        if case .gap(let numbers) = finding.notice { count = numbers.upperBound &- numbers.lowerBound &+ 1 }
         record(
             device: finding.key.device,
             kind: "records",
