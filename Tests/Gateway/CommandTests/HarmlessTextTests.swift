@@ -28,9 +28,8 @@ import Testing
     }
 
     @Test func `a formula becomes text in CSV, and numbers stay numbers`() {
-        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"] {
-            #expect(RowPrinter.csv(.text(text)) == "'\(text)")
-        }
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)"] { #expect(RowPrinter.csv(.text(text)) == "'\(text)") }
+        #expect(RowPrinter.csv(.text("\tx")) == "\"'\tx\"")
         #expect(RowPrinter.csv(.text("=HYPERLINK(\"x\",1)")) == "\"'=HYPERLINK(\"\"x\"\",1)\"")
         #expect(RowPrinter.csv(.integer(-5)) == "-5" && RowPrinter.csv(.real(-0.5)) == "-0.5")
         #expect(RowPrinter.csv(.text("on")) == "on")

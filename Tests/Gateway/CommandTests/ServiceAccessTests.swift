@@ -201,7 +201,7 @@ import Testing
             try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
         ])
         #expect((unit.user, unit.group, unit.configuration) == ("gattherd", "gattherd", "/etc/gattherd/gattherd.yaml"))
-        #expect(unit.writableFolders == ["/var/lib/gattherd"])
+        #expect(unit.writableFolders == ["/var/lib/gattherd", "/etc/gattherd/gattherd.d"])
         #expect(unit.hiddenFolders["/root"] == "ProtectHome=")
         #expect(unit.hiddenFolders["/tmp"] == "PrivateTmp=")
     }

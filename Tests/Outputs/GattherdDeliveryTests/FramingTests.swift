@@ -113,7 +113,7 @@ struct FramingTests {
     }
 
     /// The reason, the number of times the reading is published, and the number of refused readings.
-    @Test(arguments: [(0x10, 1, 0), (0x87, 1, 1), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
+    @Test(arguments: [(0x10, 1, 0), (0x99, 1, 1), (0x87, 2, 0), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
     func `the reason of an acknowledgement decides whether a reading is published again`(
         reason: UInt8,
         times: Int,

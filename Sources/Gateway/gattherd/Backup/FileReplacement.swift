@@ -49,16 +49,17 @@ struct FileReplacement {
     }
 
     /// Makes a folder that every user can enter, like those of the package.
-    private static func makeFolder(_ path: String) throws(FileError) {
+    private static func makeFolder(_ path: String, hasParent: Bool = false) throws(FileError) {
         if unsafe mkdir(path, 0o755) == 0 {
             guard unsafe chmod(path, 0o755) == 0 else { throw FileError(errno, path) }
             return
         }
         switch errno {
         case EEXIST: return
-        case ENOENT where path != path.parentFolder:
+        case ENOENT where !hasParent && path != path.parentFolder:
             try makeFolder(path.parentFolder)
-            try makeFolder(path)
+            // Some file systems answer so whatever there is.
+            try makeFolder(path, hasParent: true)
         default: throw FileError(errno, path)
         }
     }
