@@ -129,6 +129,7 @@ struct Announcements {
     mutating func goOffline(_ queue: inout PublishQueue) {
         isLeaving = true
         current.queueAvailabilities(&queue)
+        if !hearsOnlyOthers { queue.append(.unsubscribeFromState) }
         queue.append(.offline)
     }
 
@@ -237,7 +238,7 @@ extension Announcements {
         case .subscribeToRetained: [topics.availabilities, topics.descriptions, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
         case .search(let filter): [filter]
-        case .unsubscribeFromRemoved, .endSearch: []
+        case .unsubscribeFromRemoved, .unsubscribeFromState, .endSearch: []
         case .clear(let topic): [topic]
         case .online, .offline: [topics.state]
         }
@@ -252,6 +253,7 @@ extension Announcements {
         case .subscribeToRequests: return subscriptions(state, .requests)
         case .subscribeToBirth, .subscribeToState: return subscriptions(state, .newMessages)
         case .subscribeToRetained, .subscribeToRemoved, .search: return subscriptions(state, .retainedMessages)
+        case .unsubscribeFromState: return [.unsubscription(filter: topics.stateFilter)]
         case .endSearch(let filter): return [.unsubscription(filter: filter)]
         case .unsubscribeFromRemoved(let device): return [.unsubscription(filter: topics.all(of: device))]
         }
