@@ -42,7 +42,7 @@ struct WriteJudge {
         guard let message = Self.message(response.body),
             message.contains("beyond retention policy") || message.contains("outside retention policy"),
             let range = message.firstRange(of: "dropped"),
-            let count = Int(message[range.upperBound...].drop { !$0.isWholeNumber }.prefix { $0.isWholeNumber })
+            let count = Int(message[range.upperBound...].drop { " =".contains($0) }.prefix { $0.isWholeNumber })
         else { return nil }
         return .expired(points: count, OutputFault(.refused, said))
     }

@@ -156,6 +156,7 @@ import Testing
         }
         #expect(Set(world.sessions[0]) == Set(1...6))
         #expect(world.machine.cursor == 0)
+        for _ in 0..<10 where world.unacknowledged.isEmpty { world.wait() }
         #expect(world.sessions[0].filter { $0 > 1 } == [2, 3, 4, 5, 6])
     }
 

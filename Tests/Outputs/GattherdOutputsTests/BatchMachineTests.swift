@@ -17,7 +17,7 @@ import Testing
         let start = SuspendingClock.now
         for number in 0..<100 as Range<Int64> {
             let gap = JournalGap(after: 2 * number, through: 2 * number + 1, reason: "deleted")
-            found += [reports.add(gap, at: start + .seconds(number == 99 ? 60 : 1))].compactMap(\.self)
+            found += [reports.add(gap, at: start + .seconds(number == 99 ? 61 : 1))].compactMap(\.self)
         }
         #expect(found.count == GapReports.burst + 1)
         #expect(found.last == JournalGap(after: 40, through: 199, reason: "deleted"))

@@ -430,7 +430,7 @@ struct RetentionTests {
             #expect(readings > 0)
             break
         }
-        #expect(recorder.messages.contains { $0.contains("were given up") })
+        #expect(recorder.messages.contains { $0.contains("readings were dropped") })
         #expect(history.status.size > 100_000)
         #expect(given < 80_000)
         try await history.close()
