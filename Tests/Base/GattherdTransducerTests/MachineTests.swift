@@ -20,7 +20,8 @@ import Testing
 
     @Test func `the control throttle writes the last value when its interval has passed`() async throws {
         let writes = LatestValue<[ControlValue]>([])
-        let runner = TransducerRunner(ControlThrottle(interval: .milliseconds(100)), clock: clock) { effect in
+        let throttle = ControlThrottle(interval: .milliseconds(100), isReported: true)
+        let runner = TransducerRunner(throttle, clock: clock) { effect in
             switch effect {
             case .answer: return .none
             case .write(let value, let ticket):

@@ -78,7 +78,7 @@ import Testing
             let content = try bench.text("gattherd.d/extra.yaml")
             #expect(content == "log: {level: debug}\n")
             let log = try send("log?level=debug&limit=1000", nil)
-            #expect(log.text.contains("the configuration is reloaded"))
+            #expect(log.text.contains("the configuration was reloaded"))
         }
     }
 

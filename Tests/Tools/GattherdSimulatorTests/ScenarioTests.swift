@@ -61,7 +61,7 @@ import Testing
         let blocks = text.components(separatedBy: "```yaml\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        #expect(blocks.count == 3)
+        #expect(blocks.count == 4)
         for block in blocks { #expect(try !Scenario(block, file: path).peripherals.isEmpty) }
     }
 

@@ -24,18 +24,18 @@ struct DownloadCompiler {
         }
         let uuid = kinds[0] == "racp" ? reader.value("racp", .uuid) : reader.required("uuid", .uuid)
         let procedure = procedure(reader, kinds[0])
+        // All keys are read before the first mistake ends it, as the others would be reported as meaningless.
+        let service = reader.value("service", .uuid)
+        let isAcknowledged = reader.value("response", .boolean) ?? true
+        let clock = clock(reader, "clock") ?? clock(reader, "start", isStart: true)
+        let timeout = reader.value("within", .duration(ProfileRules.answerTimes))
+        let period = reader.value("every", .duration(Self.periods))
+        let answers = kinds[0] == "request" ? reader.value("answers", .uuid) : nil
         guard let stream, let uuid, let procedure else { return nil }
-        var download = DownloadDescriptor(
-            stream: stream,
-            service: reader.value("service", .uuid),
-            characteristic: uuid,
-            procedure: procedure
-        )
-        download.isAcknowledged = reader.value("response", .boolean) ?? true
-        download.clock = clock(reader, "clock") ?? clock(reader, "start", isStart: true)
-        if let within = reader.value("within", .duration(ProfileRules.answerTimes)) { download.timeout = within }
-        download.period = reader.value("every", .duration(Self.periods))
-        if kinds[0] == "request" { download.answers = reader.value("answers", .uuid) }
+        var download = DownloadDescriptor(stream: stream, service: service, characteristic: uuid, procedure: procedure)
+        (download.isAcknowledged, download.clock, download.period) = (isAcknowledged, clock, period)
+        download.answers = answers
+        if let timeout { download.timeout = timeout }
         return download
     }
 
