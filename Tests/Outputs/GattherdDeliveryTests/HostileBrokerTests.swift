@@ -215,7 +215,8 @@ struct HostileBrokerTests {
         for _ in 0..<40 { fixture.log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
         let delivery = broker.delivery(fixture) { $0.options.answerTimeout = .seconds(1) }
         await delivery.running {
-            #expect(await delivery.waitForFault()?.detail.contains("has read nothing") == true)
+            let fault = await delivery.waitForFault()
+            #expect(fault?.detail.contains("has read nothing") == true, "\(String(describing: fault))")
         }
     }
 }

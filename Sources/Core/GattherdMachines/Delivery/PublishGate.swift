@@ -217,7 +217,10 @@ struct PublishGate: Sendable {
         case .refused(let detail) where refusals.count < options.refusalLimit:
             refusals.skip()
             return acknowledge(reading, .skipped(reading, detail))
-        case .setAside(let detail): return acknowledge(reading, .skipped(reading, detail))
+        case .setAside(let detail):
+            // Only a broker that accepts other topics proves that.
+            refusals.accepted()
+            return acknowledge(reading, .skipped(reading, detail))
         case .refused(let detail): return hold(reading, detail, at: now)
         case .unproven(let detail): return hold(reading, detail, at: now)
         }
