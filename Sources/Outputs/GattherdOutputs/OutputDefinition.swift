@@ -4,7 +4,7 @@ public import GattherdModel
 
 /// The definition of an output: the type that one line of the registry names.
 ///
-/// It reads its section of the configuration and makes the output. See docs/outputs.md.
+/// The type reads its section of the configuration and makes the output. See docs/outputs.md.
 package protocol OutputDefinition: OutputSectionDefinition {
     /// Returns the entries that the output needs.
     ///

@@ -120,7 +120,7 @@ struct RestoreCommand {
 
     /// Writes the files of the configuration beside their places.
     ///
-    /// They belong to root and the daemon's group, which can read all of them and write none.
+    /// Root and the daemon's group own these files; the group can read all of them and write none.
     private func configurationFiles(
         _ folder: StagingFolder,
         _ manifest: BackupManifest,
