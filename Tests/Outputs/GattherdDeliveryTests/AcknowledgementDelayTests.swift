@@ -5,30 +5,56 @@ import Testing
 /// The time that acknowledgements have to accumulate.
 struct AcknowledgementDelayTests {
     @Test func `few acknowledgements are read as they come`() {
-        #expect(AcknowledgementDelay().delay(for: 7, isCatchingUp: false) == nil)
-        #expect(AcknowledgementDelay().delay(for: 7, isCatchingUp: true) == nil)
+        var delay = AcknowledgementDelay()
+        let delays = [delay.delay(for: 7, isCatchingUp: false), delay.delay(for: 7, isCatchingUp: true)]
+        #expect(delays == [nil, nil])
+        let rest = delay.rest(for: 7)
+        #expect(rest == nil)
     }
 
-    @Test func `a slow broker gets more time, within limits`() throws {
+    @Test func `a slow broker gets more time, within limits`() {
         var delay = AcknowledgementDelay()
-        let first = try #require(delay.delay(for: 20, isCatchingUp: false))
-        delay.adapt(isComplete: false)
-        #expect(try #require(delay.delay(for: 20, isCatchingUp: false)) > first)
-        for _ in 0..<1000 { delay.adapt(isComplete: false) }
-        #expect(delay.delay(for: 65_535, isCatchingUp: false) == .microseconds(10_200))
+        let delays = [delay.window(ofWhich: 10), delay.window(ofWhich: 10)]
+        #expect(delays[1] > delays[0])
+        for _ in 0..<1000 { delay.window(ofWhich: 10) }
+        let longest = delay.delay(for: 65_535, isCatchingUp: false)
+        #expect(longest == .microseconds(10_200))
     }
 
-    @Test func `a broker that answers in time gets less time again`() throws {
+    @Test func `a broker that answers in time gets less time again`() {
         var delay = AcknowledgementDelay()
-        let first = delay.delay(for: 20, isCatchingUp: false)
-        for _ in 0..<10 { delay.adapt(isComplete: false) }
-        for _ in 0..<100 { delay.adapt(isComplete: true) }
-        #expect(delay.delay(for: 20, isCatchingUp: false) == first)
+        let first = delay.window(ofWhich: 0)
+        for _ in 0..<10 { delay.window(ofWhich: 10) }
+        for _ in 0..<100 { delay.window(ofWhich: 0) }
+        let last = delay.window(ofWhich: 0)
+        #expect(last == first)
+    }
+
+    @Test func `the rest of a window is awaited once`() {
+        var delay = AcknowledgementDelay()
+        let whole = delay.window(ofWhich: 5)
+        let again = delay.rest(for: 2)
+        #expect(whole > .zero)
+        #expect(again == nil)
     }
 
     @Test func `a backlog does not wait for a slow broker`() {
         var delay = AcknowledgementDelay()
-        for _ in 0..<100 { delay.adapt(isComplete: false) }
-        #expect(delay.delay(for: 100, isCatchingUp: true) == .microseconds(150))
+        for _ in 0..<100 { delay.window(ofWhich: 20) }
+        let short = delay.delay(for: 100, isCatchingUp: true)
+        let rest = delay.rest(for: 20)
+        #expect(short == .microseconds(150))
+        #expect(rest == nil)
+    }
+}
+
+extension AcknowledgementDelay {
+    /// Delays a window of 20 readings, of which some are unacknowledged at the first read; returns the delay.
+    @discardableResult
+    fileprivate mutating func window(ofWhich unacknowledged: Int) -> Duration {
+        let delay = delay(for: 20, isCatchingUp: false)
+        let rest = rest(for: unacknowledged)
+        #expect((rest == nil) == (unacknowledged == 0))
+        return delay ?? .zero
     }
 }

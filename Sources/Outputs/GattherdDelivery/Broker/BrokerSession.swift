@@ -39,6 +39,8 @@ final class BrokerSession {
     /// The time at which CONNACK arrived.
     private var connectedAt: Duration?
     private var acknowledgementDelay = AcknowledgementDelay()
+    /// The outcomes of a window's first readings, while the session waits for the others.
+    private var partialOutcomes: [PublishOutcome] = []
     /// The packet identifier of the final `offline`.
     private var offline: UInt16?
     /// The number of QoS 1 messages that the broker accepts unacknowledged.
@@ -151,13 +153,21 @@ extension BrokerSession {
             failure = error
         }
         handlePackets(&outcomes)
-        if !outcomes.isEmpty {
-            acknowledgementDelay.adapt(isComplete: sender.readingsInFlight == 0)
-            report(.answered(outcomes))
-        }
+        if failure == nil, waitForRest(of: outcomes) { return }
+        if !outcomes.isEmpty || !partialOutcomes.isEmpty { report(.answered(partialOutcomes + outcomes)) }
+        partialOutcomes = []
         guard let failure, !connection.isClosed else { return }
         if failure.isEndOfConnection { blameTopic("it ends the session without a reason") }
         report(.failed(fault(failure)))
+    }
+
+    /// Delays reading once more if a part of a window is acknowledged; returns false if `outcomes` should be reported.
+    private func waitForRest(of outcomes: [PublishOutcome]) -> Bool {
+        guard !outcomes.isEmpty, partialOutcomes.isEmpty else { return false }
+        guard let delay = acknowledgementDelay.rest(for: sender.readingsInFlight) else { return false }
+        partialOutcomes = outcomes
+        connection.delayReading(by: delay)
+        return true
     }
 
     /// Handles the broker's packets and collects the outcomes of readings.

@@ -3,7 +3,9 @@ import GattherdModel
 /// The cursor of one consumer of the journal.
 struct JournalCursor {
     /// The number of entries that a crash may repeat while the cursor waits to be saved with another commit.
-    private static let repeated: Int64 = 250
+    ///
+    /// Busy devices commit several hundred entries at a time, so that the next commit comes first.
+    private static let repeated: Int64 = 1000
 
     let consumer: JournalConsumerOptions
     /// The last number that the consumer has acknowledged together with all before it.
