@@ -24,10 +24,12 @@ package final class FleetDatabase: Sendable {
         package let password: String
     }
 
-    static let migrations = [
-        FleetTables.tables, FleetWrongClocks.tables, FleetReceptions.tables, FleetLeases.tables,
-        FleetLeases.owners,
-    ]
+    /// Step n takes a schema from version n to version n + 1; the first one creates all tables.
+    ///
+    /// After the first release a step is never edited, only followed by another one.
+    static let steps = [FleetTables.tables + FleetLeases.tables]
+    /// A table that schemas of version 1 from before the first release lack.
+    private static let newestTable = "gattherd.lease"
     /// All that has no rows is made again with each version.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
@@ -67,10 +69,15 @@ package final class FleetDatabase: Sendable {
 
     /// Makes or upgrades the schema in one transaction.
     ///
-    /// - Parameter isNew: False if there must be a schema already.
+    /// - Parameters:
+    ///   - isNew: False if there must be a schema already.
+    ///   - steps: The steps of the newest version.
     /// - Returns: The versions.
-    /// - Throws: ``Failure`` if the database is unsuitable, or of a newer version.
-    package func install(isNew: Bool) async throws(Failure) -> Installation {
+    /// - Throws: ``Failure`` if the database is unsuitable, of a newer version, or from before the first release.
+    package func install(
+        isNew: Bool,
+        steps: [String] = FleetDatabase.steps
+    ) async throws(Failure) -> Installation {
         try await transaction { (connection) throws(PostgresError) in
             try connection.script("SELECT pg_advisory_xact_lock(1195463752, 0)")
             let server = try connection.rows(
@@ -78,16 +85,13 @@ package final class FleetDatabase: Sendable {
             )
             if let refusal = Self.refusal(of: server.first ?? []) { return .failure(refusal) }
             let before = try Self.version(connection)
-            let target = Self.migrations.count
-            if before > target {
-                return .failure("it is of version \(before), newer than this gattherd: use a newer one")
-            }
             if before == 0, !isNew { return .failure("it has no central history yet; run: gattherd fleet init") }
+            if let refusal = try Self.refusal(of: before, newest: steps.count, connection) { return .failure(refusal) }
             if before == 0 { try connection.script("CREATE SCHEMA IF NOT EXISTS gattherd") }
-            for migration in Self.migrations[before...] { try connection.script(migration) }
+            for step in steps[before...] { try connection.script(step) }
             for program in Self.programs { try connection.script(program) }
-            try connection.script("DELETE FROM gattherd.version; INSERT INTO gattherd.version VALUES (\(target))")
-            return .success(Installation(before: before, now: target))
+            try connection.script("DELETE FROM gattherd.version; INSERT INTO gattherd.version VALUES (\(steps.count))")
+            return .success(Installation(before: before, now: steps.count))
         }
     }
 
@@ -99,9 +103,24 @@ package final class FleetDatabase: Sendable {
         return "its encoding is \(encoding); create it with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
     }
 
+    private static func refusal(
+        of version: Int,
+        newest: Int,
+        _ connection: FleetTransaction
+    ) throws(PostgresError) -> String? {
+        let remedy = "drop the schema gattherd and run: gattherd fleet init; gateways send again what they still have"
+        if version > newest {
+            return """
+                it is of version \(version), this gattherd knows \(newest): use a newer one; or, if it is from before the \
+                first release, \(remedy)
+                """
+        }
+        guard version > 0, try !connection.has(newestTable) else { return nil }
+        return "it is from before the first release: \(remedy)"
+    }
+
     private static func version(_ connection: FleetTransaction) throws(PostgresError) -> Int {
-        let found = try connection.rows("SELECT to_regclass('gattherd.version') IS NOT NULL")
-        guard found.first?.first == "t" else { return 0 }
+        guard try connection.has("gattherd.version") else { return 0 }
         let version = try connection.rows("SELECT n FROM gattherd.version").first?.first ?? nil
         return max(0, version.flatMap { Int($0) } ?? 0)
     }
@@ -221,6 +240,10 @@ struct FleetTransaction {
 
     func rows(_ sql: String, _ parameters: [PostgresParameter] = []) throws(PostgresError) -> [[String?]] {
         try connection.run(sql, parameters) { call.mayContinue }
+    }
+
+    func has(_ table: String) throws(PostgresError) -> Bool {
+        try rows("SELECT to_regclass($1) IS NOT NULL", [.text(table)]).first?.first == "t"
     }
 
     func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {

@@ -1,12 +1,13 @@
 /// Leases at the centre: which gateway owns a device, and the bids of all gateways.
 enum FleetLeases {
-    /// The tables.
+    /// The tables; `gateways` are those that may own the device, or `NULL` for all.
     static let tables = #"""
         CREATE TABLE gattherd.lease (
             address text PRIMARY KEY CHECK (length(address) <= 64), device text NOT NULL,
             owner int REFERENCES gattherd.gateway, previous int REFERENCES gattherd.gateway,
             epoch bigint NOT NULL DEFAULT 0, expires timestamptz NOT NULL DEFAULT 'epoch',
-            released boolean NOT NULL DEFAULT true, since timestamptz, reason text NOT NULL DEFAULT ''
+            released boolean NOT NULL DEFAULT true, since timestamptz, reason text NOT NULL DEFAULT '',
+            gateways text[]
         ) WITH (fillfactor = 50);
         CREATE TABLE gattherd.lease_bid (
             address text NOT NULL REFERENCES gattherd.lease, gateway int NOT NULL REFERENCES gattherd.gateway,
@@ -16,12 +17,7 @@ enum FleetLeases {
         ) WITH (fillfactor = 50);
         """#
 
-    /// The step that adds the gateways that may own a device: `NULL` for all.
-    static let owners = "ALTER TABLE gattherd.lease ADD COLUMN gateways text[]"
-
     static let sql = #"""
-        DROP FUNCTION IF EXISTS gattherd.exchange_leases(text, text[], text[], text[], bigint[], text[], text[], bigint[],
-            text[]);
         -- Writes bids of the caller, applies its wishes, and returns the leases with all bids: one round trip.
         --
         -- A wish is performed only if the lease still has the epoch that the gateway knows: compare and set. A claim needs

@@ -1,36 +1,8 @@
-/// Advertisements that several gateways heard: a step of the tables, and their functions.
+/// Advertisements that several gateways heard.
 ///
 /// The samples of the first reception that arrives are in `sample`, as those of any reading. Those of the others are in
 /// `duplicate`, so that history and summaries have one reading and cost nothing more.
 enum FleetReceptions {
-    static let tables = #"""
-        DROP FUNCTION IF EXISTS gattherd.resolve;
-        CREATE TABLE gattherd.device (
-            gateway int NOT NULL REFERENCES gattherd.gateway, device text NOT NULL, address text, name text,
-            profiles text NOT NULL, first_seen bigint, last_seen bigint, PRIMARY KEY (gateway, device)
-        ) WITH (fillfactor = 50);
-        CREATE INDEX ON gattherd.device (device);
-        CREATE TABLE gattherd.air (
-            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, device text NOT NULL, profile text NOT NULL,
-            stream text NOT NULL, UNIQUE (device, profile, stream)
-        );
-        ALTER TABLE gattherd.metric_series ADD COLUMN air int REFERENCES gattherd.air;
-        INSERT INTO gattherd.air (device, profile, stream)
-        SELECT DISTINCT q.device, q.profile, q.stream FROM gattherd.metric_series q WHERE q.source = 'advert';
-        UPDATE gattherd.metric_series q SET air = a.id FROM gattherd.air a
-        WHERE q.source = 'advert' AND a.device = q.device AND a.profile = q.profile AND a.stream = q.stream;
-        CREATE TABLE gattherd.reception (
-            ts bigint NOT NULL, seq bigint NOT NULL, print bigint NOT NULL, first_seq bigint NOT NULL,
-            first_journal int NOT NULL, journal int NOT NULL, air int NOT NULL, rssi smallint
-        ) PARTITION BY RANGE (ts);
-        CREATE INDEX ON gattherd.reception (air, print, ts);
-        CREATE INDEX ON gattherd.reception USING brin (ts) WITH (autosummarize = on);
-        CREATE TABLE gattherd.reception_other PARTITION OF gattherd.reception DEFAULT;
-        CREATE TABLE gattherd.duplicate (LIKE gattherd.sample INCLUDING DEFAULTS) PARTITION BY RANGE (ts);
-        CREATE INDEX ON gattherd.duplicate (series, ts);
-        CREATE TABLE gattherd.duplicate_other PARTITION OF gattherd.duplicate DEFAULT;
-        """#
-
     static let sql = #"""
         -- A part of the fingerprint of a reading: equal for equal values, whoever heard them.
         CREATE OR REPLACE FUNCTION gattherd.print(

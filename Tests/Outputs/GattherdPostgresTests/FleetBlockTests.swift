@@ -49,36 +49,6 @@ struct FleetBlockTests {
         #expect(try await Self.hasBlock(centre, past))
     }
 
-    @Test func `an upgrade moves rows of wrong clocks out of the default partitions`() async throws {
-        let server = try await PostgresServer()
-        try await server.start()
-        try await server.rows("CREATE DATABASE fleet")
-        let today = "(extract(epoch FROM date_trunc('day', now() AT TIME ZONE 'UTC'))::bigint * 1000000)"
-        try await server.rows(
-            """
-            CREATE SCHEMA gattherd; \(FleetTables.tables)
-            INSERT INTO gattherd.version VALUES (1);
-            DO $$ BEGIN
-                EXECUTE format('CREATE TABLE gattherd.sample_today PARTITION OF gattherd.sample
-                    FOR VALUES FROM (%s) TO (%s)', \(today), \(today) + \(Self.day));
-            END $$;
-            INSERT INTO gattherd.sample (ts, seq, value, journal, series)
-            SELECT ts, n, n, 1, 1 FROM generate_series(1, 3) AS n,
-                unnest(ARRAY[0, \(today), \(today) - \(Self.day) * 20, 4000000000000000]) AS ts;
-            INSERT INTO gattherd.minute (quantity, ts, n, sum, min, max)
-            SELECT 1, ts, 3, 6, 1, 3 FROM unnest(ARRAY[0, \(today), 4000000000000000]) AS ts;
-            INSERT INTO gattherd.extent VALUES (1, 1, 3, 0, 4000000000000000)
-            """,
-            database: Centre.database
-        )
-        let url = try Centre.url(server.port, user: "postgres")
-        _ = try await FleetDatabase(PostgresClient(url), url: url).install(isNew: false)
-        for (table, count) in [("sample", "12"), ("sample_far", "6"), ("sample_other", "0"), ("minute_far", "2")] {
-            let found = try await server.value("SELECT count(*) FROM gattherd.\(table)", database: Centre.database)
-            #expect(found == count, "\(table)")
-        }
-    }
-
     @Test func `a default partition that has grown is left alone`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -19,28 +19,50 @@ struct FleetDatabaseTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        let version = FleetDatabase.migrations.count
+        let version = FleetDatabase.steps.count
         #expect(results == Array(repeating: FleetDatabase.Installation(before: version, now: version), count: 4))
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "10")
         try await centre.sink(of: "attic").deliver(Entries.numbered(1...20))
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
     }
 
-    @Test func `an older schema is upgraded, and its gateways may call the new functions`() async throws {
+    @Test func `an upgrade makes functions again, which the gateways may call`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")
-        let version = FleetDatabase.migrations.count
-        _ = try await centre.rows(
-            """
-            DROP FUNCTION gattherd.exchange_leases CASCADE; DROP TABLE gattherd.lease, gattherd.lease_bid CASCADE;
-            UPDATE gattherd.version SET n = \(version - 2)
-            """
-        )
-        #expect(try await centre.fleet.install(isNew: false) == .init(before: version - 2, now: version))
+        _ = try await centre.rows("DROP FUNCTION gattherd.exchange_leases CASCADE")
+        let version = FleetDatabase.steps.count
+        #expect(try await centre.fleet.install(isNew: false) == .init(before: version, now: version))
         let mayCall =
             "SELECT has_function_privilege('gattherd_attic', oid, 'EXECUTE') FROM pg_proc "
             + "WHERE proname = 'exchange_leases'"
         #expect(try await centre.value(mayCall) == "t")
+    }
+
+    @Test func `an upgrade runs the steps that the schema lacks, once, and keeps its rows`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        let version = FleetDatabase.steps.count
+        let steps = FleetDatabase.steps + ["ALTER TABLE gattherd.gateway ADD place text"]
+        for before in [version, version + 1] {
+            let result = try await centre.fleet.install(isNew: false, steps: steps)
+            #expect(result == .init(before: before, now: version + 1))
+        }
+        try await sink.deliver(Entries.numbered(1...20))
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.gateway WHERE place IS NULL") == "1")
+    }
+
+    @Test func `a schema from before the first release is refused with a remedy`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows("DROP TABLE gattherd.lease_bid, gattherd.lease CASCADE")
+        for (version, isNew) in [(1, true), (1, false), (4, false)] {
+            _ = try await centre.rows("UPDATE gattherd.version SET n = \(version)")
+            let failure = await #expect(throws: FleetDatabase.Failure.self) {
+                _ = try await centre.fleet.install(isNew: isNew)
+            }
+            #expect(failure?.description.contains("drop the schema gattherd and run: gattherd fleet init") == true)
+        }
     }
 
     @Test func `a newer schema, a foreign encoding and an empty database are refused with a remedy`() async throws {
@@ -49,7 +71,7 @@ struct FleetDatabaseTests {
         let newer = await #expect(throws: FleetDatabase.Failure.self) {
             _ = try await centre.fleet.install(isNew: true)
         }
-        #expect(newer?.description.contains("newer than this gattherd") == true)
+        #expect(newer?.description.contains("it is of version 99, this gattherd knows 1: use a newer one") == true)
         try await centre.server.rows("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
         for (name, isNew, words) in [("latin", true, "ENCODING 'UTF8'"), ("postgres", false, "gattherd fleet init")] {
             let url = try PostgresURL("postgresql://postgres@127.0.0.1:\(centre.server.port)/\(name)")
@@ -73,30 +95,6 @@ struct FleetDatabaseTests {
         #expect(error?.kind == .misconfigured)
         let stored = try await centre.server.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'gattherd_attic'")
         #expect(stored.hasPrefix("SCRAM-SHA-256$"))
-    }
-
-    @Test func `a schema of an older version gets the steps that it lacks, and keeps its rows`() async throws {
-        let centre = try await Centre()
-        try await centre.server.rows("CREATE DATABASE old")
-        let url = try PostgresURL("postgresql://postgres@127.0.0.1:\(centre.server.port)/old")
-        let old = """
-            CREATE SCHEMA gattherd; \(FleetTables.tables) INSERT INTO gattherd.version VALUES (1);
-            INSERT INTO gattherd.gateway (name, role) VALUES ('attic', 'gattherd_attic');
-            INSERT INTO gattherd.journal (gateway, epoch) VALUES (1, 'x');
-            INSERT INTO gattherd.quantity (gateway, device, metric) VALUES (1, 'tag', 'temperature');
-            INSERT INTO gattherd.metric_series
-                (gateway, device, profile, stream, metric, kind, source, quantity, first_ts)
-            VALUES (1, 'tag', 'bthome', 'bthome', 'temperature', 'gauge', 'advert', 1, 1);
-            INSERT INTO gattherd.sample (ts, seq, value, journal, series) VALUES (1, 1, 21.5, 1, 1)
-            """
-        try await centre.server.rows(old, database: "old")
-        let fleet = FleetDatabase(PostgresClient(url), url: url)
-        let result = try await fleet.install(isNew: false)
-        #expect(result == FleetDatabase.Installation(before: 1, now: FleetDatabase.migrations.count))
-        let rows = try await centre.server.rows("SELECT gateway, device, value FROM gattherd.history", database: "old")
-        #expect(rows == [["attic", "tag", "21.5"]])
-        let air = "SELECT a.device, a.stream FROM gattherd.metric_series q JOIN gattherd.air a ON a.id = q.air"
-        #expect(try await centre.server.rows(air, database: "old") == [["tag", "bthome"]])
     }
 
     @Test func `a report without entries is a sign of life, and has the devices`() async throws {

@@ -96,34 +96,4 @@ struct PostgresClockStepTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history WHERE ts < 1795000000000000") == "0")
         #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
     }
-
-    @Test func `an upgrade divides what older versions recorded across a change of the clock`() async throws {
-        let server = try await PostgresServer()
-        try await server.start()
-        try await server.rows("CREATE DATABASE fleet")
-        let now = Entries.time.microseconds
-        try await server.rows(
-            """
-            CREATE SCHEMA gattherd; \(FleetTables.tables)
-            INSERT INTO gattherd.version VALUES (1);
-            INSERT INTO gattherd.sample (ts, seq, value, journal, series)
-            SELECT CASE WHEN n <= 50 THEN n ELSE \(now) + n END, n, n, 1, 1 FROM generate_series(1, 200) AS n;
-            INSERT INTO gattherd.extent VALUES (1, 1, 100, 1, \(now) + 100), (1, 101, 200, \(now) + 101, \(now) + 200)
-            """,
-            database: Centre.database
-        )
-        let url = try Centre.url(server.port, user: "postgres")
-        let result = try await FleetDatabase(PostgresClient(url), url: url).install(isNew: false)
-        #expect(result == FleetDatabase.Installation(before: 1, now: FleetDatabase.migrations.count))
-        let extents = try await server.rows(
-            "SELECT first, last, first_ts, last_ts - \(now) FROM gattherd.extent ORDER BY 1",
-            database: Centre.database
-        )
-        #expect(
-            extents == [
-                ["1", "50", "1", "\(50 - now)"], ["51", "100", "\(now + 51)", "100"],
-                ["101", "200", "\(now + 101)", "200"],
-            ]
-        )
-    }
 }

@@ -246,27 +246,4 @@ struct ConsumerTests {
         try file.flushPendingState()
         #expect(try file.connection.integer("SELECT total(octets) FROM outbox") < 40_000)
     }
-
-    @Test func `a file of version 1 keeps its cursor and gets higher numbers than its events`() async throws {
-        do {
-            let connection = try SQLiteConnection(
-                path: folder.database,
-                flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-            )
-            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
-            try Schema.migrate(connection, steps: Array(Schema.steps.prefix(1)))
-            try connection.execute(
-                """
-                INSERT INTO event (id, ts, kind, detail) VALUES (100007, 1, 'link', '{}');
-                INSERT INTO state (key, value) VALUES ('seq', 100000), ('cursor', 40);
-                INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (41, 41, 10, 1, 1);
-                """
-            )
-        }
-        let history = try await open(Self.mqtt, Self.copy)
-        #expect(try await history.consumer("mqtt").acknowledged() == 40)
-        #expect(try await history.consumer("copy").acknowledged() == 100_007)
-        try await history.record([event("a")])
-        #expect(try await everything(history.consumer("copy")).map(\.seq) == [100_008])
-    }
 }

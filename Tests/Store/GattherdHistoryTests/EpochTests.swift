@@ -59,22 +59,6 @@ struct EpochTests {
         #expect(try run() == first)
     }
 
-    @Test func `a migrated file gets an epoch, and keeps it`() throws {
-        do {
-            let connection = try SQLiteConnection(
-                path: folder.database,
-                flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-            )
-            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
-            try Schema.migrate(connection, steps: Array(Schema.steps.prefix(2)))
-            try connection.execute("UPDATE state SET value = 500 WHERE key = 'seq'")
-        }
-        try SequenceFile(path: folder.database + "-seq").write(500, link: nil)
-        let first = try run()
-        #expect(first.text.count == 32 && first.previous == nil)
-        #expect(try run() == first)
-    }
-
     @Test func `a file in place of a lost one is a new epoch`() throws {
         let first = try run(10)
         try FileManager.default.removeItem(atPath: folder.database)

@@ -151,8 +151,20 @@ struct FaultTests {
         try await history.close()
         _ = try await folder.shell.rows("PRAGMA user_version = 99")
         let fault = try #require(await fault(opening: folder.database))
-        #expect(fault.detail.contains("newer gattherd (version 99, this one knows \(Schema.steps.count))"))
+        #expect(fault.detail.contains("written by a newer gattherd"))
+        #expect(fault.detail.contains("(version 99, this one knows \(Schema.steps.count))"))
         #expect(throws: fault) { try HistoryReader(path: folder.database) }
+    }
+
+    @Test func `a file from before the first release is refused, and left as it was`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.close()
+        _ = try await folder.shell.rows("DROP TABLE \(Schema.newestTable)")
+        let before = try Data(contentsOf: URL(filePath: folder.database))
+        let fault = try #require(await fault(opening: folder.database))
+        #expect(fault.detail.contains("from before the first release; export it with that one"))
+        #expect(throws: fault) { try HistoryReader(path: folder.database) }
+        #expect(try Data(contentsOf: URL(filePath: folder.database)) == before)
     }
 
     @Test(

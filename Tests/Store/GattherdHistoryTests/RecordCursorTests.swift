@@ -44,16 +44,6 @@ import Testing
         #expect(try file.recordCursors().map(\.number) == [1])
     }
 
-    @Test func `a file of the version before gets the table`() throws {
-        let connection = try SQLiteConnection(
-            path: folder.database,
-            flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        )
-        try Schema.migrate(connection, steps: Array(Schema.steps.prefix(3)))
-        try Schema.migrate(connection, steps: Schema.steps)
-        #expect(try connection.integer("SELECT count(*) FROM record_cursor") == 0)
-    }
-
     @Test func `records of the past lower the first time of their series`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<1))

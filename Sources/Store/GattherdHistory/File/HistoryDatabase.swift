@@ -4,7 +4,7 @@ import Glibc
 
 /// Opens history's database for its writer, readers and maintenance, and checks what it is.
 enum HistoryDatabase {
-    /// Opens the file for the writer; creates it if necessary, and migrates it to this version.
+    /// Opens the file for the writer; creates it if necessary, and brings it to this version.
     ///
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because published readings must still be in
     /// history after a power loss. It costs one `fdatasync` per batch, not per sample; a slow card makes batches
@@ -115,7 +115,7 @@ enum HistoryDatabase {
     ///   - connection: The open file.
     ///   - remedy: The advice if it is another program's database.
     /// - Returns: The version, if the file has tables.
-    /// - Throws: ``StoreFault`` if another program or a newer version of this one created it.
+    /// - Throws: ``StoreFault`` if another program, a newer version or one from before the first release created it.
     static func content(
         of connection: SQLiteConnection,
         remedy: String = "choose another history.path"
@@ -132,12 +132,21 @@ enum HistoryDatabase {
         }
         guard version <= Schema.steps.count else {
             throw StoreFault(
-                "\(connection.path): written by a newer gattherd (version \(version), "
-                    + "this one knows \(Schema.steps.count)); update gattherd, or choose another history.path"
+                "\(connection.path): written by a newer gattherd, or by one from before the first release "
+                    + "(version \(version), this one knows \(Schema.steps.count)); update gattherd, or choose another "
+                    + "history.path"
+            )
+        }
+        guard try connection.integer(newestTables) == 1 else {
+            throw StoreFault(
+                "\(connection.path): written by a gattherd from before the first release; export it with that one, "
+                    + "choose another history.path, and import it there"
             )
         }
         return .version(Int(version))
     }
+
+    private static let newestTables = "SELECT count(*) FROM sqlite_schema WHERE name = '\(Schema.newestTable)'"
 
     /// Network and overlay file systems may refuse WAL mode without an error.
     private static func useWriteAheadLog(_ connection: SQLiteConnection) throws(StoreFault) {

@@ -2,9 +2,9 @@ import GattherdModel
 
 /// The views, which are the contract with all readers.
 ///
-/// The views hold no data. Missing or outdated views are recreated at each start, so that migrations ignore them.
-/// `CROSS JOIN` prevents SQLite from reordering the join: samples are read by time or by number, and their series are
-/// looked up.
+/// The views hold no data. Missing or outdated views are recreated at each start, so that steps of the schema ignore
+/// them. `CROSS JOIN` prevents SQLite from reordering the join: samples are read by time or by number, and their series
+/// are looked up.
 enum HistoryViews {
     private static let views =
         [

@@ -1,17 +1,19 @@
 import GattherdModel
 
-/// The tables of the file, and the migrations from every released version to this one.
+/// The tables of the file.
 ///
-/// The views are the contract with readers; the tables may change. `PRAGMA user_version` counts the migrations that a
-/// file has had. A released migration is never edited, only followed by another one.
+/// The views are the contract with readers; the tables may change. `PRAGMA user_version` counts the steps that a file
+/// has had. After the first release a step is never edited, only followed by another one.
 enum Schema {
     /// "GATH": distinguishes our files from other programs'.
     static let applicationID: Int64 = 0x4741_5448
 
-    /// Migration n takes a file from version n to version n + 1.
-    static let steps = [tables + delivery + clock + lists + rollups, consumers, epochs, records]
+    /// Step n takes a file from version n to version n + 1; the first one creates all tables.
+    static let steps = [tables + journal + epochs + records + clock + lists + rollups]
+    /// A table that files of version 1 from before the first release lack.
+    static let newestTable = "record_cursor"
 
-    /// Runs the migrations that the file has not had, each in its own transaction.
+    /// Runs the steps that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
         var version = Int(try connection.integer("PRAGMA user_version"))
         while version >= 0 && version < steps.count {
@@ -69,39 +71,23 @@ enum Schema {
 
         """
 
-    /// The journal's state: `seq` is the highest number that a reading may have, `cursor` the last acknowledged one.
+    /// The cursors of the journal's consumers, and what they have not acknowledged.
     ///
     /// A row of `outbox` represents the undelivered readings numbered `first` to `last`. Their samples are from `ts` to
     /// `ts_last`; the size of their payloads is `octets`. During a correction of timestamps, `ts` is the uncorrected
-    /// time.
-    private static let delivery = """
+    /// time. `correction` has the completed corrections of clock spans: `shift` was added to the times of the entries
+    /// above `after`, up to and including `through`. `state` has the values of ``StateTable``.
+    private static let journal = """
         CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE consumer (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE outbox (
             first INTEGER PRIMARY KEY, last INTEGER NOT NULL, octets INTEGER NOT NULL,
             ts INTEGER NOT NULL, ts_last INTEGER NOT NULL
         ) STRICT;
-
-        """
-
-    /// Each consumer of the journal has a cursor, and all entries have numbers of one sequence.
-    ///
-    /// The ids of events and rejects become such numbers, so the sequence continues above them. `correction` has the
-    /// completed corrections of clock spans: `shift` was added to the times of the entries above `after`, up to and
-    /// including `through`.
-    private static let consumers = """
-        CREATE TABLE consumer (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-        INSERT INTO consumer (name, cursor) SELECT 'mqtt', value FROM state WHERE key = 'cursor';
-        DELETE FROM state WHERE key = 'cursor';
-        INSERT INTO state (key, value)
-        SELECT 'seq', max(coalesce((SELECT max(id) FROM event), 0), coalesce((SELECT max(id) FROM reject), 0))
-        WHERE true ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value);
         CREATE TABLE correction (
             id INTEGER PRIMARY KEY, after INTEGER NOT NULL, through INTEGER NOT NULL, shift INTEGER NOT NULL
         ) STRICT;
-        ALTER TABLE clock DROP COLUMN event;
-        ALTER TABLE clock DROP COLUMN reject;
-        ALTER TABLE clock DROP COLUMN event_end;
-        ALTER TABLE clock DROP COLUMN reject_end;
+
         """
 
     /// An epoch is a stretch in which the file only grew; its entries have higher numbers than `after`.
@@ -114,7 +100,7 @@ enum Schema {
             id INTEGER PRIMARY KEY, after INTEGER NOT NULL, through INTEGER NOT NULL, ts INTEGER NOT NULL,
             seq INTEGER NOT NULL, correction INTEGER NOT NULL
         ) STRICT;
-        INSERT INTO state (key, value) SELECT 'journal_from', coalesce(max(seq), 0) FROM head;
+
         """
 
     /// The position in the stored records of each stream; see ``RecordCursor``.
@@ -125,18 +111,18 @@ enum Schema {
             device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL, address TEXT NOT NULL,
             number INTEGER, ts INTEGER, state TEXT NOT NULL, PRIMARY KEY (device, profile, stream)
         ) STRICT, WITHOUT ROWID;
+
         """
 
     /// Clock spans, in which the wall clock was not set, and the state of ``ClockTrust``.
     ///
-    /// `offset` is the wall clock time at the machine's start; `seq` to `reject_end` are the rows of the span. `shift`
-    /// is the correction once it is known; `phase` and `place` are its progress. `base` is the proven time of the
-    /// machine's start.
+    /// `offset` is the wall clock time at the machine's start; the entries of the span have numbers from `seq` to
+    /// `seq_end`. `shift` is the correction once it is known; `phase` and `place` are its progress. `base` is the
+    /// proven time of the machine's start.
     private static let clock = """
         CREATE TABLE clock (
             id INTEGER PRIMARY KEY, boot TEXT NOT NULL, offset INTEGER NOT NULL, time_end INTEGER,
-            seq INTEGER NOT NULL, event INTEGER NOT NULL, reject INTEGER NOT NULL,
-            seq_end INTEGER, event_end INTEGER, reject_end INTEGER, shift INTEGER,
+            seq INTEGER NOT NULL, seq_end INTEGER, shift INTEGER,
             phase INTEGER NOT NULL DEFAULT 0, place INTEGER NOT NULL DEFAULT 0,
             place_seq INTEGER NOT NULL DEFAULT 0, place_ix INTEGER NOT NULL DEFAULT 0, uptime INTEGER, base INTEGER
         ) STRICT;

@@ -46,7 +46,7 @@ final class EpochTable {
         let outside = file.link()
         let inside = (now: try state.optionalValue(of: .link), before: try state.optionalValue(of: .linkBefore))
         if inside.now == nil {
-            // The migration has started the first epoch of this file.
+            // The file has been created with its first epoch.
             if isEmpty, last > 0 { try startFirst(after: last, previous) }
         } else if outside == nil || outside != inside.now && outside != inside.before {
             try connection.transaction { () throws(StoreFault) in try start(after: last) }
