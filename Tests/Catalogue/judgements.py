@@ -74,6 +74,14 @@ JUDGEMENTS = [
         "the mutated data have two different batteries, of which the decoder prefers the other",
     ),
     (
+        "switchbot", ["temperature", "humidity"], lambda case, ours, theirs: case["stream"] == "hub3" and ours is None,
+        "a Hub 3 without its cable has no sensor; the decoder reports zeros",
+    ),
+    ("switchbot-appliances", ["work_status"], lambda case, ours, theirs: "k10" in case["stream"] and ours is None, "nobody knows what this bit of a K10+ means"),
+    ("switchbot-covers", ["is_on"], lambda case, ours, theirs: ours is None and not theirs, "a Bot that presses is neither on nor off"),
+    ("switchbot-lights", ["color_mode"], lambda case, ours, theirs: "ceiling" in case["stream"] and ours is None, "a Ceiling Light has one mode, which it does not send"),
+    ("switchbot-lights", ["color_temperature"], is_unknown(0), "a light of 0 K has a colour instead"),
+    (
         "oral-b", ["mode"], lambda case, ours, theirs: not case["recorded"],
         "the mutated model has other modes",
     ),

@@ -1,4 +1,6 @@
 """The independent decoders: how each is called, and which of its values belong to which metric of a profile."""
+import datetime
+import enum
 import time
 from types import SimpleNamespace
 
@@ -120,7 +122,7 @@ def airthing(case):
 
 
 def switchbots(case):
-    service = [bytes.fromhex(text) for number, text in case["parts"] if number == "fd3d"]
+    service = [bytes.fromhex(text) for number, text in case["parts"] if number in ("fd3d", "0d00")]
     company = [bytes.fromhex(text) for number, text in case["parts"] if number == "company 2409"]
     if not service or not service[0]:
         return None
@@ -128,7 +130,35 @@ def switchbots(case):
         data = switchbot._parse_data(service[0], company[0] if company else None, 2409 if company else None, None)
     except Exception:  # mutated bytes
         return None
-    return data.get("data") if data else None
+    if not data or not data.get("data"):
+        return None
+    # Mutated service data may be that of another model.
+    stream = case["profile"], case["stream"]
+    if case["recorded"]:
+        SWITCHBOT_MODELS[stream] = data["modelName"]
+    if SWITCHBOT_MODELS.get(stream) != data["modelName"]:
+        return None
+    return switchbot_values(data["data"])
+
+
+SWITCHBOT_MODELS = {}
+
+
+def switchbot_values(data):
+    """The values with labels as words; those of a second relay have the name NAME_2."""
+    if 2 in data:
+        data = data[1] | {f"{name}_2": value for name, value in data[2].items()}
+    values = {}
+    for name, value in data.items():
+        if isinstance(value, datetime.timedelta):
+            value = value / datetime.timedelta(hours=1)
+        elif isinstance(value, enum.Enum):
+            value = value.name.lower()
+        if isinstance(value, str):
+            value = value.replace("_", " ").replace("stop", "stopped")
+            value = "level" if value.startswith("level ") else value
+        values[name.replace(" ", "_")] = value
+    return values
 
 
 def victrons(case):
@@ -170,6 +200,11 @@ DECODERS = {
     "sensorpro": state_data(lambda case: SensorProBluetoothDeviceData()),
     "sensorpush": state_data(lambda case: SensorPushBluetoothDeviceData(), ["ef090000-11d6-42ba-93b8-9dd7ec090aa9"]),
     "switchbot": switchbots,
+    "switchbot-access": switchbots,
+    "switchbot-appliances": switchbots,
+    "switchbot-covers": switchbots,
+    "switchbot-lights": switchbots,
+    "switchbot-power": switchbots,
     "thermobeacon": state_data(lambda case: ThermoBeaconBluetoothDeviceData(), ["fff0"]),
     "thermopro": thermopros,
     "tilt": tilt,
@@ -247,6 +282,38 @@ METRICS = {
         ("temperature", "temperature", 0.001), ("humidity", "humidity", 0), ("battery_level", "battery", 0), ("co2", "co2", 0),
         ("open", "contact_open", 0), ("left_open", "contact_timeout", 0), ("light", "is_light", 0), ("motion", "motion_detected", 0),
         ("water", "leak", 0), ("tampered", "tampered", 0), ("battery_low", "low_battery", 0), ("button_count", "button_count", 0),
+        ("illuminance", "illuminance", 0), ("light_level", "lightLevel", 0),
+    ],
+    "switchbot-access": [
+        ("state", "status", 0), ("door_open", "door_open", 0), ("unclosed_alarm", "unclosed_alarm", 0),
+        ("unlocked_alarm", "unlocked_alarm", 0), ("low_temperature", "low_temperature_alarm low_temperature", 0),
+        ("power_alarm", "power_alarm", 0), ("calibrated", "calibration", 0), ("battery_level", "battery", 0),
+        ("attempt_state", "attempt_state", 0), ("doorbell", "doorbell", 0), ("locked_out", "lockout_alarm", 0),
+        ("tampered", "tamper_alarm", 0), ("duress", "duress_alarm", 0), ("high_temperature", "high_temperature", 0),
+        ("charging", "battery_charging", 0), ("presence_level", "pir_triggered_level radar_triggered_level", 0),
+        ("relay", "isOn", 0),
+    ],
+    "switchbot-appliances": [
+        ("is_on", "isOn", 0), ("mode", "mode", 0), ("oscillating_horizontal", "oscillating_horizontal", 0),
+        ("oscillating_vertical", "oscillating_vertical", 0), ("speed", "speed", 0), ("battery_level", "battery", 0),
+        ("charging", "charging battery_charging", 0), ("work_status", "work_status", 0),
+        ("dust_bin_connected", "dusbin_connected", 0), ("child_lock", "child_lock", 0),
+        ("filter_time", "filter_element_working_time filter_run_time", 0), ("error", "err_code", 0),
+        ("temperature", "temperature", 0.001), ("humidity", "humidity", 0), ("target_humidity", "target_humidity", 0),
+        ("water_level", "water_level", 0), ("tank_removed", "tank_removed", 0), ("tilted", "tilted_alert", 0),
+        ("filter_missing", "filter_missing", 0), ("target_temperature", "target_temperature", 0.001),
+        ("window_open", "door_open", 0), ("fault", "fault_code", 0), ("image", "image_index", 0),
+    ],
+    "switchbot-covers": [
+        ("is_on", "isOn", 0), ("position", "position", 0), ("tilt", "tilt", 0), ("moving", "inMotion", 0),
+        ("light_level", "lightLevel", 0), ("calibrated", "calibration", 0), ("battery_level", "battery", 0),
+    ],
+    "switchbot-lights": [
+        ("is_on", "isOn", 0), ("brightness", "brightness", 0), ("color_mode", "color_mode", 0), ("color_temperature", "cw", 0),
+        ("main_on", "main_isOn", 0), ("main_brightness", "main_brightness", 0),
+    ],
+    "switchbot-power": [
+        ("is_on", "isOn", 0), ("power", "power", 0.001), ("is_on_2", "isOn_2", 0), ("power_2", "power_2", 0.001),
     ],
     "thermobeacon": CLIMATE[:2] + [("battery_level", "battery", 0.51), ("battery_voltage", "voltage", 0.006), ("button", "occupancy", 0)],
     "thermopro": [("temperature", "temperature internal_temperature", 0.051), CLIMATE[1]] + [
