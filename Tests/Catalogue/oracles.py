@@ -74,6 +74,14 @@ def thermopros(case):
     return values and {name.partition("_probe_")[0]: value for name, value in values.items()}
 
 
+def govees(case):
+    """The ambient temperature of the H5191 has the name of other models' only one."""
+    values = state_data(lambda case: GoveeBluetoothDeviceData())(case)
+    if values and case["stream"] == "probe_h5191":
+        values["ambient_temperature"] = values.pop("temperature", None)
+    return values
+
+
 def tilt(case):
     """The temperature is in °F."""
     values = state_data(lambda case: TiltBluetoothDeviceData())(case)
@@ -186,7 +194,7 @@ DECODERS = {
     "aranet": aranet,
     "blue-maestro": state_data(lambda case: BlueMaestroBluetoothDeviceData()),
     "bthome": state_data(keyed(BTHomeBluetoothDeviceData)),
-    "govee": state_data(lambda case: GoveeBluetoothDeviceData()),
+    "govee": govees,
     "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
     "kegtron": state_data(lambda case: KegtronBluetoothDeviceData()),
     "leaone": leaone,
@@ -235,10 +243,13 @@ METRICS = {
         ("tvoc", "volatile_organic_compounds", 0), ("uv_index", "uv_index", 0.051), ("speed", "speed", 0.006),
         ("voltage", "voltage voltage_1", 0.001), ("packet_id", "packet_id", 0), ("count", "count count_1", 0),
     ],
-    "govee": PROBES + CLIMATE[1:] + [
-        ("pm2_5", "pm25", 0), ("open", "window", 0),
-        ("alarm_temperature", "temperature_alarm_probe_1", 0.0051), ("temperature_2", "temperature_probe_2", 0.0051),
-        ("alarm_temperature_2", "temperature_alarm_probe_2", 0.0051),
+    "govee": PROBES + CLIMATE[2:] + [
+        ("humidity", "humidity humidity_probe_1", 0.0051), ("pm2_5", "pm25", 0), ("open", "window", 0),
+        ("co2", "carbon_dioxide", 0), ("occupied", "occupancy presence", 0),
+        ("alarm_temperature", "temperature_alarm_probe_1", 0.0051), ("ambient_temperature", "ambient_temperature", 0.0051),
+    ] + [
+        (f"{name}_{number}", f"{theirs}_probe_{number}", 0.0051) for number in range(2, 5)
+        for name, theirs in (("temperature", "temperature"), ("alarm_temperature", "temperature_alarm"))
     ],
     "inkbird": PROBES + CLIMATE[1:] + [("co2", "carbon_dioxide", 0)] + [
         (f"temperature_{number}", f"temperature_probe_{number}", 0.051) for number in range(2, 7)
