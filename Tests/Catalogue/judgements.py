@@ -27,6 +27,10 @@ JUDGEMENTS = [
         "object 000F has the light intensity; for some models the decoder makes of it only whether there is light",
     ),
     (
+        "mibeacon", ["battery_level"], lambda case, ours, theirs: "035401" in case["payload"] and theirs is None,
+        "object 5403 is that of bleparser",
+    ),
+    (
         "mopeka", ["battery_voltage"], lambda case, ours, theirs: ours is not None and theirs == ours + 4,
         "bit 7 of the battery is reserved in the maker's document; the decoder counts it as 4 V",
     ),

@@ -74,6 +74,15 @@ def thermopros(case):
     return values and {name.partition("_probe_")[0]: value for name, value in values.items()}
 
 
+def xiaomis(case):
+    """The states of a band are 0 or 1."""
+    values = state_data(keyed(XiaomiBluetoothDeviceData))(case)
+    return values and {
+        name: bool(value) if name in ("asleep", "wearing") else value for name, value in values.items()
+        if name not in ("asleep", "wearing") or value in (0, 1)
+    }
+
+
 def govees(case):
     """The ambient temperature of the H5191 has the name of other models' only one."""
     values = state_data(lambda case: GoveeBluetoothDeviceData())(case)
@@ -198,7 +207,7 @@ DECODERS = {
     "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
     "kegtron": state_data(lambda case: KegtronBluetoothDeviceData()),
     "leaone": leaone,
-    "mibeacon": state_data(keyed(XiaomiBluetoothDeviceData)),
+    "mibeacon": xiaomis,
     "mopeka": state_data(lambda case: MopekaIOTBluetoothDeviceData(), ["fee5"]),
     "oral-b": state_data(lambda case: OralBBluetoothDeviceData()),
     "qingping": state_data(lambda case: QingpingBluetoothDeviceData()),
@@ -262,6 +271,12 @@ METRICS = {
     "mibeacon": CLIMATE + [
         ("illuminance", "illuminance", 0.051), ("moisture", "moisture", 0), ("conductivity", "conductivity", 0),
         ("motion", "motion", 0), ("light", "light", 0), ("formaldehyde", "formaldehyde", 0.006), ("smoke", "smoke", 0), ("consumable", "consumable", 0),
+        ("weight", "mass", 0.006), ("profile_id", "profile_id", 0), ("heart_rate", "heart_rate", 0),
+        ("impedance", "impedance_low", 0.051), ("impedance_high", "impedance_high", 0.051), ("brushing", "toothbrush", 0),
+        ("score", "score", 0), ("brush_count", "counter", 0), ("armed", "armed", 0), ("asleep", "asleep", 0),
+        ("wearing", "wearing", 0), ("charging", "charging_state", 0), ("occupied", "occupancy", 0),
+        ("occupied_time", "pressure_present_duration", 0), ("vacant_time", "pressure_not_present_duration", 0),
+        ("water", "bottom_submersion", 0), ("splash", "top_splash", 0),
     ],
     "mopeka": CLIMATE[:1] + [
         ("battery_level", "battery", 0.06), ("battery_voltage", "battery_voltage", 0.001), ("level", "tank_level", 1),
