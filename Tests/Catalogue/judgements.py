@@ -97,5 +97,10 @@ JUDGEMENTS = [
         "victron", None, lambda case, ours, theirs: not case["recorded"] and case["stream"] == "energy_meter",
         "the mutated record type has other fields",
     ),
+    (
+        "victron", ["consumed"], lambda case, ours, theirs: case["stream"] == "bms" and ours == -theirs,
+        "the maker's document counts the consumed charge as negative, in all records",
+    ),
+    ("victron", ["state_of_charge"], is_unknown(102.3), "3FF stands for unknown in the maker's document"),
     ("victron", ["current"], is_unknown(-0.001), "3FFFFF stands for unknown in the maker's document"),
 ]

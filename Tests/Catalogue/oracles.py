@@ -192,9 +192,13 @@ def victrons(case):
         if name.startswith("get_"):
             try:
                 value = getattr(parsed, name)()
-            except ValueError:  # a code that the decoder does not know
+            except (KeyError, ValueError):  # a value that is not sent, or a code that the decoder does not know
                 continue
             values[name[4:]] = getattr(value, "name", value)
+    if case["stream"] == "multi_rs" and values.get("yield_today") is not None:
+        values["yield_today"] *= 1000  # in Wh, as of solar chargers
+    for number, voltage in enumerate(values.get("cell_voltages", []), 1):
+        values[f"cell_voltage_{number}"] = voltage
     return values
 
 
@@ -353,7 +357,10 @@ METRICS = {
         ("current", "current battery_charging_current battery_current output_current1", 0.001), ("state_of_charge", "soc", 0.06), ("consumed", "consumed_ah", 0.06),
         ("time_to_go", "remaining_mins", 0), ("starter_voltage", "starter_voltage", 0.001), ("power", "solar_power", 0),
         ("yield_today", "yield_today", 0.001, 0.001), ("load_current", "external_device_load", 0.001),
-        ("ac_in_power", "ac_in_power", 0), ("ac_out_power", "ac_out_power", 0), ("midpoint_voltage", "midpoint_voltage", 0.001), ("apparent_power", "ac_apparent_power", 0), ("ac_voltage", "ac_voltage", 0.001),
+        ("ac_in_power", "ac_in_power active_ac_in_power", 0), ("ac_out_power", "ac_out_power active_ac_out_power", 0), ("midpoint_voltage", "midpoint_voltage", 0.001), ("apparent_power", "ac_apparent_power", 0), ("ac_voltage", "ac_voltage", 0.001),
         ("input_voltage", "input_voltage", 0.001), ("output_voltage", "output_voltage", 0.001), ("ac_current", "ac_current", 0.06),
-    ],
+        ("temperature", "battery_temperature temperature", 0.006), ("solar_power", "pv_power", 0), ("cell_voltage", "cell_voltage_1", 0.001),
+        ("output_current", "output_current", 0.001), ("input_current", "input_current", 0.001), ("io_status", "io_status", 0),
+        ("alarm_flags", "alarm_flags", 0), ("bms_flags", "bms_flags", 0),
+    ] + [(f"cell_voltage_{number}", f"cell_voltage_{number}", 0.001) for number in range(2, 9)],
 }
