@@ -16,8 +16,29 @@ def is_unknown(value):
 
 # The profile, the metrics (None for all), a condition for the case and both values, and the reason.
 JUDGEMENTS = [
+    ("ela", ["temperature"], is_unknown(327.67), "7FFF stands for unknown in Theengs Decoder"),
+    (
+        "flower-care", ["temperature"], lambda case, ours, theirs: ours is not None and abs(theirs - ours - 6553.6) < 0.01,
+        "below 0 °C the number is negative, as in Theengs Decoder",
+    ),
     ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
     ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
+    (
+        "inode", ["energy", "power"], lambda case, ours, theirs: ours is None,
+        "a meter that counts something else than electricity has no energy, and one without a constant has no unit",
+    ),
+    (
+        "inode", ["temperature"], lambda case, ours, theirs: theirs in (-30, 70),
+        "the decoder makes a bound of what is beyond it",
+    ),
+    (
+        "kkm", ["temperature", "humidity"], lambda case, ours, theirs: None not in (ours, theirs) and (ours < 0 or 0 <= theirs - ours < 1.56),
+        "the second byte is in 1/256 in the maker's library; the decoder reads it as hundredths",
+    ),
+    (
+        "kkm", None, lambda case, ours, theirs: not case["recorded"] and not case["payload"].startswith("21010f"),
+        "the decoder takes any mask as that of a K6",
+    ),
     (
         "mibeacon", ["motion"], lambda case, ours, theirs: ours is True and theirs is None,
         "the decoder reports a motion of object 0003 as an event without a value",
@@ -29,6 +50,11 @@ JUDGEMENTS = [
     (
         "mibeacon", ["battery_level"], lambda case, ours, theirs: "035401" in case["payload"] and theirs is None,
         "object 5403 is that of bleparser",
+    ),
+    ("mikrotik", ["temperature"], is_unknown(-128), "8000 stands for no thermometer in the maker's document"),
+    (
+        "moat", ["humidity"], lambda case, ours, theirs: None not in (ours, theirs) and ours == min(max(theirs, 0), 100),
+        "no humidity is below 0 or above 100 %",
     ),
     (
         "mopeka", ["battery_voltage"], lambda case, ours, theirs: ours is not None and theirs == ours + 4,

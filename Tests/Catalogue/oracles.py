@@ -1,10 +1,13 @@
 """The independent decoders: how each is called, and which of its values belong to which metric of a profile."""
+import contextlib
 import datetime
 import enum
+import io
 import time
 from types import SimpleNamespace
 
 from bleak.backends.device import BLEDevice
+from bleparser import BleParser
 from bluemaestro_ble.parser import BlueMaestroBluetoothDeviceData
 from bthome_ble import BTHomeBluetoothDeviceData
 from govee_ble.parser import GoveeBluetoothDeviceData
@@ -12,6 +15,7 @@ from habluetooth import BluetoothServiceInfoBleak
 from inkbird_ble.parser import INKBIRDBluetoothDeviceData
 from kegtron_ble.parser import KegtronBluetoothDeviceData
 from leaone_ble.parser import LeaoneBluetoothDeviceData
+from moat_ble.parser import MoatBluetoothDeviceData
 from mopeka_iot_ble.parser import MopekaIOTBluetoothDeviceData
 from oralb_ble.parser import OralBBluetoothDeviceData
 from qingping_ble.parser import QingpingBluetoothDeviceData
@@ -68,6 +72,29 @@ def state_data(make, services=()):
     return decode
 
 
+def bleparsers(case):
+    """The advertisement as bleparser takes it: structures with their length and type."""
+    def structure(kind, octets):
+        return bytes([len(octets) + 1, kind]) + octets
+    services, companies = [], []
+    for number, text in case["parts"]:
+        octets = bytes.fromhex(text)
+        if number.startswith("company "):
+            companies.append(structure(0xFF, int(number.removeprefix("company ")).to_bytes(2, "little") + octets))
+        else:
+            services.append(structure(0x16, bytes.fromhex(number)[::-1] + octets))
+    parser = BleParser(discovery=True, filter_duplicates=False)
+    address = bytes.fromhex(case["address"].replace(":", ""))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints the numbers of some packets
+            values, _ = parser.parse_advertisement(address, -60, None, None, case["name"], services, companies)
+    except Exception:  # a decoder that fails on mutated bytes
+        return None
+    return values and {
+        name.replace(" ", "_"): bool(value) if name in ("switch", "impact") else value for name, value in values.items()
+    }
+
+
 def thermopros(case):
     """The number of a probe is in the name of each of its values."""
     values = state_data(lambda case: ThermoProBluetoothDeviceData())(case)
@@ -89,6 +116,13 @@ def govees(case):
     if values and case["stream"] == "probe_h5191":
         values["ambient_temperature"] = values.pop("temperature", None)
     return values
+
+
+def moats(case):
+    """moat-ble reads the service data; bleparser, the manufacturer-specific data."""
+    if case["stream"] == "climate":
+        return state_data(lambda case: MoatBluetoothDeviceData())(case)
+    return bleparsers(case)
 
 
 def tilt(case):
@@ -207,11 +241,17 @@ DECODERS = {
     "aranet": aranet,
     "blue-maestro": state_data(lambda case: BlueMaestroBluetoothDeviceData()),
     "bthome": state_data(keyed(BTHomeBluetoothDeviceData)),
+    "ela": bleparsers,
+    "flower-care": bleparsers,
     "govee": govees,
     "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
+    "inode": bleparsers,
     "kegtron": state_data(lambda case: KegtronBluetoothDeviceData()),
+    "kkm": bleparsers,
     "leaone": leaone,
     "mibeacon": xiaomis,
+    "mikrotik": bleparsers,
+    "moat": moats,
     "mopeka": state_data(lambda case: MopekaIOTBluetoothDeviceData(), ["fee5"]),
     "oral-b": state_data(lambda case: OralBBluetoothDeviceData()),
     "qingping": state_data(lambda case: QingpingBluetoothDeviceData()),
@@ -256,6 +296,10 @@ METRICS = {
         ("tvoc", "volatile_organic_compounds", 0), ("uv_index", "uv_index", 0.051), ("speed", "speed", 0.006),
         ("voltage", "voltage voltage_1", 0.001), ("packet_id", "packet_id", 0), ("count", "count count_1", 0),
     ],
+    "ela": CLIMATE[:2],
+    "flower-care": CLIMATE + [
+        ("moisture", "moisture", 0), ("illuminance", "illuminance", 0), ("conductivity", "conductivity", 0),
+    ],
     "govee": PROBES + CLIMATE[2:] + [
         ("humidity", "humidity humidity_probe_1", 0.0051), ("pm2_5", "pm25", 0), ("open", "window", 0),
         ("co2", "carbon_dioxide", 0), ("occupied", "occupancy presence", 0),
@@ -267,9 +311,16 @@ METRICS = {
     "inkbird": PROBES + CLIMATE[1:] + [("co2", "carbon_dioxide", 0)] + [
         (f"temperature_{number}", f"temperature_probe_{number}", 0.051) for number in range(2, 7)
     ],
+    "inode": CLIMATE + [
+        ("pressure", "pressure", 0.051), ("power", "power", 0.006), ("energy", "energy", 0.0006),
+        ("light_level", "light_level", 0.06),
+    ],
     "kegtron": [
         ("keg_size", "keg_size keg_size_port_2", 0.001), ("volume_start", "volume_start volume_start_port_2", 0.001),
         ("volume_dispensed", "volume_dispensed volume_dispensed_port_2", 0.001),
+    ],
+    "kkm": CLIMATE[:2] + [("battery_voltage", "voltage", 0.001)] + [
+        (f"acceleration_{axis}", f"acceleration_{axis}", 0.0001, 0.001) for axis in "xyz"
     ],
     "leaone": [("weight", "mass", 0.006), ("unstable_weight", "non_stabilized_mass", 0.006), ("impedance", "impedance", 0.051)],
     "mibeacon": CLIMATE + [
@@ -282,6 +333,10 @@ METRICS = {
         ("occupied_time", "pressure_present_duration", 0), ("vacant_time", "pressure_not_present_duration", 0),
         ("water", "bottom_submersion", 0), ("splash", "top_splash", 0),
     ],
+    "mikrotik": CLIMATE[:1] + [
+        ("uptime", "uptime", 0), ("battery_level", "battery", 0), ("magnet", "switch", 0), ("impact", "impact", 0),
+    ],
+    "moat": CLIMATE[:2] + [("battery_level", "battery", 0.051), ("battery_voltage", "voltage", 0.001)],
     "mopeka": CLIMATE[:1] + [
         ("battery_level", "battery", 0.06), ("battery_voltage", "battery_voltage", 0.001), ("level", "tank_level", 1),
         ("button", "button_pressed", 0), ("quality", "reading_quality_raw", 0),
