@@ -260,6 +260,7 @@ DECODERS = {
     "sensirion": state_data(lambda case: SensirionBluetoothDeviceData()),
     "sensorpro": state_data(lambda case: SensorProBluetoothDeviceData()),
     "sensorpush": state_data(lambda case: SensorPushBluetoothDeviceData(), ["ef090000-11d6-42ba-93b8-9dd7ec090aa9"]),
+    "smartdry": bleparsers,
     "switchbot": switchbots,
     "switchbot-access": switchbots,
     "switchbot-appliances": switchbots,
@@ -363,6 +364,7 @@ METRICS = {
     "sensirion": [("temperature", "temperature", 0.051), ("humidity", "humidity", 0.051), ("co2", "carbon_dioxide", 0)],
     "sensorpro": CLIMATE + [("battery_voltage", "voltage", 0.006)],
     "sensorpush": CLIMATE[:2] + [("pressure", "pressure", 0.006)],
+    "smartdry": [("temperature", "temperature", 0.001), ("humidity", "humidity", 0.001), ("shake", "shake", 0)],
     "switchbot": [
         ("temperature", "temperature", 0.001), ("humidity", "humidity", 0), ("battery_level", "battery", 0), ("co2", "co2", 0),
         ("open", "contact_open", 0), ("left_open", "contact_timeout", 0), ("light", "is_light", 0), ("motion", "motion_detected", 0),
