@@ -17,10 +17,6 @@ def is_unknown(value):
 # The profile, the metrics (None for all), a condition for the case and both values, and the reason.
 JUDGEMENTS = [
     ("ela", ["temperature"], is_unknown(327.67), "7FFF stands for unknown in Theengs Decoder"),
-    (
-        "flower-care", ["temperature"], lambda case, ours, theirs: ours is not None and abs(theirs - ours - 6553.6) < 0.01,
-        "below 0 °C the number is negative, as in Theengs Decoder",
-    ),
     ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
     ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
     (
@@ -118,6 +114,10 @@ JUDGEMENTS = [
     (
         "sensirion", ["humidity"], lambda case, ours, theirs: not case["recorded"],
         "the mutated sample type has another formula",
+    ),
+    (
+        "vegtrug", ["temperature"], lambda case, ours, theirs: ours is not None and abs(theirs - ours - 6553.6) < 0.01,
+        "below 0 °C the number is negative, as in Theengs Decoder",
     ),
     (
         "victron", None, lambda case, ours, theirs: not case["recorded"] and case["stream"] == "energy_meter",

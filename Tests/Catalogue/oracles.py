@@ -242,7 +242,6 @@ DECODERS = {
     "blue-maestro": state_data(lambda case: BlueMaestroBluetoothDeviceData()),
     "bthome": state_data(keyed(BTHomeBluetoothDeviceData)),
     "ela": bleparsers,
-    "flower-care": bleparsers,
     "govee": govees,
     "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
     "inode": bleparsers,
@@ -270,6 +269,7 @@ DECODERS = {
     "thermobeacon": state_data(lambda case: ThermoBeaconBluetoothDeviceData(), ["fff0"]),
     "thermopro": thermopros,
     "tilt": tilt,
+    "vegtrug": bleparsers,
     "victron": victrons,
 }
 
@@ -298,9 +298,6 @@ METRICS = {
         ("voltage", "voltage voltage_1", 0.001), ("packet_id", "packet_id", 0), ("count", "count count_1", 0),
     ],
     "ela": CLIMATE[:2],
-    "flower-care": CLIMATE + [
-        ("moisture", "moisture", 0), ("illuminance", "illuminance", 0), ("conductivity", "conductivity", 0),
-    ],
     "govee": PROBES + CLIMATE[2:] + [
         ("humidity", "humidity humidity_probe_1", 0.0051), ("pm2_5", "pm25", 0), ("open", "window", 0),
         ("co2", "carbon_dioxide", 0), ("occupied", "occupancy presence", 0),
@@ -409,6 +406,9 @@ METRICS = {
         ("battery_level", "battery", 1.2),
     ],
     "tilt": [("specific_gravity", "specific_gravity", 0.0001), ("temperature", "temperature", 0.51)],
+    "vegtrug": CLIMATE + [
+        ("moisture", "moisture", 0), ("illuminance", "illuminance", 0), ("conductivity", "conductivity", 0),
+    ],
     "victron": [
         ("voltage", "voltage battery_voltage output_voltage1", 0.001), ("voltage_2", "output_voltage2", 0.001),
         ("current", "current battery_charging_current battery_current output_current1", 0.001), ("state_of_charge", "soc", 0.06), ("consumed", "consumed_ah", 0.06),
