@@ -128,6 +128,9 @@ struct ProfileLoader {
             if let objection = file.objection(for: account) ?? folder.objection(for: account) {
                 return refusals.append(objection)
             }
+            if path.hasSuffix(".so"), let objection = objectionOfRoot(file, folder) {
+                return refusals.append(objection)
+            }
             guard file.isRegular else {
                 return refuse(path, reason: "it is not a file", remedy: "Move it out of the folder")
             }
@@ -135,6 +138,20 @@ struct ProfileLoader {
         } catch {
             refuse(path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
         }
+    }
+
+    /// The reason why a command of root must not run the code of a library that the account trusts.
+    ///
+    /// The account could replace the library, and its code would then have the rights of root.
+    private func objectionOfRoot(_ file: FileTrust, _ folder: FileTrust) -> ProfileRefusal? {
+        let current = ProfileAccount.current
+        guard current.user == 0, account.user != 0 else { return nil }
+        guard (file.objection(for: current) ?? folder.objection(for: current)) != nil else { return nil }
+        return ProfileRefusal(
+            path: file.path,
+            reason: "this command runs as root, and root does not run code that user \(account.name) can change",
+            remedy: "Run: chown root '\(file.path)' '\(folder.path)', or run the command as user \(account.name)"
+        )
     }
 
     private mutating func load(_ path: String, _ file: FileTrust) {

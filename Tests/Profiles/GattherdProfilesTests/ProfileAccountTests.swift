@@ -30,6 +30,20 @@ import Testing
         #expect(refused.refusals.count == 1)
     }
 
+    @Test(.enabled(if: geteuid() == 0))
+    func `root does not run code that the user of the service can change`() throws {
+        let service = ProfileAccount(user: 64_999, group: 64_998)
+        let library = try folder.write("no code", to: "probe.so")
+        #expect(unsafe chmod(folder.path, 0o755) == 0)
+        let ofRoot = try ProfileRegistry.load(paths: [library], for: service)
+        #expect(ofRoot.refusals.count == 1 && ofRoot.refusals.first?.reason.contains("does not run") == false)
+        for place in [folder.path, library] {
+            #expect(unsafe chown(place, 64_999, 64_998) == 0)
+            let refused = try ProfileRegistry.load(paths: [library], for: service)
+            #expect(refused.refusals.first?.reason.contains("root does not run code that user 64999") == true)
+        }
+    }
+
     @Test func `an unreadable folder is a refusal and keeps the other profiles`() {
         let registry = ProfileRegistry.load(readable: ["/nowhere", folder.path], for: .current)
         #expect(registry.profiles.map(\.name) == ["probe"])

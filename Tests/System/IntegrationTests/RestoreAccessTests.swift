@@ -95,4 +95,73 @@ struct RestoreAccessTests {
         #expect(try await run("backup", in: old.folder) == 74)
         #expect(!FileManager.default.fileExists(atPath: archive))
     }
+
+    // MARK: - Files that the daemon may change
+
+    /// Makes `gattherd.d` as the package makes it.
+    private func makeFragments(in folder: TemporaryFolder) throws {
+        let path = folder.file("gattherd.d")
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        #expect(unsafe chown(path, 0, Self.daemon) == 0)
+        #expect(unsafe chmod(path, 0o770) == 0)
+    }
+
+    /// Replaces the backup by one with a file in `gattherd.d`.
+    private func backUpFragment(_ name: String) async throws {
+        try makeFragments(in: old.folder)
+        #expect(unsafe chown(old.folder.file("state"), Self.daemon, Self.daemon) == 0)
+        #expect(unsafe chmod(old.folder.path, 0o755) == 0)
+        let text = "devices: [{name: strap, address: \"C0:FF:EE:00:00:01\", bind_key_file: gattherd.d/keys/strap}]\n"
+        try FileManager.default.createDirectory(
+            atPath: old.folder.file("gattherd.d/keys"),
+            withIntermediateDirectories: true
+        )
+        let key = try old.folder.write("000102030405060708090a0b0c0d0e0f\n", to: "gattherd.d/keys/strap")
+        #expect(unsafe chmod(key, 0o600) == 0)
+        try old.folder.write(text, to: "gattherd.d/" + name)
+        try FileManager.default.removeItem(atPath: archive)
+        #expect(try await run("backup", in: old.folder) == 0)
+    }
+
+    @Test func `the daemon may change restored files of gattherd.d, and not the main file`() async throws {
+        try await backUpFragment("strap.yaml")
+        try makeState()
+        #expect(try await run("restore", in: new) == 0)
+        let folder = status("gattherd.d")
+        #expect(folder.st_uid == 0 && folder.st_gid == Self.daemon && folder.st_mode & 0o777 == 0o770)
+        #expect(status("gattherd.d/strap.yaml").st_uid == Self.daemon)
+        #expect(status("gattherd.d/keys/strap").st_mode & 0o777 == 0o640)
+        #expect(status("gattherd.yaml").st_uid == 0 && status("gattherd.yaml").st_mode & 0o022 == 0)
+    }
+
+    @Test func `files that root wrote into gattherd.d are replaced, and kept under another name`() async throws {
+        try await backUpFragment("strap.yaml")
+        try makeState()
+        try makeFragments(in: new)
+        try new.write("# root's\n", to: "gattherd.d/strap.yaml")
+        #expect(try await run("restore", in: new) == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: new.file("gattherd.d"))
+        let kept = try #require(names.first { $0.hasPrefix("strap.yaml.replaced-") })
+        #expect(try String(contentsOfFile: new.file("gattherd.d/" + kept), encoding: .utf8) == "# root's\n")
+    }
+
+    @Test func `a folder that the daemon's user replaced by a link leads root nowhere`() async throws {
+        try await backUpFragment("strap.yaml")
+        try makeState()
+        try makeFragments(in: new)
+        try FileManager.default.createDirectory(atPath: new.file("victim"), withIntermediateDirectories: true)
+        #expect(unsafe symlink(new.file("victim"), new.file("gattherd.d/keys")) == 0)
+        #expect(try await run("restore", in: new) == 73)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: new.file("victim")).isEmpty)
+    }
+
+    @Test func `a link that the daemon's user put into gattherd.d saves no file of root's`() async throws {
+        try await backUpFragment("strap.yaml")
+        try FileManager.default.removeItem(atPath: archive)
+        let secret = try old.folder.write("log: {level: debug}\n", to: "roots.yaml")
+        #expect(unsafe chmod(secret, 0o600) == 0)
+        #expect(unsafe symlink(secret, old.folder.file("gattherd.d/link.yaml")) == 0)
+        #expect(try await run("backup", in: old.folder) == 74)
+        #expect(!FileManager.default.fileExists(atPath: archive))
+    }
 }

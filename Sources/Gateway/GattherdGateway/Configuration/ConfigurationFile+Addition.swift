@@ -50,10 +50,13 @@ extension ConfigurationFile {
 
     /// Gives a new file or folder the owner and the permissions of the main file.
     ///
-    /// - Throws: ``FileError`` if this user may not, and not every user can read the main file.
+    /// Without the right to give files away, it keeps its owner and gets the group only.
+    ///
+    /// - Throws: ``FileError`` if somebody who can read the main file could then not read this one.
     private static func adopt(_ descriptor: Int32, _ path: String, _ model: stat, mode: mode_t) throws(FileError) {
         let isOwned = fchown(descriptor, model.st_uid, model.st_gid) == 0
-        guard isOwned || mode & S_IROTH != 0 else { throw FileError(errno, path) }
+        let isShared = isOwned || (mode & S_IRGRP != 0 && fchown(descriptor, uid_t.max, model.st_gid) == 0)
+        guard isShared || mode & S_IROTH != 0 else { throw FileError(errno, path) }
         guard fchmod(descriptor, mode) == 0 else { throw FileError(errno, path) }
     }
 

@@ -85,7 +85,9 @@ struct BackupCommand {
             unsafe unlink(target + BackupArchive.draftEnding)
         }
         if hasHistory { try copyHistory(configuration.history.path.value, to: folder) }
-        let count = try copy(plan, to: folder)
+        let state = configuration.history.path.value.parentFolder
+        let access = FolderAccess(file, FileAccount.daemon(of: file, stateFolder: state))
+        let count = try copy(plan, access, to: folder)
         let manifest = BackupManifest(
             gateway: configuration.gateway,
             main: plan.main,
@@ -111,17 +113,30 @@ struct BackupCommand {
     }
 
     /// Copies all files besides the history; returns their number.
-    private func copy(_ plan: BackupPlan, to folder: StagingFolder) throws(CommandFailure) -> Int {
+    private func copy(
+        _ plan: BackupPlan,
+        _ access: FolderAccess,
+        to folder: StagingFolder
+    ) throws(CommandFailure) -> Int {
         for each in plan.files {
-            var status = stat()
-            let isFile = unsafe stat(each.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-            guard isFile, let content = FileManager.default.contents(atPath: each.path) else {
-                let reason = unsafe access(each.path, R_OK) == 0 ? "it is no file" : FileError(errno, each.path).reason
-                throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(each.path): \(reason)")
+            let (content, mode) = try access.run(in: each.path.parentFolder) { () throws(CommandFailure) in
+                try Self.content(each.path)
             }
-            try write(Array(content), as: each.name, mode: status.st_mode & 0o777, to: folder)
+            try write(content, as: each.name, mode: mode, to: folder)
         }
         return plan.files.count + (try copyState(plan.stateFiles, to: folder))
+    }
+
+    /// The content and the permissions of a file.
+    private static func content(_ path: String) throws(CommandFailure) -> ([UInt8], mode_t) {
+        var status = stat()
+        let isFile = unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        guard isFile, let content = FileManager.default.contents(atPath: path) else {
+            let isReadable = unsafe faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0
+            let reason = isReadable ? "it is no file" : FileError(errno, path).reason
+            throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(path): \(reason)")
+        }
+        return (Array(content), status.st_mode & 0o777)
     }
 
     private func copyState(_ files: [BackupPlan.File], to folder: StagingFolder) throws(CommandFailure) -> Int {

@@ -32,7 +32,7 @@ struct FileAccount: Hashable {
     ///
     /// In a folder of the account, links then lead nowhere that the account may not go. The rights are the process's:
     /// `body` must not suspend.
-    func run<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+    func run<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         guard geteuid() == 0, user != 0 else { return try body() }
         let groups = Self.supplementaryGroups
         var own = group
@@ -40,7 +40,7 @@ struct FileAccount: Hashable {
         defer {
             guard seteuid(0) == 0, setegid(0) == 0, unsafe setgroups(groups.count, groups) == 0 else { _exit(71) }
         }
-        try body()
+        return try body()
     }
 
     private static var supplementaryGroups: [gid_t] {

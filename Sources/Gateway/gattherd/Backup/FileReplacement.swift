@@ -7,9 +7,14 @@ import Glibc
 /// Replaces several files: all new ones are on the disk before the first gets its name.
 struct FileReplacement {
     private let stamp: String
+    private let writer: FileAccount
     private var drafts: [FileDraft] = []
 
-    init(_ time: Timestamp) {
+    /// - Parameters:
+    ///   - time: The time in the names of replaced files.
+    ///   - writer: The account with whose rights root works.
+    init(_ time: Timestamp, as writer: FileAccount = .current) {
+        self.writer = writer
         stamp = String(time.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
     }
 
@@ -22,10 +27,22 @@ struct FileReplacement {
     ///   - mode: The permissions.
     /// - Throws: ``FileError`` if the file cannot be written.
     mutating func add(_ target: String, _ content: [UInt8], owner: FileAccount, mode: mode_t) throws(FileError) {
-        if Self.hasContent(target, content) {
-            return try Self.setAccess(target, owner, mode)
+        let draft = try writer.run { () throws(FileError) in try Self.draft(target, content, owner: owner, mode: mode) }
+        if let draft { drafts.append(draft) }
+    }
+
+    /// Writes the draft of a file; `nil` if the file has the content.
+    private static func draft(
+        _ target: String,
+        _ content: [UInt8],
+        owner: FileAccount,
+        mode: mode_t
+    ) throws(FileError) -> FileDraft? {
+        if hasContent(target, content) {
+            try setAccess(target, owner, mode)
+            return nil
         }
-        try Self.makeFolder(target.parentFolder)
+        try makeFolder(target.parentFolder)
         let draft = try FileDraft(of: target, suffix: ".restore")
         try draft.write(content)
         if geteuid() == 0 {
@@ -34,22 +51,24 @@ struct FileReplacement {
             try draft.setMode(mode)
         }
         try draft.sync()
-        drafts.append(draft)
+        return draft
     }
 
     /// Gives the files their names; the replaced ones get another name, if they are kept.
     ///
     /// After a crash in between, each file is the old one or the new one.
     mutating func finish(keepsOld: Bool = true) throws(FileError) {
-        for draft in drafts {
-            if keepsOld { try keep(draft.target) }
-            try draft.replace()
+        try writer.run { () throws(FileError) in
+            for draft in drafts {
+                if keepsOld { try keep(draft.target) }
+                try draft.replace()
+            }
         }
         drafts.removeAll()
     }
 
     /// Makes a folder that every user can enter, like those of the package.
-    private static func makeFolder(_ path: String, hasParent: Bool = false) throws(FileError) {
+    static func makeFolder(_ path: String, hasParent: Bool = false) throws(FileError) {
         if unsafe mkdir(path, 0o755) == 0 {
             guard unsafe chmod(path, 0o755) == 0 else { throw FileError(errno, path) }
             return
@@ -66,7 +85,10 @@ struct FileReplacement {
 
     private static func hasContent(_ path: String, _ content: [UInt8]) -> Bool {
         var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+        // A file with further names may be another file's second name.
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+            return false
+        }
         return FileManager.default.contents(atPath: path) == Data(content)
     }
 
@@ -90,12 +112,22 @@ struct FileReplacement {
             case EEXIST: continue
             case ENOENT: return
             case EPERM, EOPNOTSUPP:
-                // The file system has no hard links.
-                guard unsafe rename(path, name) == 0 else { throw FileError(errno, path) }
-                return
+                // The file system has no hard links, or the kernel allows none to files of others.
+                return try copy(path, as: name)
             default: throw FileError(errno, name)
             }
         }
         throw FileError(EEXIST, wanted)
+    }
+
+    private func copy(_ path: String, as name: String) throws(FileError) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, let content = FileManager.default.contents(atPath: path) else {
+            throw FileError(errno, path)
+        }
+        let draft = try FileDraft(of: name)
+        try draft.write(Array(content))
+        try draft.setMode(status.st_mode & 0o777)
+        try draft.create()
     }
 }

@@ -58,26 +58,27 @@ struct RestoreCommand {
         try await BackupArchive(archive, command: "restore").extract(to: folder)
         let json = FileManager.default.contents(atPath: folder.file(BackupPlan.manifest)) ?? Data()
         let manifest = try BackupManifest(Array(json))
-        let configuration = configuration(folder, manifest)
+        var files = ConfigurationRestore(folder, manifest, to: file, at: now)
+        let configuration = files.configuration
         let history = configuration.history.path.value
         let daemon = FileAccount.daemon(of: file, stateFolder: history.parentFolder)
         try makeStateFolder(history.parentFolder, daemon)
-        try restore(folder, manifest, configuration, daemon)
+        try restore(folder, configuration, &files, daemon)
         report(manifest)
     }
 
     /// Writes all files beside their places, then the history, which is refused if the daemon runs, then names them.
     private func restore(
         _ folder: StagingFolder,
-        _ manifest: BackupManifest,
         _ configuration: Configuration,
+        _ files: inout ConfigurationRestore,
         _ daemon: FileAccount
     ) throws(CommandFailure) {
         let history = configuration.history.path.value
         // The folder of history has the daemon's links, which root must not follow.
         let owner = FileAccount.owner(of: history.parentFolder) ?? daemon
         let state = try stateFiles(folder, configuration)
-        var replacement = try configurationFiles(folder, manifest, daemon)
+        try files.prepare(for: daemon)
         try openHistory(folder, to: owner)
         var lock: HistoryLock?
         try owner.run { () throws(CommandFailure) in
@@ -89,7 +90,7 @@ struct RestoreCommand {
                 try replacement.finish()
             }
         }
-        try Self.writing { () throws(FileError) in try replacement.finish() }
+        try files.finish()
         try BondRestore(folder: bonds, time: now).run(folder)
         withExtendedLifetime(lock) {}
     }
@@ -114,53 +115,6 @@ struct RestoreCommand {
             let code: CommandFailure.Code = [ENOSPC, EIO, EDQUOT].contains(error.code) ? .inputOutput : .cannotCreate
             throw CommandFailure(code, "gattherd restore: cannot write \(error)")
         }
-    }
-
-    // MARK: - Configuration
-
-    /// Writes the files of the configuration beside their places.
-    ///
-    /// Root and the daemon's group own these files; the group can read all of them and write none.
-    private func configurationFiles(
-        _ folder: StagingFolder,
-        _ manifest: BackupManifest,
-        _ daemon: FileAccount
-    ) throws(CommandFailure) -> FileReplacement {
-        var replacement = FileReplacement(now)
-        let isRoot = geteuid() == 0
-        for name in folder.files(in: BackupPlan.configuration) {
-            let staged = folder.file("\(BackupPlan.configuration)/\(name)")
-            var status = stat()
-            let isThere = unsafe lstat(staged, &status) == 0
-            guard isThere, let content = FileManager.default.contents(atPath: staged) else {
-                throw CommandFailure(.inputOutput, "gattherd restore: cannot read \(staged)")
-            }
-            let mode = status.st_mode & 0o755 | (isRoot ? 0o640 : 0o600)
-            let owner = isRoot ? FileAccount(user: 0, group: daemon.group) : .current
-            let target = place(of: "\(BackupPlan.configuration)/\(name)", manifest)
-            try Self.writing { () throws(FileError) in
-                try replacement.add(target, Array(content), owner: owner, mode: mode)
-            }
-        }
-        return replacement
-    }
-
-    /// The path of a file of the configuration in the archive.
-    private func place(of name: String, _ manifest: BackupManifest) -> String {
-        guard name != manifest.main else { return file.path }
-        return file.path.parentFolder + "/" + name.dropFirst(BackupPlan.configuration.count + 1)
-    }
-
-    /// The configuration in the backup, as if it were in its place; its mistakes do not matter.
-    private func configuration(_ folder: StagingFolder, _ manifest: BackupManifest) -> Configuration {
-        let fragments = BackupPlan.configuration + "/gattherd.d/"
-        let names = folder.files(in: BackupPlan.configuration).map { BackupPlan.configuration + "/" + $0 }
-        let others = names.filter { $0.hasPrefix(fragments) && $0.hasSuffix(".yaml") }
-        let sources = ([manifest.main] + others).map { name in
-            let content = FileManager.default.contents(atPath: folder.file(name)) ?? Data()
-            return ConfigSource(name: place(of: name, manifest), bytes: Array(content))
-        }
-        return ConfigurationFile.configuration(of: sources)
     }
 
     // MARK: - State

@@ -46,14 +46,11 @@ struct FileTrust {
             return ProfileRefusal(path: path, reason: reason, remedy: "Run: chmod g-w '\(path)'")
         }
         if owner != 0 && owner != account.user {
-            let reason = "it belongs to user \(Self.userName(owner)), who is neither root nor gattherd's user"
+            let reason =
+                "it belongs to user \(ProfileAccount.name(ofUser: owner)), who is neither root nor gattherd's user"
             return ProfileRefusal(path: path, reason: reason, remedy: "Run: chown root '\(path)'")
         }
         return nil
-    }
-
-    private static func userName(_ id: uid_t) -> String {
-        unsafe getpwuid(id).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(id)"
     }
 
     private static func groupName(_ id: gid_t) -> String {
@@ -72,4 +69,11 @@ package struct ProfileAccount: Hashable, Sendable {
 
     /// The account of this process.
     package static var current: Self { Self(user: geteuid(), group: getegid()) }
+
+    /// The user's name, else its number.
+    var name: String { Self.name(ofUser: user) }
+
+    static func name(ofUser id: uid_t) -> String {
+        unsafe getpwuid(id).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(id)"
+    }
 }
