@@ -57,6 +57,9 @@ public struct YAMLMember: Hashable, Sendable {
         self.name = name
         self.value = value
     }
+
+    /// Returns the member with another name and value; the key keeps its text and position.
+    public func with(name: String, value: YAMLNode) -> YAMLMember { YAMLMember(key: key, name: name, value: value) }
 }
 
 extension YAMLNode {

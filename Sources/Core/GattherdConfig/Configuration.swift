@@ -21,6 +21,8 @@ package struct Configuration: Hashable, Sendable {
     package var http: HTTPSettings?
     package var fleet = FleetSettings()
     package var log = LogSettings()
+    /// The keys with old names in the files.
+    package var oldKeys: [OldKey] = []
 
     /// Creates a configuration of defaults.
     ///

@@ -13,7 +13,7 @@ enum Gattherd {
         .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
-        .backup, .restore, .configurationSchema, .configurationPage, .configurationManual,
+        .backup, .restore, .migrate, .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileModels, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs,
         .profileNew,

@@ -5,6 +5,8 @@ package enum ConfigProblem: Hashable, Sendable {
     /// The text is not YAML.
     case syntax(String)
     case unknownKey(String, section: String, nearest: String?, known: [String])
+    /// An old name of a key, which has a new one since a version.
+    case renamedKey(String, new: String, version: String)
     /// A value of the wrong kind, for example a list in the place of a text.
     case wrongKind(found: String, expected: String)
     /// A value that does not follow its grammar; `advice` names what to write instead.
@@ -39,6 +41,7 @@ extension ConfigProblem {
         case .unreadable: "unreadable"
         case .syntax: "syntax"
         case .unknownKey: "unknown_key"
+        case .renamedKey: "renamed_key"
         case .wrongKind: "wrong_kind"
         case .invalid: "invalid_value"
         case .missing: "missing_key"
@@ -64,6 +67,8 @@ extension ConfigProblem: CustomStringConvertible {
         case .syntax(let problem): problem
         case .unknownKey(let key, let section, let nearest, let known):
             "unknown key '\(Self.shown(key))' in \(section); " + Self.suggestion(nearest, among: known)
+        case .renamedKey(let old, let new, let version):
+            "'\(old)' is '\(new)' since version \(version); run 'gattherd migrate', which changes the file"
         case .wrongKind(let found, let expected): "this is \(found), but it must be \(expected)"
         case .invalid(let text, let expected, let advice): "'\(Self.shown(text))' is not \(expected); \(advice)"
         case .missing(let key, let section, let advice): "\(section) needs the key '\(key)'; \(advice)"

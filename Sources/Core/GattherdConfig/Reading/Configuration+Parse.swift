@@ -30,14 +30,17 @@ extension Configuration {
     ///   - sources: The main file, then the others in the order of their names.
     ///   - environment: The environment.
     ///   - outputs: The sections of outputs; each is a key of the top level.
+    ///   - renames: The keys that have other names since some version.
     /// - Returns: The configuration, with a default in the place of each invalid value, and all errors.
     package static func parseLeniently(
         _ sources: [ConfigSource],
         in environment: ConfigEnvironment,
-        outputs: [any OutputSectionDefinition.Type]
+        outputs: [any OutputSectionDefinition.Type],
+        renames: [ConfigRename] = ConfigRename.all
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = ConfigFindings(files: sources.map(\.name))
-        let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }
+        var renaming = KeyRenaming(renames)
+        let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }.map { renaming.apply(to: $0) }
         let reader = SectionReader(
             parts,
             title: "the configuration",
@@ -47,7 +50,8 @@ extension Configuration {
         )
         let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
         let whole = ConfigurationReader(environment: environment, paths: paths, outputs: outputs)
-        let configuration = whole.configuration(reader)
+        var configuration = whole.configuration(reader)
+        configuration.oldKeys = renaming.found
         return (configuration, findings.sorted)
     }
 

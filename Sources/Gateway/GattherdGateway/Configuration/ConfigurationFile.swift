@@ -87,6 +87,26 @@ package struct ConfigurationFile: Sendable {
         return Configuration.parseLeniently(sources, in: environment, outputs: outputs).configuration
     }
 
+    /// Returns the meaning of texts for these files, without the keys' names, and whether they have mistakes.
+    package func reading(_ sources: [ConfigSource], _ renames: [ConfigRename]) -> Reading {
+        let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
+        var (configuration, errors) = Configuration.parseLeniently(
+            sources,
+            in: Self.environment,
+            outputs: outputs,
+            renames: renames
+        )
+        configuration.oldKeys = []
+        return Reading(configuration: configuration, mistakes: errors.map(\.problem.kind))
+    }
+
+    /// The meaning of a configuration's files.
+    package struct Reading: Equatable {
+        package let configuration: Configuration
+        /// The kinds of the mistakes.
+        package let mistakes: [String]
+    }
+
     /// The main file, then those of ``fragmentFolder`` that can be listed.
     package var paths: [String] { [path] + fragmentPaths().paths }
 
@@ -129,7 +149,8 @@ package struct ConfigurationFile: Sendable {
         var name = [CChar](repeating: 0, count: 256)
         let code = unsafe gethostname(&name, name.count - 1)
         let host =
-            code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+            code == 0
+            ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self) : ""
         return ConfigEnvironment(
             variables: ProcessInfo.processInfo.environment,
             hostName: host,

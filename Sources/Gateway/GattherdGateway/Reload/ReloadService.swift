@@ -118,6 +118,7 @@ private struct ReloadedConfiguration: Sendable {
         } catch {
             throw GatewayError(.configuration, error.description)
         }
+        configuration.logOldKeys(log)
         registry = try configuration.loadProfiles(log)
         if let refusal = registry.refusals.first(where: { profilesInUse.contains(where: $0.concerns) }) {
             throw GatewayError(.configuration, refusal.description)
@@ -144,6 +145,14 @@ extension Configuration {
             return registry
         } catch {
             throw GatewayError(.configuration, error.description)
+        }
+    }
+
+    /// Logs the keys with old names.
+    func logOldKeys(_ log: Log) {
+        for key in oldKeys {
+            let fields = [LogField("place", key.place), LogField("reason", key.finding.problem)]
+            log(.warning, "the configuration has a key with an old name", fields)
         }
     }
 

@@ -141,7 +141,9 @@ struct CheckFinding {
         let disk = DiskCheck(configuration.history, .installed()).folderProblem.map {
             ConfigError(.file("\($0.text); \($0.remedy ?? "")"), about: configuration.history.path)
         }
-        return (configuration.mismatches(with: registry) + files + [disk].compactMap(\.self)).map { CheckFinding($0) }
+        let old = configuration.oldKeys.map(\.finding)
+        let all = old + configuration.mismatches(with: registry) + files + [disk].compactMap(\.self)
+        return all.map { CheckFinding($0) }
             + registry.refusals.map { CheckFinding($0, of: configuration) }
     }
 
