@@ -35,15 +35,18 @@ package struct Composition: Sendable {
     ///   - file: The files.
     ///   - log: For people.
     ///   - recent: The newest entries of the log.
+    ///   - restart: Ends this run for another one.
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.
     package init(
         _ written: Configuration,
         from file: ConfigurationFile,
         log: Log,
-        recent: RecentLog
+        recent: RecentLog,
+        restart: RestartSwitch
     ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
+        written.logOldKeys(log)
         let registry = try written.loadProfiles(log)
         try written.http?.check(log)
         history = try await Self.history(written, log)
@@ -72,7 +75,7 @@ package struct Composition: Sendable {
         commands = CommandService(running, supervisor, reporter, changes)
         scan = PeripheralScan(running, supervisor)
         let editor = ConfigurationEditor(file, running, changes)
-        let administration = GatewayAdministration(scan, editor, running, recent, reporter)
+        let administration = GatewayAdministration(scan, editor, running, recent, reporter, restart)
         http = Self.http(running, gateway, outputs, reporter, commands, administration)
         outputs.router.open(gateway, outputs.all, started: started)
         let (recorder, delivery) = (gateway.recorder, outputs.delivery)

@@ -56,6 +56,7 @@ struct CommandFailure: Error {
         case software = 70
         case cannotCreate = 73
         case inputOutput = 74
+        case restart = 75
         case configuration = 78
     }
 

@@ -57,6 +57,15 @@ import Testing
         #expect(requests == [request, request + " preview"])
     }
 
+    @Test func `a restart is accepted with the token only`() async {
+        #expect(await get("restart").status == 405)
+        let headers = ["host": "localhost"]
+        #expect(await service.answer(HTTPRequest(.post, "/api/v1/restart", headers: headers)).status == 401)
+        #expect(requests.isEmpty)
+        #expect(await post("restart", "{}").status == 202)
+        #expect(requests == ["restart"])
+    }
+
     @Test func `an empty label removes it`() async {
         #expect(await post("devices/strap/label", #"{"title":"T","area":"","note":null}"#).status == 200)
         #expect(requests == ["label strap T - -"])

@@ -51,5 +51,7 @@ final class FakeAdministration: AdministrationBackend {
 
     func explanation(of device: String) async -> Result<[UInt8], AdministrationError> { answer("why \(device)") }
 
+    func restart() async -> Result<[UInt8], AdministrationError> { answer("restart") }
+
     func doctor() async -> Result<[UInt8], AdministrationError> { answer("doctor") }
 }

@@ -53,11 +53,7 @@ final class ConfigurationEditor: Sendable {
     ///
     /// - Returns: The sections whose changes wait for a restart.
     func apply(_ change: Change) async throws(AdministrationError) -> [String] {
-        let isFree = isBusy.withLock { isBusy in
-            defer { isBusy = true }
-            return !isBusy
-        }
-        guard isFree else { throw AdministrationError(.unavailable, "another change is being made; try again") }
+        try begin()
         defer { isBusy.withLock { $0 = false } }
         try await onThread { [self] in Result { () throws(AdministrationError) in try write(change) } }
         switch await changes.reloaded() {
@@ -68,6 +64,26 @@ final class ConfigurationEditor: Sendable {
             throw AdministrationError(.refused, reason)
         case nil: throw AdministrationError(.unavailable, "the daemon ends")
         }
+    }
+
+    /// Reloads the files as they are.
+    func reload() async throws(AdministrationError) {
+        try begin()
+        defer { isBusy.withLock { $0 = false } }
+        switch await changes.reloaded() {
+        case .done?: return
+        case .failed(let reason)?: throw AdministrationError(.refused, reason)
+        case nil: throw AdministrationError(.unavailable, "the daemon ends")
+        }
+    }
+
+    /// Begins a change, which ends with ``isBusy``.
+    private func begin() throws(AdministrationError) {
+        let isFree = isBusy.withLock { isBusy in
+            defer { isBusy = true }
+            return !isBusy
+        }
+        guard isFree else { throw AdministrationError(.unavailable, "another change is being made; try again") }
     }
 
     private func write(_ change: Change) throws(AdministrationError) {

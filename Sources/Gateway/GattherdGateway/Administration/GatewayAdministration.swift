@@ -13,15 +13,18 @@ struct GatewayAdministration: AdministrationBackend {
     private let recent: RecentLog
     private let commands: CommandRun
     private let reporter: StatusReporter
+    private let restartSwitch: RestartSwitch
 
     init(
         _ scan: PeripheralScan,
         _ editor: ConfigurationEditor,
         _ running: RunningConfiguration,
         _ recent: RecentLog,
-        _ reporter: StatusReporter
+        _ reporter: StatusReporter,
+        _ restartSwitch: RestartSwitch
     ) {
         (self.scan, self.editor, self.recent, self.reporter) = (scan, editor, recent, reporter)
+        self.restartSwitch = restartSwitch
         devices = DeviceEditor(editor, running)
         commands = CommandRun(editor.file)
     }
@@ -79,6 +82,8 @@ struct GatewayAdministration: AdministrationBackend {
             writer.endArray()
             writer.strings("restart_needed", pending?.restartNeeded ?? [])
             writer.member("error", pending?.error)
+            writer.key("can_restart")
+            writer.boolean(restartSwitch.isOffered)
             writer.endObject()
         }
     }
@@ -143,6 +148,21 @@ struct GatewayAdministration: AdministrationBackend {
         } catch {
             return .failure(error)
         }
+    }
+
+    func restart() async -> Result<[UInt8], AdministrationError> {
+        guard restartSwitch.isOffered else {
+            let remedy = "on the host: systemctl restart gattherd"
+            return .failure(AdministrationError(.unavailable, "nothing would start the daemon again; \(remedy)"))
+        }
+        do throws(AdministrationError) {
+            // A daemon that cannot use its files would not start again.
+            try await editor.reload()
+        } catch {
+            return .failure(error)
+        }
+        restartSwitch.request()
+        return .success(Array("{}".utf8))
     }
 
     /// Returns the change of a draft, which must make a valid configuration.

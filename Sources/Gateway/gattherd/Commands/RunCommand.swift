@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdConfig
 import GattherdDaemon
 import GattherdGateway
@@ -23,10 +24,14 @@ extension CommandSpec {
 
             Logs go to journald with their fields under systemd; otherwise to standard error, as text on a terminal and as
             JSON lines elsewhere; see log in the configuration.
+
+            The dashboard offers a restart if the environment has GATTHERD_RESTART=on-status-75, by which a supervisor
+            promises to start the daemon again after it ends with status 75. The installed unit does.
             """,
         exits: [
             .cannotCreate: "history or the socket cannot be created; another daemon may have them",
             .inputOutput: "history could not be closed as it should be",
+            .restart: "somebody asked for a restart in the dashboard",
         ],
         run: { (arguments) async throws(CommandFailure) in
             try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(CommandFailure) in
@@ -39,6 +44,7 @@ extension CommandSpec {
 /// Runs the daemon until a signal.
 struct RunCommand {
     private let file: ConfigurationFile
+    private let restart = RestartSwitch(ProcessInfo.processInfo.environment)
 
     init(_ arguments: Arguments) {
         file = ConfigurationFile(arguments)
@@ -61,6 +67,7 @@ struct RunCommand {
             await Terminal.printErrorBriefly(error.message)
             throw CommandFailure(CommandFailure(error).code, nil)
         }
+        if restart.isRequested { throw CommandFailure(.restart, nil) }
     }
 
     private func run(
@@ -69,13 +76,19 @@ struct RunCommand {
         _ recent: RecentLog,
         until signals: AsyncStream<Int32>
     ) async throws(GatewayError) {
-        let composition = try await Composition(configuration, from: file, log: log, recent: recent)
+        let composition = try await Composition(configuration, from: file, log: log, recent: recent, restart: restart)
         let stop = LatestValue(false)
         // Cancelled at the end of the scope.
         async let _ = watch(signals, stop) { composition.changes.reload() }
+        async let _ = followRestart(stop)
         // A separate task: a file that blocks must not delay the end of the daemon.
         async let _ = composition.followChanges(file)
         try await composition.run { await stop.becomesTrue() }
+    }
+
+    private func followRestart(_ stop: LatestValue<Bool>) async {
+        await restart.requested()
+        if restart.isRequested { stop.set(true) }
     }
 
     private func watch(

@@ -82,6 +82,9 @@ export const setLabel = (device, label) => send(`devices/${path(device)}/label`,
 /** Adds a device, or with `preview` only returns the text that would be written. */
 export const addDevice = (device) => send("peripherals/add", device);
 
+/** Ends the gateway, which its supervisor starts again. */
+export const restartGateway = () => send("restart", {});
+
 /** Checks the configuration with another text of a file. */
 export const checkFile = (file, text) => send("configuration/check", { file, text });
 

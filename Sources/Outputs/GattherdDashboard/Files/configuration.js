@@ -1,6 +1,6 @@
 // The configuration: its files, changed with a check in place, a comparison, and a reload.
 
-import { applyFile, checkFile, read } from "./api.js";
+import { applyFile, checkFile, read, restartGateway } from "./api.js";
 import { diff } from "./diff.js";
 import { find, make, setText, toast } from "./dom.js";
 import { address } from "./router.js";
@@ -30,6 +30,8 @@ export class ConfigurationPage {
     const list = await this.attempt(() => read("configuration"));
     if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
     this.files = list.files;
+    this.canRestart = list.can_restart;
+    this.showState();
     this.showFiles(name ?? list.files[0]);
     await this.load(name ?? list.files[0]);
   }
@@ -40,7 +42,9 @@ export class ConfigurationPage {
       id: "configuration-text", class: "editor", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", rows: 24,
       "aria-describedby": "configuration-findings", oninput: () => this.edited(),
     });
-    this.state = make("p", { class: "notice state-line", role: "status", hidden: true });
+    this.stateText = make("span", {});
+    this.restart = make("button", { type: "button", hidden: true, onclick: () => this.restartGateway() }, "Restart");
+    this.state = make("p", { class: "notice state-line", role: "status", hidden: true }, this.stateText, " ", this.restart);
     this.message = make("p", { class: "hint" });
     this.list = make("ul", { class: "findings", id: "configuration-findings", "aria-label": "Findings", "aria-live": "polite" });
     this.changes = make("div", { class: "diff" });
@@ -73,8 +77,16 @@ export class ConfigurationPage {
     const waiting = configuration?.restart_needed ?? [];
     this.state.hidden = !configuration;
     const parts = [configuration?.error && `Not reloaded: ${configuration.error}`,
-      waiting.length && `Restart needed for ${waiting.join(", ")}. On the host: systemctl restart gattherd`];
-    setText(this.state, parts.filter(Boolean).join(" "));
+      waiting.length && `Restart needed for ${waiting.join(", ")}.${this.canRestart ? "" : " On the host: systemctl restart gattherd"}`];
+    setText(this.stateText, parts.filter(Boolean).join(" "));
+    this.restart.hidden = !(waiting.length && this.canRestart);
+  }
+
+  async restartGateway() {
+    if (!window.confirm("Restart the gateway? Devices are without a link for some seconds.")) return;
+    this.restart.disabled = true;
+    if (await this.attempt(() => restartGateway())) toast("The gateway restarts.");
+    this.restart.disabled = false;
   }
 
   async load(file) {

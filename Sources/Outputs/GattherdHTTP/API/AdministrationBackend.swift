@@ -17,6 +17,8 @@ package protocol AdministrationBackend: Sendable {
     func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
     /// Writes a file of the configuration and reloads it.
     func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
+    /// Ends the daemon, which its supervisor starts again.
+    func restart() async -> Result<[UInt8], AdministrationError>
     /// Returns the newest entries of the log.
     func log(_ query: LogQuery) async -> [UInt8]
     /// Explains the state of a device.

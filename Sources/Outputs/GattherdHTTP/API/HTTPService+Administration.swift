@@ -13,6 +13,7 @@ extension HTTPService {
             case .configurationFiles: return .json(await backend.configurationFiles())
             case .configurationFile: return try await file(request)
             case .configurationCheck: return .json(try await backend.check(try draft(request)).get())
+            case .restart: return .json(try await backend.restart().get(), status: 202)
             case .log: return .json(await backend.log(try LogQuery(request)))
             case .doctor: return .json(try await backend.doctor().get())
             }

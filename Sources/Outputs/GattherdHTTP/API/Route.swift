@@ -29,6 +29,7 @@ enum Route: Hashable {
         case configurationFiles
         case configurationFile
         case configurationCheck
+        case restart
         case log
         case doctor
     }
@@ -50,7 +51,7 @@ enum Route: Hashable {
     private static let administration: [String: Administration] = [
         "peripherals": .peripherals, "peripherals/add": .newDevice, "configuration": .configurationFiles,
         "configuration/file": .configurationFile, "configuration/check": .configurationCheck, "log": .log,
-        "doctor": .doctor,
+        "doctor": .doctor, "restart": .restart,
     ]
 
     /// Returns the route of a path below `/api/v1`.
@@ -84,7 +85,7 @@ enum Route: Hashable {
         case .file, .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects:
             [.get, .head]
         case .connect, .disconnect, .control, .administration(.newDevice), .administration(.label),
-            .administration(.configurationCheck):
+            .administration(.configurationCheck), .administration(.restart):
             [.post]
         case .administration(.configurationFile): [.get, .head, .post]
         case .administration: [.get, .head]
