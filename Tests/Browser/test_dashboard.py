@@ -337,8 +337,13 @@ class CardTests(unittest.TestCase):
         with Gateway(PROGRAMS, KINDS) as gateway:
             for width, height, dark in ((360, 740, False), (800, 900, True), (1280, 900, False), (1920, 1080, True)):
                 with Page(gateway, width, height, dark=dark) as page:
+                    # Cards outside of the window are drawn when they come into it.
+                    for device in ('weather', 'fever'):
+                        card = f'[data-device={device}]'
+                        page.run('document.querySelector(arguments[0]).scrollIntoView()', card)
+                        page.wait(PAINTED, card + ' .spark')
                     page.wait('return document.querySelectorAll(".card .value").length > 8')
-                    page.wait(PAINTED, '[data-device=fever] .spark')
+                    page.run('scrollTo(0, 0)')
                     page.screenshot(SCREENSHOTS / f'kinds-{width}.png')
                     cut = [text for text in page.run(self.CUT) if text not in self.LONG]
                     self.assertEqual(cut, [], f'at a width of {width}')

@@ -29,6 +29,15 @@ peripherals:
       manufacturer_data: {0x0499: [0512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F]}
 """
 
+METER = """\
+timing: quick
+peripherals:
+  - name: meter
+    kind: recorder
+    address: C0:FF:EE:00:01:01
+    records: {form: glucose, count: 3000, capacity: 5000, every: 10m, speed: 500}
+"""
+
 PAGES = ('', 'device/strap-1', 'device/dial', 'add', 'configuration', 'log', 'checks')
 ENTER, LEFT, ESCAPE = '\ue007', '\ue012', '\ue00c'
 
@@ -141,6 +150,37 @@ class PageTests(unittest.TestCase):
         page.screenshot(SCREENSHOTS / 'configuration-dark.png')
         self.apply(page)
         page.wait('return document.querySelector(".state-line").innerText.includes("Restart needed for history")')
+        self.assertIn('On the host: systemctl restart gattherd', page.text('.state-line'))
+        self.assertTrue(page.run('return document.querySelector(".state-line button").hidden'))
+        self.edit(page, '  max_size: 1GiB\n', '')
+        self.apply(page)
+        page.wait('return document.querySelector(".state-line").hidden')
+
+    def test_a_restart_is_offered_where_something_starts_the_daemon_again(self) -> None:
+        page = self.page()
+        page.run("""
+            const sent = window.fetch;
+            window.restarts = [];
+            window.confirm = (question) => restarts.push(question);
+            window.fetch = async (path, options) => {
+              if (path === "api/v1/restart") {
+                restarts.push(options.method);
+                return new Response("{}", { status: 202 });
+              }
+              const response = await sent(path, options);
+              if (!String(path).startsWith("api/v1/configuration?")) return response;
+              return new Response(JSON.stringify({ ...await response.json(), can_restart: true }));
+            };
+        """)
+        self.go(page, 'configuration')
+        self.edit(page, 'history:\n', 'history:\n  max_size: 1GiB\n')
+        self.apply(page)
+        page.wait('return document.querySelector(".state-line button").checkVisibility()')
+        self.assertEqual(page.text('.state-line').split(), 'Restart needed for history. Restart'.split())
+        page.screenshot(SCREENSHOTS / 'restart.png')
+        page.click('.state-line button')
+        page.wait('return restarts.length === 2')
+        self.assertEqual(page.run('return restarts[1]'), 'POST')
         self.edit(page, '  max_size: 1GiB\n', '')
         self.apply(page)
         page.wait('return document.querySelector(".state-line").hidden')
@@ -282,18 +322,31 @@ class PageTests(unittest.TestCase):
                     page.screenshot(SCREENSHOTS / f'phone-{width}-{name.replace("/", "-") or "devices"}.png')
 
 
+class DownloadTests(unittest.TestCase):
+    """A device that has stored records."""
+
+    def test_a_download_of_stored_records_is_shown(self) -> None:
+        with Gateway(PROGRAMS, METER) as gateway, Page(gateway) as page:
+            page.show('meter')
+            records = '[aria-label="Stored records"]'
+            page.wait('return /record \\d+|complete/.test(document.querySelector(arguments[0]).innerText)', records)
+            page.screenshot(SCREENSHOTS / 'records.png')
+            page.wait('return /complete, \\d+ new records/.test(document.querySelector(arguments[0]).innerText)', records)
+            self.assertTrue(page.run('return document.querySelector("progress").hidden'))
+
+
 class ModuleTests(unittest.TestCase):
     """Functions of single modules, in an empty document."""
 
     @classmethod
     def setUpClass(cls) -> None:
-        gateway = cls.enterClassContext(Gateway(PROGRAMS, 'peripherals: [{name: dial, kind: number-service}]\n'))
+        gateway = cls.enterClassContext(Gateway(PROGRAMS, 'peripherals: [{name: dial, kind: number-service, address: "C0:FF:EE:00:00:10"}]\n'))
         cls.page = cls.enterClassContext(Browser(800, 600))
         cls.page.open(gateway.url + 'healthz')
         cls.page.run("""
             const url = arguments[0];
             return (async () => {
-              for (const name of ["diff", "export", "router", "axes", "order"]) Object.assign(window, await import(`${url}${name}.js`));
+              for (const name of ["diff", "export", "router", "axes", "order", "downloads"]) Object.assign(window, await import(`${url}${name}.js`));
             })();
         """, gateway.url)
 
@@ -312,6 +365,22 @@ class ModuleTests(unittest.TestCase):
             return csv("=strap", [{ metric: 'a"b', unit: "+1", rows: [{ time: 0, n: 1, min: -1, mean: -1, max: 2.5 }] }]);
         """)
         self.assertEqual(table.splitlines()[1], '"1970-01-01T00:00:00.000Z","\'=strap","a""b","\'+1",1,-1,-1,2.5')
+
+    def test_the_progress_of_a_download_is_shown(self) -> None:
+        shown = self.page.run("""
+            const downloads = new Downloads();
+            const running = { stream: "log", state: "downloading", since: "2026-11-21T03:01:00Z", done: 812, new: 0 };
+            const state = () => [downloads.element.hidden, downloads.element.querySelector("span")?.innerText,
+                downloads.element.querySelector("progress")?.value ?? null];
+            const states = [];
+            for (const list of [[], [running], [{ ...running, total: 1000 }], [{ ...running, state: "failed", detail: "no answer", new: 5 }]]) {
+              downloads.update(list);
+              states.push(state());
+            }
+            return states;
+        """)
+        self.assertEqual(shown[:3], [[True, None, None], [False, 'record 812', 0], [False, 'record 812 of 1000', 812]])
+        self.assertRegex(shown[3][1], r'^failed, no answer, 5 new records, ')
 
     def test_addresses_hold_any_name(self) -> None:
         for name in ('strap', 'a/b', 'ä %41 #'):

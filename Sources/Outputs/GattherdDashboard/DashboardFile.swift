@@ -25,6 +25,7 @@ package struct DashboardFile: Sendable {
         script("devices", PackageResources.devices_js),
         script("diff", PackageResources.diff_js),
         script("dom", PackageResources.dom_js),
+        script("downloads", PackageResources.downloads_js),
         script("events", PackageResources.events_js),
         script("export", PackageResources.export_js),
         script("gateway", PackageResources.gateway_js),

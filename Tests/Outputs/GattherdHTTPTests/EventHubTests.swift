@@ -64,7 +64,30 @@ import Testing
             #expect(Self.next("device", client).contains(#""controls":[],"values":{"heart_rate":72}}"#))
             live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "broker", ["state": .text("lost")]))
             #expect(Self.next("event", client).hasSuffix(#""device":null,"kind":"broker","detail":{"state":"lost"}}"#))
-            #expect(Self.next("gateway", client).contains(#""counts":{"dial":[0,0],"strap":[0,0,-58]}}"#))
+            #expect(Self.next("gateway", client).contains(#""counts":{"dial":[0,0],"strap":[0,0,-58]},"records":{}}"#))
+        }
+    }
+
+    @Test func `a reader follows downloads of stored records`() async throws {
+        live.update(LiveFixtures.link("strap", .ready))
+        try await serve { [live, backend] _, port in
+            let client = try Self.listen(port)
+            _ = Self.next("snapshot", client)
+            var download = DaemonStatus.Download(
+                stream: "log",
+                state: "downloading",
+                since: LiveFixtures.time,
+                done: 812,
+                new: 0
+            )
+            download.total = 1000
+            backend.update { [download] status in status.devices[1].records = [download] }
+            var message = ""
+            repeat { message = Self.next("gateway", client) } while message.hasSuffix(#""records":{}}"#)
+            #expect(message.contains(#""records":{"strap":[{"done":812,"new":0,"since":"#))
+            #expect(message.contains(#""state":"downloading","stream":"log","total":1000}]}}"#))
+            live.renew()
+            #expect(Self.next("snapshot", client).contains(#""records":[{"done":812"#))
         }
     }
 

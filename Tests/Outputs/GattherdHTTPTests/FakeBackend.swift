@@ -50,6 +50,8 @@ final class FakeBackend: HTTPBackend {
         self.fault.withLock { $0 = fault }
     }
 
+    func update(_ change: (inout DaemonStatus) -> Void) { state.withLock { change(&$0) } }
+
     /// Makes all commands fail.
     func refuse(with error: ControlError) {
         refusal.withLock { $0 = error }

@@ -3,6 +3,7 @@
 import { read } from "./api.js";
 import { controlField } from "./controls.js";
 import { find, make, setText } from "./dom.js";
+import { Downloads } from "./downloads.js";
 import { History } from "./history.js";
 import { LabelForm } from "./label.js";
 import { mergeEvents } from "./model.js";
@@ -65,12 +66,13 @@ export class DevicePage {
     this.rejects = make("ol", { class: "list", tabindex: "0", "aria-label": "Rejects" });
     this.history = new History(this.model, name, this.attemptRead);
     this.label = new LabelForm(device, this.attempt);
+    this.downloads = new Downloads();
     this.body = make("div", { class: "sheet" },
       make("nav", { class: "trail", "aria-label": "Trail" }, make("a", { href: "#" }, "Devices")),
       make("header", {}, this.heading, this.state, this.button), this.summaryLine, this.note,
       new Explanation(name, this.attempt).element, this.measured = section("Values", this.values),
       this.controls.length ? section("Controls", ...this.controls.map((each) => each.element)) : null,
-      this.history.element, section("About", this.facts, this.label.element), section("Events", this.events),
+      this.downloads.element, this.history.element, section("About", this.facts, this.label.element), section("Events", this.events),
       section("Rejects", this.rejects),
       make("p", {}, make("a", { href: address("log", name) }, "Log of this device")));
     find("detail").replaceChildren(this.body);
@@ -117,6 +119,7 @@ export class DevicePage {
     this.label.update(device);
     for (const control of this.controls) control.update(device);
     this.updateValues(device);
+    this.downloads.update(device.records);
     this.history.update();
   }
 

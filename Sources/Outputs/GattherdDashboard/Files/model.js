@@ -14,6 +14,8 @@ class Device {
     this.sparks = new Map();
     this.streams = [];
     this.controls = [];
+    /** The downloads of stored records. */
+    this.records = [];
     this.readings = 0;
     this.rejects = 0;
     this.rate = 0;
@@ -57,6 +59,7 @@ class Device {
     this.rejects = device.rejects;
     this.streams = device.streams;
     this.controls = device.controls;
+    this.records = device.records ?? [];
     this.metrics = new Map(device.streams.flatMap((stream) => stream.metrics.map((metric) => [metric.metric, metric])));
     this.values = device.values;
   }
@@ -131,6 +134,7 @@ export class Model extends EventTarget {
       }
       if (device.rejects !== rejects || (rssi != null && rssi !== device.rssi)) this.emit("device", name);
       if (device.readings !== readings) device.lastHeard = at;
+      device.records = data.records[name] ?? [];
       device.rssi = rssi ?? device.rssi;
       device.readings = readings;
       device.rejects = rejects;

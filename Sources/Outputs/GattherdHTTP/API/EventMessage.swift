@@ -21,7 +21,8 @@ enum EventMessage {
         }
     }
 
-    /// The status of adapters, history and broker, and by device the numbers of readings and rejects, and its RSSI.
+    /// The status of adapters, history and broker, and by device the numbers of readings and rejects, its RSSI,
+    /// and the downloads of its stored records.
     static func gateway(_ status: DaemonStatus, now: Timestamp) -> [UInt8] {
         message("gateway") { writer in
             writer.beginObject()
@@ -38,6 +39,14 @@ enum EventMessage {
                 writer.integer(device.rejects)
                 if let rssi = device.rssi { writer.integer(rssi) }
                 writer.endArray()
+            }
+            writer.endObject()
+            writer.key("records")
+            writer.beginObject()
+            for device in status.devices {
+                guard let downloads = device.records else { continue }
+                writer.key(device.device)
+                writer.raw(StatusJSON.bytes(downloads))
             }
             writer.endObject()
             writer.endObject()
