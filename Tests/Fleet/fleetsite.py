@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import platform
 import pwd
 import shutil
 import signal
@@ -117,7 +118,7 @@ class PgBouncer(Process):
         for path in (folder, folder / 'users', folder / 'settings'):
             Postgres.own(path)
         super().__init__([SERVERS / 'usr/sbin/pgbouncer', folder / 'settings'], folder / 'log', user='nobody',
-                         env={'LD_LIBRARY_PATH': str(SERVERS / 'usr/lib/x86_64-linux-gnu')})
+                         env={'LD_LIBRARY_PATH': str(SERVERS / f'usr/lib/{platform.machine()}-linux-gnu')})
 
 
 class Gateway(Process):

@@ -250,7 +250,7 @@ public final class PgBouncer: Sendable {
 
     public func start() async throws {
         guard let program = Self.program else { throw PostgresServer.Failure(description: "no pgbouncer") }
-        let libraries = (UnpackedServers.folder ?? "") + "/usr/lib/x86_64-linux-gnu"
+        let libraries = (UnpackedServers.folder ?? "") + "/" + UnpackedServers.libraries
         let (lines, writer) = try LineReader.pipe()
         let child = Result {
             try Unprivileged.process(

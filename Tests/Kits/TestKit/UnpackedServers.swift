@@ -9,9 +9,17 @@ import Glibc
 /// temporary folder, once for each process of tests.
 enum UnpackedServers {
     private static let original = Checkout.root.appending(path: ".build/servers").path
+    /// The folder of libraries on this architecture.
+    static let libraries: String = {
+        #if arch(arm64)
+        "usr/lib/aarch64-linux-gnu"
+        #else
+        "usr/lib/x86_64-linux-gnu"
+        #endif
+    }()
     /// The parts that run; the rest is documentation.
     private static let parts = [
-        "usr/lib/postgresql", "usr/lib/x86_64-linux-gnu", "usr/sbin/pgbouncer", "usr/share/postgresql",
+        "usr/lib/postgresql", libraries, "usr/sbin/pgbouncer", "usr/share/postgresql",
     ]
     /// The copy, which is removed at the end of this process.
     private static let copy = Locked<TemporaryFolder?>(nil)

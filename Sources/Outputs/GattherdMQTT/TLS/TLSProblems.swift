@@ -113,7 +113,8 @@ struct CertificateProblem: Hashable {
     private static func text(_ name: OpaquePointer?) -> String {
         var line = [CChar](repeating: 0, count: 256)
         guard unsafe X509_NAME_oneline(name, &line, Int32(line.count)) != nil else { return "" }
-        return "'" + String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) + "'"
+        return "'" + String(decoding: line.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
+            + "'"
     }
 
     /// A time as OpenSSL prints it.
