@@ -7,7 +7,8 @@ SERVERS  := influxdb victoria-metrics postgresql-15 postgresql-client-15 pgbounc
 # Where PostgreSQL may be, installed or unpacked.
 POSTGRES := /usr/lib/postgresql/15/bin .build/servers/usr/lib/postgresql/15/bin
 PEER_PACKAGES := libmosquitto-dev
-DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
+DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git python3
+REPOSITORY_PACKAGES := apt-utils gpg
 BROWSER_PACKAGES := chromium chromium-driver python3
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
 FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
@@ -25,7 +26,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
+.PHONY: help repository test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -69,9 +70,12 @@ BUILD_TESTS = swift build --build-tests $(if $(STRICT),$(CHECKS))
 # The compiler may look into other modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
 
+# Programs do not contain the folder in which they were built, so that every checkout gives the same ones.
+NO_PATHS := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
+
 # What is installed. The benchmarks, the examples and what only tests need are left out.
 INSTALLED := gattherd gattherd-sim HeartRate NumberService
-RELEASE_BUILD = swift build -c release $(OPTIMIZATION)
+RELEASE_BUILD = swift build -c release $(OPTIMIZATION) $(NO_PATHS)
 
 build: setup ## the daemon, the simulator and the native profiles, optimised
 	@for product in $(INSTALLED); do $(RELEASE_BUILD) --product $$product || exit; done
@@ -112,8 +116,13 @@ deb: build ## Debian packages in .build/deb: gattherd, which needs no toolchain 
 	$(call install_packages,$(DEB_PACKAGES))
 	@config/debian/build
 
+repository: deb ## a signed apt repository in .build/repository, with the packages; KEY names a secret key of gpg
+	$(call install_packages,$(REPOSITORY_PACKAGES))
+	@[ -n "$(KEY)" ] || { echo "make: name a secret key of gpg: make repository KEY=packages@example.org" >&2; exit 64; }
+	@config/debian/repository '$(KEY)' .build/repository .build/deb/*.deb
+
 test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tree, as root
-	$(call install_packages,mmdebstrap systemd-container)
+	$(call install_packages,mmdebstrap systemd-container $(REPOSITORY_PACKAGES))
 	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
 
 test: test-servers ## all tests; FILTER chooses some

@@ -2,15 +2,18 @@
 # Installs a Debian package of gattherd in a tree of plain Debian 12, tries it, boots the tree and runs it as a service.
 # Upgrades, downgrades, removes, reinstalls and purges it while the service runs, and again without systemd.
 #
-# Builds native profiles in C, and in Swift if there is a toolchain, with the package gattherd-dev.
+# Builds native profiles in C, and in Swift if there is a toolchain, with the package gattherd-dev. Changes the
+# configuration as the dashboard does, and installs from a signed repository.
 #
 #   package.sh GATTHERD.deb GATTHERD-DEV.deb      as root
 set -euo pipefail
 package=$(realpath "$1")
 dev_package=$(realpath "$2")
+build=$(cd "$(dirname "${BASH_SOURCE[0]}")/../config/debian" && pwd)
 tree=$(mktemp -d)
+keys=$(mktemp -d)
 nspawn=
-trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree"' EXIT
+trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree" "$keys"' EXIT
 
 inside() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 step() { printf '%s\n' "package: $*"; }
@@ -37,6 +40,24 @@ repack() {
     dpkg-deb --build "$tree/srv/repack" "$tree/srv/$1.deb" >/dev/null
     rm -rf "$tree/srv/repack"
 }
+# The response to a request to the dashboard's API: method, path, body, and whether the token is sent.
+api() {
+    local token="Authorization: Bearer 0123456789abcdef0123456789abcdef"
+    [ "${4:-}" != without-token ] || token="X-Token: none"
+    booted bash -c 'exec 3<>/dev/tcp/127.0.0.1/8780
+        printf "%s /api/v1/%s HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s" \
+            "$1" "$2" "$4" "${#3}" "$3" >&3
+        cat <&3' api "$1" "$2" "$3" "$token"
+}
+# Expects a status of the response to such a request.
+answers() {
+    local response
+    response=$(api "${@:2}") || fail "$2 $3: no response"
+    [[ $response == "HTTP/1.1 $1 "* ]] || fail "$2 $3 is answered by: ${response:0:300}"
+}
+owner_of() { stat --format '%U %G %a' "$tree/$1"; }
+# Owners as the tree knows them.
+access_of() { booted stat --format '%U %G %a' "/$1"; }
 # Findings of `gattherd doctor` that are errors, of these checks only.
 doctor_errors() {
     booted gattherd doctor --json >"$tree/srv/doctor.json" || true
@@ -73,6 +94,19 @@ grep -q "gattherd scan" "$tree/tmp/check.log" || fail "an empty configuration do
 for file in bash-completion/completions/gattherd zsh/vendor-completions/_gattherd fish/vendor_completions.d/gattherd.fish; do
     grep -q 'completions words' "$tree/usr/share/$file" || fail "there is no /usr/share/$file"
 done
+inside gattherd migrate --check /etc/gattherd/gattherd.yaml >/dev/null || fail "the packaged configuration has keys with old names"
+[ "$(inside stat --format '%U %G %a' /etc/gattherd/gattherd.d)" = "root gattherd 770" ] || fail "the daemon cannot write gattherd.d"
+python3 - "$tree" "${package%.deb}.spdx.json" <<'PYTHON'
+import hashlib, json, pathlib, sys
+document = json.load(open(sys.argv[2]))
+for each in document["files"]:
+    found = hashlib.sha256((pathlib.Path(sys.argv[1]) / each["fileName"]).read_bytes()).hexdigest()
+    if found != each["checksums"][1]["checksumValue"]:
+        sys.exit(f"package: the list of parts has another sum for {each['fileName']}")
+names = {each["name"] for each in document["packages"]}
+if missing := {"gattherd", "swift-runtime", "libdbus-1-3", "libsqlite3-0", "libc6"} - names:
+    sys.exit(f"package: the list of parts has no {missing}")
+PYTHON
 for file in usr/share/gattherd/gattherd.schema.json lib/systemd/system/gattherd-backup.timer; do
     [ -e "$tree/$file" ] || fail "there is no /$file"
 done
@@ -138,7 +172,25 @@ both_ready() { [ "$(booted gattherd status | grep -c ' ready ')" = 2 ]; }
 eventually both_ready || { booted gattherd status >&2; fail "the service connects nobody"; }
 booted systemctl reload gattherd || fail "the service does not reload"
 booted gattherd reload | grep -q "is reloaded" || fail "gattherd reload does not say what came of it"
+
+step "add a device and restart, as the dashboard does"
+device='{"address":"C0:FF:EE:00:00:77","name":"attic","profiles":["heart-rate"]}'
+answers 401 POST peripherals/add "$device" without-token
+answers 201 POST peripherals/add "$device"
+[ "$(access_of etc/gattherd/gattherd.d/attic.yaml | cut -d' ' -f1)" = gattherd ] || fail "the added device has no file of the daemon"
+knows_attic() { booted gattherd status | grep -q attic; }
+eventually knows_attic || fail "the added device is not in the status"
+answers 403 POST configuration/file '{"file":"gattherd.yaml","text":"gateway: other\n","version":"0-0"}'
+answers 200 POST configuration/file '{"file":"gattherd.d/history.yaml","text":"history: {max_size: 500MB}\n"}'
+[[ $(api GET configuration "") == *'"restart_needed":["history"]'*'"can_restart":true'* ]] || fail "no restart is offered"
+before=$(main_pid)
+answers 202 POST restart '{}'
+restarted() { [ "$(main_pid)" != "$before" ] && is_running; }
+eventually restarted || fail "the dashboard does not restart the service"
+eventually both_ready || { booted gattherd status >&2; fail "the restarted service connects nobody"; }
+[ "$(booted systemctl show --property Result --value gattherd)" = success ] || fail "a restart counts as a failure"
 booted systemctl stop gattherd
+booted systemctl reset-failed gattherd
 result=$(booted systemctl show --property Result,NRestarts gattherd | sort | tr '\n' ' ')
 [ "$result" = "NRestarts=0 Result=success " ] || { booted journalctl --no-pager --unit gattherd >&2; fail "$result"; }
 
@@ -156,8 +208,11 @@ booted systemctl stop gattherd
 booted sh -c "mv /var/lib/gattherd /srv/old-state && mkdir /srv/old && mv /etc/gattherd/* /srv/old"
 booted gattherd restore "/$archive" >"$tree/srv/restore.log" 2>&1 || { cat "$tree/srv/restore.log" >&2; fail "the backup cannot be restored"; }
 booted gattherd check >/dev/null || fail "the service cannot read what was restored"
+[ "$(access_of etc/gattherd/gattherd.d)" = "root gattherd 770" ] || fail "after a restore the daemon cannot write gattherd.d"
+[[ "$(access_of etc/gattherd/gattherd.d/attic.yaml)" == "gattherd gattherd "* ]] || fail "the device of the dashboard is not restored"
 booted systemctl start gattherd
 eventually both_ready || { booted gattherd status >&2; fail "the restored service connects nobody"; }
+answers 200 POST devices/attic/label '{"title":"Attic"}'
 booted useradd --groups gattherd alice
 booted runuser -u alice -- gattherd status >/dev/null || fail "a member of the group may not ask for the status"
 booted runuser -u alice -- gattherd disconnect strap >/dev/null 2>&1 && fail "a member of the group may change something"
@@ -176,7 +231,9 @@ booted dpkg --install --force-confold /srv/gattherd.deb >/dev/null 2>&1
 [ "$(main_pid)" = "$before" ] || fail "an upgrade restarts the service against the host's policy"
 rm "$tree/usr/sbin/policy-rc.d"
 booted systemctl stop gattherd
+booted chmod 750 /etc/gattherd/gattherd.d
 booted dpkg --install --force-confold /srv/9.9.9.deb >/dev/null 2>&1
+[ "$(access_of etc/gattherd/gattherd.d)" = "root gattherd 750" ] || fail "an upgrade changes the permissions of gattherd.d"
 ! is_running || fail "an upgrade starts a service that was stopped"
 booted systemctl start gattherd
 
@@ -190,11 +247,14 @@ booted apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 ! has_process || fail "purging leaves the daemon running"
 ! booted id gattherd >/dev/null 2>&1 || fail "purging leaves the user"
 [ ! -e "$tree/var/lib/gattherd" ] || fail "purging leaves the history"
+[ "$(owner_of etc/gattherd/gattherd.d)" = "root root 755" ] || fail "purging leaves gattherd.d to nobody"
+[ "$(owner_of etc/gattherd/gattherd.d/attic.yaml | cut -d' ' -f1,2)" = "root root" ] || fail "purging takes the added device, or leaves it to nobody"
 [ "$(stat --format %U "$tree/$archive")" = root ] || fail "purging takes the backups, or leaves them to nobody"
 rm -rf "$tree/var/lib/gattherd-backups"
 [ ! -e "$tree/etc/systemd/system/multi-user.target.wants/gattherd.service" ] || fail "purging leaves the service enabled"
 booted dpkg --install /srv/gattherd.deb >/dev/null 2>&1
 ! is_running || fail "an installation starts a service that nobody configured"
+[ "$(access_of etc/gattherd/gattherd.d)" = "root gattherd 770" ] || fail "after a new installation the daemon cannot write gattherd.d"
 booted systemctl poweroff
 wait "$nspawn"
 nspawn=
@@ -207,10 +267,28 @@ inside dpkg --install --force-confdef /srv/gattherd.deb >/dev/null
 grep -q "# mine" "$tree/etc/gattherd/gattherd.yaml" || fail "the upgrade lost a changed configuration"
 
 step "remove, then purge, without systemd"
-rm "$tree/etc/gattherd/token"
+rm -rf "$tree/etc/gattherd/token" "$tree"/etc/gattherd/gattherd.d/*
 inside apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null
 [ -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "removing took the history"
 inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 left=$(cd "$tree" && find etc usr var/lib lib/systemd -name '*gattherd*' -not -path '*/dpkg/*' -not -path '*/apt/*')
 [ -z "$left" ] || fail "purging leaves: $left"
+step "install from a signed repository"
+export GNUPGHOME=$keys
+gpg --batch --quiet --pinentry-mode loopback --passphrase '' --quick-generate-key 'packages <packages@packages.invalid>' default default never
+"$build/repository" packages@packages.invalid "$tree/srv/repository" "$package" "$dev_package"
+gpgconf --kill all
+mkdir -p "$tree/etc/apt/keyrings"
+cp "$tree/srv/repository/gattherd-archive-keyring.gpg" "$tree/etc/apt/keyrings/gattherd.gpg"
+chmod -R go+rX "$tree/srv/repository" "$tree/etc/apt/keyrings"
+update() { inside apt-get update -qq -o Dir::Etc::SourceList=/etc/apt/gattherd.list -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0 --error-on=any "$@"; }
+echo "deb [signed-by=/etc/apt/keyrings/gattherd.gpg] file:/srv/repository stable main" > "$tree/etc/apt/gattherd.list"
+update || fail "apt does not accept the repository"
+cp "$tree/etc/apt/gattherd.list" "$tree/etc/apt/sources.list.d/"
+inside apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "gattherd=$(dpkg-deb --field "$package" Version)" >/dev/null 2>&1 ||
+    fail "gattherd does not install from the repository"
+inside gattherd --version >/dev/null
+sed -i 's/^Suite: .*/Suite: other/' "$tree/srv/repository/dists/stable/InRelease"
+rm -rf "$tree"/var/lib/apt/lists/*srv_repository*
+update 2>/dev/null && fail "apt accepts a changed repository"
 step "good"
