@@ -77,7 +77,8 @@ struct AdvertisementTests {
         #expect(stream(octets, "GVH5106_1234") == "air")
         #expect(stream(octets, "GVH5100_1234") == "climate_h51")
         #expect(stream(octets, nil) == nil)
-        #expect(stream(octets + [0, 0], nil) == "climate_h51")
+        #expect(stream(octets + [0, 0], nil) == nil)
+        #expect(stream([1, 1, 0, 3, 0x0E, 0xD1, 0x32, 0x64, 0], nil) == "climate_h5178")
     }
 
     @Test(
