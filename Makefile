@@ -26,7 +26,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help repository test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
+.PHONY: help repository test-reproducible test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -124,6 +124,9 @@ repository: deb ## a signed apt repository in .build/repository, with the packag
 test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tree, as root
 	$(call install_packages,mmdebstrap systemd-container $(REPOSITORY_PACKAGES))
 	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
+
+test-reproducible: deb ## build the packages again, in another folder, and compare them byte for byte
+	@Tests/reproducible.sh
 
 test: test-servers ## all tests; FILTER chooses some
 	@$(BUILD_TESTS)

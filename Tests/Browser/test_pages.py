@@ -331,7 +331,7 @@ class DownloadTests(unittest.TestCase):
             records = '[aria-label="Stored records"]'
             page.wait('return /record \\d+|complete/.test(document.querySelector(arguments[0]).innerText)', records)
             page.screenshot(SCREENSHOTS / 'records.png')
-            page.wait('return /complete, \\d+ new records/.test(document.querySelector(arguments[0]).innerText)', records)
+            page.wait('return /complete, [\\d,]+ new records/.test(document.querySelector(arguments[0]).innerText)', records)
             self.assertTrue(page.run('return document.querySelector("progress").hidden'))
 
 
