@@ -70,7 +70,7 @@ BUILD_TESTS = swift build --build-tests $(if $(STRICT),$(CHECKS))
 # The compiler may look into other modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
 
-# Programs do not contain the folder in which they were built, so that every checkout gives the same ones.
+# Programs do not contain the folder in which they were built; only the linker writes it into libraries.
 NO_PATHS := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 
 # What is installed. The benchmarks, the examples and what only tests need are left out.
@@ -125,7 +125,7 @@ test-deb: deb ## install, run, upgrade and purge the packages in a new Debian tr
 	$(call install_packages,mmdebstrap systemd-container $(REPOSITORY_PACKAGES))
 	@Tests/package.sh .build/deb/gattherd_*.deb .build/deb/gattherd-dev_*.deb
 
-test-reproducible: deb ## build the packages again, in another folder, and compare them byte for byte
+test-reproducible: deb ## build the packages again, from a new clone, and compare them byte for byte, as root
 	@Tests/reproducible.sh
 
 test: test-servers ## all tests; FILTER chooses some

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Builds the packages of this commit again, in another folder, and compares them byte for byte with those of `make deb`.
-# Names the files that differ.
+# Builds the packages of this commit again, from a new clone in the place of this folder, with another time zone and
+# another umask, and compares them byte for byte with those of `make deb`. Names the files that differ. Runs as root.
+#
+# The folder must be the same: the linker writes it into the native profiles.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-other=$(mktemp -d /var/tmp/gattherd-built-elsewhere-XXXXXX)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$here"
+other=$(mktemp -d /var/tmp/gattherd-built-again-XXXXXX)
 trap 'rm -rf "$other"' EXIT
 [ -z "$(git status --porcelain)" ] || { echo "reproducible: commit your changes first" >&2; exit 64; }
 
 git clone --quiet . "$other/sources"
-make --no-print-directory -C "$other/sources" deb >"$other/log" 2>&1 || { tail -20 "$other/log" >&2; exit 70; }
+unshare --mount bash -c 'mount --make-rprivate / && mount --bind "$1" "$2" && cd "$2" && umask 002 &&
+    exec env TZ=Asia/Kathmandu make --no-print-directory deb' build "$other/sources" "$here" >"$other/log" 2>&1 ||
+    { tail -20 "$other/log" >&2; exit 70; }
 status=0
 for package in .build/deb/*.deb .build/deb/*.spdx.json; do
     again=$other/sources/$package
