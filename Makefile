@@ -176,12 +176,12 @@ test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system ca
 coverage: test-servers ## which share of each module's lines the tests execute; FILTER chooses tests
 	@FILTER='$(if $(findstring command,$(origin FILTER)),$(FILTER))' python3 -B Tests/coverage.py
 
-faults: setup ## what the daemon survives: write the table of docs/faults.md anew
+faults: setup ## write the table of docs/faults.md: faults and recovery times
 	@$(BUILD_TESTS)
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' docs/faults.md
 
-catalogue: setup ## the models that the included profiles recognise: write docs/catalogue.md anew
+catalogue: setup ## write docs/catalogue.md: the models that the included profiles recognise
 	@$(BUILD_TESTS)
 	@GATTHERD_WRITE_CATALOGUE=1 swift test --disable-xctest --skip-build --filter ModelCatalogueTests
 
@@ -224,8 +224,8 @@ check: setup ## language, formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
 	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 
-format: ## rewrite all sources in the house's format
+format: ## format all sources
 	@swift format --in-place --recursive Package.swift Sources Plugins Tests
 
-clean: ## forget what was built
+clean: ## delete what was built
 	@rm -rf .build
