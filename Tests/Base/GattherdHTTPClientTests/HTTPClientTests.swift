@@ -135,7 +135,7 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `an answer that ends early is no answer`() async throws {
+    @Test func `an answer that ends early is an error`() async throws {
         for text in [
             "", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
@@ -147,7 +147,7 @@ import Testing
         #expect(try await kind(of: [.reset]) == .interrupted)
     }
 
-    @Test func `a server that speaks something else is recognised`() async throws {
+    @Test func `a server of another protocol is recognised`() async throws {
         #expect(try await kind(of: [.send("SSH-2.0-OpenSSH_9.2\r\n"), .close]) == .notHTTP)
         #expect(try await kind(of: [.send("\u{15}\u{3}\u{1}\0\u{2}\u{2}F"), .close]) == .notHTTP)
     }

@@ -7,7 +7,7 @@ import Testing
     private let start = SuspendingClock.now
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `whatever was set and cancelled, the rest is due in order`(seed: UInt64) {
+    func `timers are due in order after any sets and cancellations`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var queue = TimerQueue()
         var expected: [(Int, UInt64)] = []

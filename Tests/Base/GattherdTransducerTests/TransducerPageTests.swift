@@ -8,7 +8,7 @@ import Testing
         text.split(separator: "\n").map { line in Substring(line.drop { $0 == " " }) }.filter { !$0.isEmpty }
     }
 
-    @Test func `the code of the page is compiled`() throws {
+    @Test func `the code blocks of the page are compiled`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/transducers.md"), encoding: .utf8)
         let blocks = page.split(separator: "```swift\n").dropFirst().compactMap { $0.split(separator: "```").first }
         #expect(blocks.count >= 5)

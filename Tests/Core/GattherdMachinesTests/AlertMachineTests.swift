@@ -47,7 +47,7 @@ import Testing
         #expect(machine.deadline == nil)
     }
 
-    @Test mutating func `a value inside before the end of the holding time starts it anew`() {
+    @Test mutating func `a value inside before the end of the holding time restarts it`() {
         configure([Self.cold])
         _ = value(-14, at: 10)
         _ = value(-20, at: 30)

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: 1...10 as ClosedRange<UInt64>)
-    func `links dropped right after a crash are no failures, and all devices are ready soon`(seed: UInt64) throws {
+    func `links dropped right after a crash are not failures, and all devices are ready soon`(seed: UInt64) throws {
         var world = try crashed(devices: 4, survivors: 0, seed: seed)
         let attempts = world.connectCount
         let time = world.run(for: .seconds(60), until: \.isIdle)

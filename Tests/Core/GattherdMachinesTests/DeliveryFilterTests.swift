@@ -77,7 +77,7 @@ import Testing
         #expect(passed == [true, false, true, true])
     }
 
-    @Test func `another signal strength alone is no change, unless it has a deadband`() {
+    @Test func `another signal strength alone is not a change, unless it has a deadband`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1), "rssi": .integer(-60)]), (1, ["t": .real(1), "rssi": .integer(-90)]),
             (2, ["t": .real(2), "rssi": .integer(-60)]),
@@ -87,7 +87,7 @@ import Testing
         #expect(strict == [true, true, true])
     }
 
-    @Test func `a missing metric is no change, a new or unknown one is`() {
+    @Test func `a missing metric is not a change, a new or unknown one is`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1)]), (1, [:]), (2, ["t": .real(1), "c": .boolean(true)]), (3, ["t": .real(1)]),
             (4, ["t": .null]), (5, ["t": .null, "c": .boolean(true)]), (6, ["c": .boolean(false)]),

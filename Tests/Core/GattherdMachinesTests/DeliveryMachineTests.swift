@@ -19,7 +19,7 @@ import Testing
         #expect(world.machine.cursor == 300 && world.stored == 300 && world.machine.backlog == 0)
     }
 
-    @Test func `the cursor passes unwanted readings in order, and they are no backlog`() throws {
+    @Test func `the cursor passes unwanted readings in order, and they do not count as backlog`() throws {
         var world = World()
         world.isWanted = { $0 % 4 == 0 }
         world.step(.start)

@@ -59,7 +59,7 @@ struct RecordTrackerTests {
     }
 
     @Test(arguments: 1...100 as ClosedRange<UInt64>)
-    func `a device that was reset is downloaded anew`(seed: UInt64) {
+    func `a device that was reset is downloaded again`(seed: UInt64) {
         var bench = RecordBench(seed: seed)
         for _ in 0..<6 {
             bench.make(1 + bench.number(below: 60))
@@ -168,7 +168,7 @@ struct RecordTrackerTests {
         #expect(tracker.received.runs.count <= 64)
     }
 
-    @Test func `the state is restored as it was, and an unreadable one starts anew`() {
+    @Test func `the state is restored as it was, and an unreadable one starts from the beginning`() {
         var bench = RecordBench()
         bench.make(30)
         var tracker = RecordTracker(bench.rule)

@@ -151,7 +151,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `an adapter unplugged during a power cycle is left alone, and works after its return`() throws {
+    @Test func `an adapter unplugged during a power cycle gets no further steps, and works after its return`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.adapters[world.adapter]?.hearsNothing = true
         world.tellEverything()

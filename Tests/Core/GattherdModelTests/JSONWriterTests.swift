@@ -84,7 +84,7 @@ import Testing
         #expect(writer.bytes == Array("2".utf8))
     }
 
-    @Test func `an array has what is written for each element`() {
+    @Test func `an array has an element for each written value`() {
         let text = JSONWriter.text { writer in
             writer.beginObject()
             writer.key("a")

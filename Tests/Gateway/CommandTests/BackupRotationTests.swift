@@ -26,7 +26,7 @@ import Testing
         return URL(filePath: path).lastPathComponent
     }
 
-    @Test func `the newest backups stay, whatever the clock says`() throws {
+    @Test func `the newest backups stay, also with a wrong clock`() throws {
         let wrong = try ["2099-01-01T00:00:00Z", "2099-01-02T00:00:00Z", "2099-01-03T00:00:00Z"].map { try backUp($0) }
         #expect(try names == Array(wrong.dropFirst()))
         let right = try ["2026-11-21T03:20:05Z", "1970-01-01T00:00:09Z"].map { try backUp($0) }

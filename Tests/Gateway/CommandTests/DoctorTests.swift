@@ -204,7 +204,7 @@ import Testing
         #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
     }
 
-    @Test func `the missing state folder is no error before the first start`() throws {
+    @Test func `a missing state folder is not an error before the first start`() throws {
         let unit = ServiceUnit(["User=gattherd\nStateDirectory=gattherd-that-was-never-started"])
         var settings = HistorySettings(path: Located("/var/lib/gattherd-that-was-never-started/gattherd.db"))
         let findings = DiskCheck(settings, unit).findings

@@ -93,7 +93,7 @@ import Testing
         #expect(finding?.remedy?.hasSuffix("WHERE seq = 9") == true)
     }
 
-    @Test func `events that are no gaps are ignored`() {
+    @Test func `events other than gaps are ignored`() {
         let events = ["{}", "[", #"{"output":"influx","state":"unavailable"}"#].map {
             LifecycleEvent(time: Self.now, device: nil, kind: "output", detail: $0)
         }

@@ -56,7 +56,7 @@ import Testing
         #expect(Self.stranger.obstacle(to: .read, link) == .init(path: place, isFolder: true))
     }
 
-    @Test func `a missing file is no obstacle`() {
+    @Test func `a missing file is not an error`() {
         #expect(Self.stranger.obstacle(to: .read, folder.file("none")) == nil)
     }
 

@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func `a file that is no socket stays`() throws {
+    @Test func `a file that is not a socket stays`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write("precious", to: "s")
         #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `a value that waits for the link in vain fails because the device is not ready`() async {
+    @Test func `a value whose wait for the link is too long fails because the device is not ready`() async {
         var run = opened()
         _ = run.handle(.close(device: "dial"), at: .zero)
         let answer = await answer(&run, [(9, .event(Self.key, .tick)), (10, .event(Self.key, .tick))])

@@ -109,7 +109,7 @@ struct RecordDecoderTests {
         #expect(values == [.integer(10), .integer(11), .integer(12), .integer(13)])
     }
 
-    @Test func `the value that ends the records is no record`() {
+    @Test func `the value that ends the records is not a record`() {
         var bench = Bench(Self.rule(), end: BytePattern("FF FF"))
         bench.receive([255, 255])
         #expect(bench.batch.isEmpty)

@@ -208,7 +208,7 @@ private final class BeaconDecoder: PayloadDecoder {
         #expect(await counts == [.integer(5), .integer(6), .integer(5)])
     }
 
-    @Test func `different bytes with the same sequence number are no new reading`() async throws {
+    @Test func `different bytes with the same sequence number are not a new reading`() async throws {
         try await run(supervisor(BeaconProfile(renewal: .zero))) {
             advertise(1, 5)
             advertise(1, 5)

@@ -148,7 +148,7 @@ struct BaseTopicTests {
         #expect(!subscriber.messages.contains { $0.topic.contains("annex") && $0.payload.isEmpty })
     }
 
-    @Test func `a former base topic that another gateway uses is left alone`() async throws {
+    @Test func `a former base topic that another gateway uses is not cleared`() async throws {
         let fixture = try await DeliveryFixture.started()
         await useFormerBase(fixture)
         try await fixture.broker.publish("online", to: "old/base/bridge/state", retained: true)

@@ -163,7 +163,7 @@ struct FramingTests {
     ]
 
     @Test(arguments: nonsense)
-    func `octets that are no packet end the session, and the next session continues`(
+    func `bytes that are not a packet end the session, and the next session continues`(
         octets: [UInt8],
         words: String
     ) async throws {

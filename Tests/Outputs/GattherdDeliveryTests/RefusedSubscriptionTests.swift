@@ -33,7 +33,7 @@ import Testing
         #expect(subscriptions.problem?.filter == "b")
     }
 
-    @Test func `searches for retained messages are no problem of the output`() {
+    @Test func `searches for retained messages do not count as a problem of the output`() {
         var subscriptions = RefusedSubscriptions(DeliveryMachine.Options())
         #expect(subscriptions.answered(.subscribeToRetained, to: "a", Self.refused) != nil)
         #expect(subscriptions.answered(.search(filter: "b"), to: "b", Self.refused) == nil)

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: writes)
-    func `a body that is no object of JSON is refused`(path: String) async {
+    func `a body that is not a JSON object is refused`(path: String) async {
         #expect(await post(path, "[]").status == 400)
         #expect(await service.post("/api/v1/" + path, "{}", type: "text/plain").status == 400)
         #expect(requests.isEmpty)

@@ -39,7 +39,7 @@ import Testing
         await sink.close()
     }
 
-    @Test func `entries that are no readings need no request`() async throws {
+    @Test func `entries that are not readings need no request`() async throws {
         let server = try ScriptedServer { _ in Self.accepted }
         let reject = Reject(time: Readings.time, device: "strap", characteristic: "2a37", payload: [1], reason: "short")
         let empty = JournalEntry.reading(Readings.reading((0, .null), seq: 3))

@@ -196,7 +196,7 @@ struct MeasurementNameTests {
         #expect(MeasurementName(String(repeating: "x", count: 257)) == nil)
     }
 
-    @Test func `streams that share a measurement are told apart by a tag`() throws {
+    @Test func `streams that share a measurement are distinguished by a tag`() throws {
         var writer = PointWriter(gateway: "lab", measurement: try #require(MeasurementName("ble")))
         var bytes: [UInt8] = []
         #expect(writer.write(Readings.reading((0, .integer(1))), to: &bytes))

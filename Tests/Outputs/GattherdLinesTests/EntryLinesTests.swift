@@ -63,7 +63,7 @@ import Testing
         )
     }
 
-    @Test func `each entry is one line, whatever its texts contain`() {
+    @Test func `each entry is one line, also with line breaks in its texts`() {
         let text = StreamDefinition(
             device: "a",
             profile: "p",

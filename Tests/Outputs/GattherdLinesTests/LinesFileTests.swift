@@ -69,7 +69,7 @@ import Testing
         #expect(try rows(path + ".1") == [1])
     }
 
-    @Test func `a file of another program is left alone`() async throws {
+    @Test func `a file of another program is not changed`() async throws {
         let folder = try TemporaryFolder()
         try folder.write("root:x:0:0\nlast line without end", to: "passwd")
         let fault = try #require(await fault(sink(folder.file("passwd"))))
@@ -92,7 +92,7 @@ import Testing
         #expect(try rows(path) == Array(1...500))
     }
 
-    @Test func `a file that another program has moved away is made anew`() async throws {
+    @Test func `a file that another program has moved away is created again`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("a.jsonl")
         let sink = sink(path)

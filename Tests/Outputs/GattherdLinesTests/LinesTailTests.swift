@@ -21,13 +21,13 @@ import Testing
         #expect(try tail.isUnfinishedLine(at: 4))
     }
 
-    @Test func `a disk that fails is no unfinished line`() {
+    @Test func `a disk that fails is not taken for an unfinished line`() {
         let tail = tail("{\"type\":\"reading\"}\n", failing: true)
         #expect(throws: Self.fault) { try tail.end() }
         #expect(throws: Self.fault) { try tail.isUnfinishedLine(at: 0) }
     }
 
-    @Test func `nothing is no unfinished line`() throws {
+    @Test func `an empty file has no unfinished line`() throws {
         #expect(try !tail("").isUnfinishedLine(at: 0))
     }
 }

@@ -49,7 +49,7 @@ struct FleetBlockTests {
         #expect(try await Self.hasBlock(centre, past))
     }
 
-    @Test func `a default partition that has grown is left alone`() async throws {
+    @Test func `a default partition that has grown is not split`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let past = try await Self.past(centre)

@@ -52,7 +52,7 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 5000)
     }
 
-    @Test func `a backend that is ended between statements is no loss`() async throws {
+    @Test func `a backend that is ended between statements loses nothing`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
@@ -116,7 +116,7 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 20)
     }
 
-    @Test func `a server that is away, a wrong password and a missing database are told apart`() async throws {
+    @Test func `a server that is away, a wrong password and a missing database are distinguished`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")
         let wrong = FleetDatabase.Credentials(role: credentials.role, password: "wrong")

@@ -62,7 +62,7 @@ struct PostgresSinkTests {
         #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
     }
 
-    @Test func `a new epoch starts at 0, one that continues another goes on from its cursor`() async throws {
+    @Test func `a new epoch starts at 0, one that continues another starts at its cursor`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))

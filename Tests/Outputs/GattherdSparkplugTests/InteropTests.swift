@@ -13,7 +13,7 @@ import Testing
     private static let decoders = ProcessInfo.processInfo.environment["GATTHERD_SPARKPLUG_DECODERS"]
 
     @Test(.enabled(if: decoders != nil), arguments: ["pysparkplug", "wrapper"], [MQTTVersion.v311, .v5])
-    func `a library of others decodes all messages to what they mean`(
+    func `an independent library decodes all messages correctly`(
         library: String,
         version: MQTTVersion
     ) async throws {

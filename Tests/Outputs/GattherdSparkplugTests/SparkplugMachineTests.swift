@@ -317,7 +317,7 @@ import Testing
         #expect(bench.isFinished)
     }
 
-    @Test func `a stop does not wait for a silent broker for ever`() {
+    @Test func `a stop does not wait forever for a silent broker`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)
         bench.commit(Devices.heartRate, .integer(60), .null)

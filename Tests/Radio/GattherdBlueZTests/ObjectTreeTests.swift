@@ -278,7 +278,7 @@ import Testing
         )
     }
 
-    @Test func `answers to calls and links are no advertisements`() {
+    @Test func `answers to calls and links are not advertisements`() {
         #expect(frames(of: ["ManufacturerData": data([1: [1]])], isSignalled: false) == [[]])
         #expect(frames(of: ["Connected": .boolean(true)]) == [[]])
     }

@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a value is read and written, and its echo is no notification`() async throws {
+    @Test func `a value is read and written, and its echo is not a notification`() async throws {
         try await run { simulated in
             let id = try await simulated.find(2)
             let number = try #require(BluetoothUUID("7a4b0001-999f-4717-b63a-066e06971f59"))

@@ -294,7 +294,7 @@ import Testing
 
     // MARK: - The echo of a read
 
-    @Test func `the echo of our own read is no notification`() async throws {
+    @Test func `the echo of our own read is not a notification`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)

@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a scan goes on over a power cycle and a restart of bluetoothd`() async throws {
+    @Test func `a scan continues after a power cycle and a restart of bluetoothd`() async throws {
         try await run { central, stack in
             var scan = central.scan(allowDuplicates: true).makeAsyncIterator()
             _ = try await scan.next()
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `lasting notifications tell the gaps between the links of a dropped peripheral`() async throws {
+    @Test func `lasting notifications report the gaps between the links of a dropped peripheral`() async throws {
         try await run { central, stack in
             let strap = try #require(central.peripheral(Self.address(1)))
             var events = strap.lastingNotifications(of: [UInt8].self, from: Self.measurement).makeAsyncIterator()

@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    @Test func `operations of others wait for the connection tasks`() async throws {
+    @Test func `operations of other tasks wait for the connection tasks`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             let mayContinue = LatestValue(false)
@@ -461,7 +461,7 @@ import Testing
 
     // MARK: - Pairing
 
-    @Test func `pairing connects when there is no link, and the link is ours`() async throws {
+    @Test func `pairing connects when there is no link, and the link belongs to this program`() async throws {
         let backend = FakeBackend()
         try await Bench.run(on: backend) { bench in
             try await bench.central.waitUntilReady()

@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test(arguments: pages) func `the code of the documentation is compiled`(page: URL) throws {
+    @Test(arguments: pages) func `the code blocks of the documentation are compiled`(page: URL) throws {
         let folder = Self.root.appending(path: "Tests/Radio/BluetoothExamples")
         let sources = try Self.files(in: folder, ".swift").map { lines(try String(contentsOf: $0, encoding: .utf8)) }
         for block in try blocks(page) {

@@ -83,7 +83,7 @@ import Testing
         ([0xEA, 0x07, 13, 1, 0, 0, 0], DateTime.self), ([0xEA, 0x07, 1, 1, 24, 0, 0], DateTime.self),
     ]
 
-    @Test func `octets that are no standard value are refused`() {
+    @Test func `bytes that are not a standard value are refused`() {
         for (octets, type) in Self.refusals {
             #expect(throws: PayloadError.self, "\(type) \(octets)") { _ = try type.init(octets: octets) }
         }

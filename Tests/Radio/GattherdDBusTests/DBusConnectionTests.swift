@@ -174,7 +174,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `replies find their calls, whatever their order`() async throws {
+    @Test func `replies find their calls in any order`() async throws {
         let stage = try await Stage()
         let echoed = try await withThrowingTaskGroup(of: (Int, Int?).self) { group in
             for number in 0..<20 {

@@ -88,7 +88,7 @@ private struct Seen: Hashable, Sendable {
         #expect(seen.map(\.bytes) == Array(repeating: nil, count: 6))
     }
 
-    @Test func `a path that is taken out of the table is not found`() {
+    @Test func `a removed path is not found`() {
         var table = DBusPathTable<Int>()
         for number in 0..<100 { table["/\(number)"] = number }
         table["/7"] = nil

@@ -170,7 +170,7 @@ import Testing
         #expect(try read("t,device=d value=1 -1", .line).map(\.time.microseconds) == [-1])
     }
 
-    @Test func `empty lines and comments are no samples`() throws {
+    @Test func `empty lines and comments are skipped`() throws {
         #expect(try read("# a comment\n\n   \n", .line).isEmpty)
         #expect(try read("\n  \n\r", .json).isEmpty)
     }

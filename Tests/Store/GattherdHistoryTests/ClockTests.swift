@@ -523,7 +523,7 @@ struct ClockTests {
     @Test(
         arguments: [-20_000 * day, 400 * day]
     )
-    func `the size limit deletes rows in the order of arrival, whatever their times`(error: Int64) throws {
+    func `the size limit deletes rows in the order of arrival, not of their times`(error: Int64) throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: nil, maxSize: 1 << 20)

@@ -82,7 +82,7 @@ struct FaultTests {
             "PK\u{3}\u{4}\u{0}\u{0}", "\u{0}",
         ]
     )
-    func `a file that is no database is refused by the daemon and by imports`(text: String) async throws {
+    func `a file that is not a database is refused by the daemon and by imports`(text: String) async throws {
         let path = try folder.write(text, to: "gattherd.db")
         let fault = try #require(await fault(opening: path))
         #expect(fault.kind == .refused && fault.detail.contains("nothing was changed: choose another history.path"))

@@ -241,7 +241,7 @@ struct ReaderTests {
             ("PK\u{3}\u{4}\u{0}\u{0}", "this is no SQLite database, not a history; choose the file"),
         ]
     )
-    func `readers name the content of a file that is no history`(text: String, message: String) throws {
+    func `readers name the content of a file that is not a history`(text: String, message: String) throws {
         let path = try folder.write(text, to: "other.db")
         let faults = [
             #expect(throws: StoreFault.self) { try HistoryReader(path: path) },

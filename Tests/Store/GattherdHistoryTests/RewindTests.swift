@@ -99,7 +99,7 @@ struct RewindTests {
         try await history.close()
     }
 
-    @Test func `other consumers get nothing twice, and commits go on while a consumer goes back`() throws {
+    @Test func `other consumers get nothing twice, and commits continue while a consumer goes back`() throws {
         let file = try file([Self.copy, Self.mqtt])
         for _ in 0..<10 { try file.append(.plain(integers: 0..<1000)) }
         for name in ["copy", "mqtt"] { file.journal?.acknowledge(through: 10_000, by: name) }
@@ -237,7 +237,7 @@ struct RewindTests {
         #expect(try seqs(file, after: 100, for: "copy") == Array(101...5000))
     }
 
-    @Test func `numbers that a crash has left out are no gap`() throws {
+    @Test func `numbers that a crash has left out are not a gap`() throws {
         var file: HistoryFile? = try file([Self.copy])
         try file?.append(.plain(integers: 0..<100))
         file?.connection.keepsWALOnClose(true)

@@ -56,7 +56,7 @@ struct ViewTests {
         #expect(try await folder.shell.rows(latest) == [["rr_interval", "0.8134765625", "1", "gauge"]])
     }
 
-    @Test func `elements of two lists match by their index, whatever their order`() async throws {
+    @Test func `elements of two lists match by their index in any order`() async throws {
         let stream = StreamDefinition(
             device: "radar",
             profile: "test",

@@ -93,7 +93,7 @@ struct BackupCommandTests {
         #expect(names.contains { $0.hasPrefix("gattherd-attic-000003-") })
     }
 
-    @Test func `what is no backup is refused, and so are links in one`() async throws {
+    @Test func `a file that is not a backup is refused, and so are links in one`() async throws {
         let new = try TemporaryFolder()
         try write("no archive", to: new.file("text.tar"))
         #expect(try await gattherd("restore", new.file("text.tar"), in: new).code == 65)

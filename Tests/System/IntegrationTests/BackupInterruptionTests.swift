@@ -37,7 +37,7 @@ struct BackupInterruptionTests {
         #expect(try names("tmp").isEmpty)
     }
 
-    @Test func `a killed backup is no backup, and the next one removes what it left`() async throws {
+    @Test func `a killed backup leaves no archive, and the next backup removes its remains`() async throws {
         #expect(try await backUp("KILL", folder.file("backups"), "--keep", "2") == -1)
         #expect(try names("backups").allSatisfy { $0.hasSuffix(".part") })
         let staging = try #require(try names("tmp").first)

@@ -126,7 +126,7 @@ import Testing
         )
     }
 
-    @Test func `an empty result is no error`() async throws {
+    @Test func `an empty result is not an error`() async throws {
         let history = try await HistoryFolder()
         #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == (0, "", ""))
         let empty = try await HistoryFolder(seconds: 0)

@@ -138,7 +138,7 @@ import Testing
         #expect(!why.complaints.contains("keeps the last valid one"))
     }
 
-    @Test func `why tells the reason of a failed reload`() async throws {
+    @Test func `why shows the reason of a failed reload`() async throws {
         try write("zzz: 1")
         #expect(try await run("reload").code == 78)
         try write("")

@@ -78,7 +78,7 @@ import Testing
         #expect(await count(bench, "SELECT count(*) FROM history WHERE metric = 'time_uncertain'") == 0)
     }
 
-    @Test func `a device that was reset and whose clock was set is downloaded anew with the right times`() async throws
+    @Test func `a device that was reset and whose clock was set is downloaded again with the right times`() async throws
     {
         let bench = try await bench("{form: numbered, count: 50, every: 1s, speed: 20000}")
         try await bench.withDaemon(settings: Self.settings) {

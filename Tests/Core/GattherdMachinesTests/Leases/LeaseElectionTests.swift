@@ -118,7 +118,7 @@ import Testing
         #expect(silent.cause == .silent)
     }
 
-    @Test func `the strength is the mean of advertisements, and begins anew after an absence`() {
+    @Test func `the strength is the mean of advertisements, and starts over after an absence`() {
         var signal = SmoothedSignal()
         for (number, rssi) in [-60, -70, -50, -60].enumerated() { signal.record(rssi, at: .seconds(number)) }
         #expect(signal.level == -60 && signal.isSteady)

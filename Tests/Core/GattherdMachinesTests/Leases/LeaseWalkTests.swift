@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct LeaseWalkTests {
     @Test(arguments: UInt64(1)...6)
-    func `whatever happens, no epoch has two owners and no device stays alone`(seed: UInt64) {
+    func `in every sequence of faults no epoch has two owners and no device stays without one`(seed: UInt64) {
         let devices: [LeaseWorld.Device] = [
             .strap("a", at: 0), .strap("b", at: 25), .strap("c", at: 60, gateways: ["east", "middle"]), .tag(at: 30),
         ]
