@@ -8,10 +8,10 @@ import CCurl
     /// libcurl must be initialised once before its first use.
     private static let isInitialised = curl_global_init(3) == CURLE_OK
 
-    /// One transfer; its options are set anew for each request.
+    /// One transfer; its options are set for each request.
     let easy: UnsafeMutableRawPointer
     private let multi: UnsafeMutableRawPointer
-    /// Receives libcurl's words for an error.
+    /// Receives libcurl's message for an error.
     private let words: UnsafeMutablePointer<CChar>
 
     init?() {
@@ -50,7 +50,7 @@ import CCurl
         return nil
     }
 
-    /// Returns libcurl's words for the last error.
+    /// Returns libcurl's message for the last error.
     func words(for code: CURLcode) -> String {
         let text = unsafe String(cString: words)
         return text.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : text

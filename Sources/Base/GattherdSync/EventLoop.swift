@@ -95,7 +95,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Ends the thread after all enqueued work; callable from any thread.
     ///
     /// Watchers and timers are removed. Jobs that are enqueued later still run, on a thread that ends with them. So no
-    /// task waits for ever.
+    /// task waits forever.
     public func stop() {
         let wakeup = inbox.withLock { inbox in
             inbox.isStopping = true

@@ -24,7 +24,7 @@ extension YAMLPosition: CustomStringConvertible {
 /// Scalars are not interpreted: numbers and durations are texts.
 public struct YAMLNode: Hashable, Sendable {
     public enum Content: Hashable, Sendable {
-        /// A text; `isPlain` if it has no quotes and is no block.
+        /// A text; `isPlain` if it has no quotes and is not a block.
         case scalar(String, isPlain: Bool)
         case sequence([YAMLNode])
         /// Members in the order of the text, with unique names.

@@ -2,7 +2,7 @@ public import GattherdModel
 public import GattherdTransducer
 
 // The machines of the daemon are transducers, so `TransducerRunner` and the tests of the protocol can drive them.
-// `LinkMachine` is no transducer: it borrows the random generator of `SupervisorMachine` for its jitter.
+// `LinkMachine` is not a transducer: it borrows the random generator of `SupervisorMachine` for its jitter.
 
 extension ControlThrottle: Transducer {
     /// The device's value, if known.

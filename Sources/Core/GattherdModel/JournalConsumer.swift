@@ -7,7 +7,7 @@ public struct JournalConsumerOptions: Hashable, Sendable {
         case everything
     }
 
-    /// The name of the cursor, for example `mqtt`; a consumer of another name starts anew.
+    /// The name of the cursor, for example `mqtt`; a consumer with another name has a cursor of its own.
     public var name: String
     public var content = Content.readings
     /// The most entries that wait for the consumer.
@@ -38,7 +38,7 @@ public protocol JournalConsumer: Sendable {
     func acknowledged() async throws(StoreFault) -> Int64
     /// Moves the cursor forward to `seq`. Retention may then delete what all consumers have passed.
     func acknowledge(through seq: Int64) async throws(StoreFault)
-    /// Returns the epoch of the journal, together with which a number names an entry for ever.
+    /// Returns the epoch of the journal, together with which a number names an entry forever.
     func epoch() async throws(StoreFault) -> JournalEpoch
     /// Moves the cursor to `seq`, back or forward, for a receiver that has all entries up to there and no others.
     ///

@@ -77,7 +77,7 @@ public struct RecordCursor: Hashable, Sendable {
     }
 
     public var key: Key
-    /// The address of the device; another device of the same name starts anew.
+    /// The address of the device; another device of the same name starts from the beginning.
     public var address: String
     /// The number through which all records are stored.
     public var number: Int64?

@@ -102,7 +102,7 @@ final class DeliveryRunner {
         gatherAcknowledgements(session)
     }
 
-    /// Records what devices say of themselves, for their descriptions.
+    /// Records what devices report about themselves, for their descriptions.
     private func recordFacts(_ batch: [DeliveryMessage]) {
         for reading in batch.lazy.flatMap(\.readings) where DeviceFacts.contains(reading.stream) {
             messages.record(reading)

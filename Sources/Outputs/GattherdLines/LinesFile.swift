@@ -71,7 +71,7 @@ final class LinesFile {
 
     // MARK: - The last line
 
-    /// Removes an unfinished line of ours, which a kill or a power cut may leave.
+    /// Removes our own unfinished line, which a kill or a power cut may leave.
     private func removeUnfinishedLine() throws(OutputFault) {
         let tail = LinesTail(size: size) { (position, count) throws(OutputFault) in
             try self.read(at: position, count: count)

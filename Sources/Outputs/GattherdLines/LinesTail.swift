@@ -2,7 +2,7 @@ import GattherdOutputs
 
 /// The end of a file of lines, which may have an unfinished line.
 struct LinesTail {
-    /// The start of each line of ours.
+    /// The start of each line that gattherd writes.
     private static let lineStart = Array("{\"type\":\"".utf8)
     /// The longest unfinished line that is searched.
     private static let longest: Int64 = 16 << 20
@@ -24,7 +24,7 @@ struct LinesTail {
         return end
     }
 
-    /// True if a line of ours begins at a position before the end, or only zeros, which a power cut leaves.
+    /// True if a line of gattherd begins at a position before the end, or only zeros, which a power cut leaves.
     func isUnfinishedLine(at position: Int64) throws(OutputFault) -> Bool {
         let start = try read(position, Int(min(size - position, Int64(Self.lineStart.count))))
         guard !start.isEmpty else { return false }

@@ -70,7 +70,7 @@ final class OutputReporter: Sendable {
             "output": .text(name), "state": .text("skipped"), "count": .integer(count), "seq": .integer(entry.seq),
             "device": entry.device.map { .text($0) }, "error": .text(fault.detail),
         ]
-        // An event about a refused event of this kind could be refused as well, for ever.
+        // An event about a refused event of this kind could be refused as well, forever.
         if !entry.isAboutOutputs { record(members) }
         log(
             .error,

@@ -55,7 +55,7 @@ struct ReceiverCursor: Sendable {
         return [.rewind(seq)]
     }
 
-    /// Records that the journal is at the receiver's cursor, which is returned; `nil` if it was not asked.
+    /// Records that the journal is at the receiver's cursor, and returns it; `nil` if the receiver was not asked.
     mutating func rewound() -> Int64? {
         guard case .rewinding(let seq) = state else { return nil }
         state = .known

@@ -5,7 +5,7 @@ import GattherdSync
 ///
 /// `@unchecked Sendable` is safe: libpq lets any thread use the request, and only one does.
 @safe final class CancelRequest: @unchecked Sendable {
-    /// The maximum number of threads that send; a server that does not answer holds each for ever.
+    /// The maximum number of threads that send; a server that does not answer holds each forever.
     private static let most = 4
     private static let sending = Locked(0)
 

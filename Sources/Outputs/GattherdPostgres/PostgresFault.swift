@@ -77,7 +77,7 @@ package struct PostgresError: Error, Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// The words of the server or of libpq, on one line.
+    /// The message of the server or of libpq, on one line.
     package let detail: String
 
     init(_ kind: Kind, _ detail: String) {

@@ -3,7 +3,7 @@ import Glibc
 
 /// The URL of a database: `postgresql://user@host:port/database?option=value`, as libpq reads it.
 package struct PostgresURL: Hashable, Sendable {
-    /// The reason why a text is no such URL.
+    /// The reason why a text is not such a URL.
     package struct Problem: Error, Hashable, Sendable {
         /// Complete for people.
         package let text: String

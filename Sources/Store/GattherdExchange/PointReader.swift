@@ -112,7 +112,7 @@ struct PointReader {
         return try Self.string(text)
     }
 
-    /// Skips the backslash that ``SampleWriter`` writes so that a measurement is no comment.
+    /// Skips the backslash that ``SampleWriter`` writes so that a measurement is not read as a comment.
     private mutating func skipEscapeOfComment() {
         if rest.starts(with: LineProtocol.escapedComment) { rest.removeFirst() }
     }

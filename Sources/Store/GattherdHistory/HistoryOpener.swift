@@ -11,7 +11,7 @@ struct HistoryOpener {
     private let tail: JournalTail
     /// The state that each opening passes on to the next one; `nil` until the lock was acquired.
     private var carriedOver: HistoryFile.CarriedOver?
-    /// True if a damaged file was moved aside and no new one is open yet; the missing file is no loss to report then.
+    /// True after a damaged file was moved aside, until a new one is open: the missing file is not reported as a loss.
     private var isMovedAside = false
 
     init(_ options: HistoryOptions, _ tail: JournalTail, _ log: Log, _ reporter: HistoryReporter) {

@@ -76,7 +76,7 @@ public actor ReadingHistory {
     /// The current status; any thread may read it.
     public nonisolated var status: HistoryStatus { board.state }
 
-    /// Opens the file; a fault that may end later is no error.
+    /// Opens the file; a fault that may end later is not an error.
     private func start() throws(StoreFault) {
         do throws(StoreFault) {
             try openFile()

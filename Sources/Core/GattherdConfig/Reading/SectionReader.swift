@@ -27,7 +27,7 @@ package final class SectionReader {
     private var order: [String] = []
     private var known: [String] = []
     private var forbidden: Set<String> = []
-    /// True if a part is no mapping; missing keys are then not reported.
+    /// True if a part is not a mapping; missing keys are then not reported.
     private var isBroken = false
     /// Records the keys instead of reading them, for references; `nil` while a configuration is read.
     private var recorder: SectionRecorder?

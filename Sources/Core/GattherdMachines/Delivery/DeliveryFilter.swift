@@ -169,7 +169,7 @@ extension DeliveryFilter.Published {
 }
 
 extension DeliveryPolicy {
-    /// The deadband of a metric; another signal strength alone is no change, unless there is a deadband for it.
+    /// The deadband of a metric; another signal strength alone is not a change, unless there is a deadband for it.
     fileprivate func deadband(of name: String) -> Double {
         deadbands[name] ?? (name == MetricDescriptor.signalStrength.name ? .infinity : deadband)
     }

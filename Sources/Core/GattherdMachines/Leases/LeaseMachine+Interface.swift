@@ -74,7 +74,7 @@ extension LeaseMachine {
         public var busyPause = Duration.milliseconds(500)
         /// The pause while a device is about to change hands.
         public var quickPause = Duration.milliseconds(200)
-        /// The shortest pause, for news of this gateway.
+        /// The shortest pause, for changes of this gateway.
         public var shortestPause = Duration.milliseconds(100)
         /// The longest pause after a failed exchange.
         public var longestPause = Duration.seconds(10)
@@ -174,7 +174,7 @@ public struct LeaseStatus: Hashable, Sendable {
         case standby
         case claiming
         case releasing
-        /// The centre cannot be reached, and this gateway goes on.
+        /// The centre cannot be reached, and this gateway continues as before.
         case alone
     }
 

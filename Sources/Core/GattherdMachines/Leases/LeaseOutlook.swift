@@ -26,7 +26,7 @@ struct LeaseOutlook {
         owner = state.owner(at: now)
     }
 
-    /// True if the gateway cannot know the other bids: it goes on as before.
+    /// True if the gateway cannot know the other bids: it continues as before.
     var hasOldRow: Bool { now - state.rowTime >= policy.calmPause * 3 }
 
     /// True if this gateway could own the device: another one does not.

@@ -34,7 +34,7 @@ public struct SmoothedSignal: Hashable, Sendable {
         return min(max(learned, Self.windows.lowerBound), Self.windows.upperBound)
     }
 
-    /// Records an advertisement; after a long absence the strength begins anew.
+    /// Records an advertisement; after a long absence the mean starts over.
     public mutating func record(_ rssi: Int, at now: Duration) {
         if let lastHeard { learn(max(now - lastHeard, .zero), isAbsence: isGone(at: now)) }
         if isGone(at: now) { (mean, count) = (nil, 0) }

@@ -58,7 +58,7 @@ extension LinkMachine {
         }
     }
 
-    /// The link has ended; its device may have been taken back meanwhile.
+    /// The link has ended; its device may have become wanted again meanwhile.
     mutating func disconnectedForOtherGateway() -> [Effect] {
         guard let withdrawal else { return wait() }
         forgetFailures()

@@ -26,7 +26,7 @@ struct LinkPresence: Equatable, Sendable {
     mutating func endDoubt() { doubt = .over }
 }
 
-/// The stability of a link: since when it is ready, and how often its sessions began anew.
+/// The stability of a link: since when it is ready, and how often its sessions were reopened.
 struct LinkStability: Equatable, Sendable {
     private static let maximumTableChanges = 5
 

@@ -30,7 +30,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public var stored = 0
     /// True if the device sent the newest stored record again.
     public var isContinuing = false
-    /// True if the numbers started anew during the present request.
+    /// True if the numbers restarted during the present request.
     public var isRestarted = false
     /// True if the next record has the number 0.
     public var isAtWrap = false

@@ -5,7 +5,7 @@ extension RecordTracker {
     /// The version of the form.
     private static let version = "1"
 
-    /// Restores a tracker; an unreadable state starts anew.
+    /// Restores a tracker; with an unreadable state it starts from the beginning.
     public init(_ rule: RecordRule, restoring state: String) {
         self.init(rule)
         let fields = state.split(separator: ";", omittingEmptySubsequences: false)

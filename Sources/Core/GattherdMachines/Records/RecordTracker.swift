@@ -36,7 +36,7 @@ public enum RecordRequest: Hashable, Sendable {
 
 /// Decides which received records are new, when they were made, and from where a download continues.
 ///
-/// A record has a number, which only grows until the device is reset or the number wraps. Numbers start anew when the
+/// A record has a number, which only grows until the device is reset or the number wraps. Numbers restart when the
 /// newest stored record has other contents, or when a lower number has a later time. The state is a value that is
 /// committed together with the readings it covers.
 public struct RecordTracker: Hashable, Sendable {
@@ -59,13 +59,13 @@ public struct RecordTracker: Hashable, Sendable {
     public enum Notice: Hashable, Sendable {
         /// The device no longer has these records.
         case gap(ClosedRange<Int64>)
-        /// The numbers start anew.
+        /// The numbers restart.
         case restarted
         /// The device's clock was set.
         case clockSet
     }
 
-    /// The range of numbers; others are no record numbers.
+    /// The range of numbers; others are not record numbers.
     static let numbers: ClosedRange<Int64> = 0...(1 << 56)
     /// The latest plausible time in microseconds since 1970.
     public static let latest = DeviceClock.plausible.upperBound
@@ -76,7 +76,7 @@ public struct RecordTracker: Hashable, Sendable {
 
     private let isDense: Bool
     private let wrapBits: Int?
-    /// The number of times that the numbers started anew.
+    /// The number of times that the numbers restarted.
     public internal(set) var generation: Int64 = 0
     /// The record through which all are stored.
     var done: Mark?
@@ -86,7 +86,7 @@ public struct RecordTracker: Hashable, Sendable {
     var front: Mark?
     /// The record with the highest number.
     var top: Mark?
-    /// The newest record before the numbers started anew.
+    /// The newest record before the numbers restarted.
     var before: Mark?
     var received = ReceivedRecords()
     var clock = DeviceClock()
@@ -98,7 +98,7 @@ public struct RecordTracker: Hashable, Sendable {
     public private(set) var stored = 0
     /// True if the device sent the newest stored record again.
     public private(set) var isContinuing = false
-    /// True if the numbers started anew during the present request.
+    /// True if the numbers restarted during the present request.
     public private(set) var isRestarted = false
 
     public init(_ rule: RecordRule) {
@@ -206,7 +206,7 @@ public struct RecordTracker: Hashable, Sendable {
         return store(Mark(number: last.number + steps, digest: 0, time: time), doubt: nil)
     }
 
-    /// True if the record is stored already; recognises numbers that start anew.
+    /// True if the record is stored already; recognises numbers that restart.
     private mutating func isKnown(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         if isFromBefore(mark, dated) { return true }
         if let done {
@@ -225,7 +225,7 @@ public struct RecordTracker: Hashable, Sendable {
         return false
     }
 
-    /// True for a record with a number from before the numbers started anew.
+    /// True for a record with a number from before the numbers restarted.
     private func isFromBefore(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         guard let before, dated.isComparable, dated.doubt == nil || wrapBits != nil else { return false }
         return mark.time < before.time - Self.resolution / 2
@@ -266,7 +266,7 @@ public struct RecordTracker: Hashable, Sendable {
         return .store(Timestamp(microseconds: mark.time), doubt: doubt)
     }
 
-    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    /// True if the present request leaves out lower numbers, which are new because the numbers restarted.
     private var lacksLower: Bool {
         if case .from = request { isRestarted } else { false }
     }

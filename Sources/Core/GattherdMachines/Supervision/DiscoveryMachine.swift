@@ -130,7 +130,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
 
 /// The reliability of an adapter's advertisement monitor, which reports advertisements without active discovery.
 ///
-/// An active monitor is no proof: after controller faults it may report nothing more. A monitor that has fallen
+/// An active monitor proves nothing: after controller faults it may report nothing more. A monitor that has fallen
 /// silent is replaced by active discovery until it restarts.
 struct PassiveScan: Equatable, Sendable {
     /// Longer than the advertising pauses of most sensors.

@@ -6,7 +6,7 @@
 /// - *wedge*: attempts to connect or to scan keep failing although no device can be at fault;
 /// - *stall*: no link of the adapter answers any more.
 ///
-/// After the last step the ladder begins again after growing pauses, because in an empty room silence is no fault. A
+/// After the last step the ladder begins again after growing pauses, because in an empty room silence is not a fault. A
 /// step that would end working links is skipped.
 public struct RecoveryLadder: Equatable, Sendable {
     public enum Step: String, Hashable, Sendable, CaseIterable {

@@ -44,7 +44,7 @@ struct SupervisedAdapter: Sendable {
         if isGone { (otherLinks, powerOnDue) = (0, nil) }
     }
 
-    /// Ends all activity, because bluetoothd is gone; a power cycle goes on.
+    /// Ends all activity, because bluetoothd is gone; a power cycle continues.
     mutating func serviceLost() {
         (isPowered, otherLinks) = (false, 0)
         discovery.reset()

@@ -9,7 +9,7 @@ struct BatchDecoder {
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
     private var undecodable: [Reject] = []
-    /// The events that fall back when their time is over.
+    /// The events that are reset when their time is over.
     private var resets = EventResets()
     /// The stored records of devices.
     var records = RecordDecoder()
@@ -42,7 +42,7 @@ struct BatchDecoder {
         if !ended.isEmpty { resets.remove(decoders: Set(ended)) }
     }
 
-    /// The time of the next event that falls back; `nil` without one.
+    /// The time of the next reset of an event; `nil` without one.
     var nextReset: SuspendingClock.Instant? { resets.next }
 
     /// Appends a reading for each stream with events whose time is over.
@@ -90,7 +90,7 @@ struct BatchDecoder {
         }
     }
 
-    /// Handles an entry that is no value: a message of a download, or the end of the records.
+    /// Handles an entry that is not a value: a message of a download, or the end of the records.
     private mutating func endsRecords(_ stream: RecordStream, _ binding: StreamBinding, _ payload: Span<UInt8>) -> Bool
     {
         guard binding.isMessage else { return stream.end?.fits(Self.bytes(payload)) ?? false }

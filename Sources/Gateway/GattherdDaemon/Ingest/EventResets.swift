@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// The events that fall back a while after their last reading.
+/// The events that are reset a while after their last reading.
 struct EventResets {
-    /// The events of one stream that fall back at the same time.
+    /// The events of one stream that are reset at the same time.
     struct Due {
         let binding: StreamBinding
         /// The time of the reading: that of the event, and the time for which it lasted.
@@ -23,10 +23,10 @@ struct EventResets {
     }
 
     private var pending: [Key: Pending] = [:]
-    /// The time of the next event that falls back; `nil` without one.
+    /// The time of the next reset of an event; `nil` without one.
     private(set) var next: SuspendingClock.Instant?
 
-    /// Starts the time of each event with another value than the one that it falls back to, and ends that of others.
+    /// Starts the time of each event with a value other than its reset value, and ends that of others.
     mutating func record(
         _ samples: ArraySlice<Sample>,
         of binding: StreamBinding,

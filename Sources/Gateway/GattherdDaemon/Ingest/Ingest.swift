@@ -78,7 +78,7 @@ public struct Ingest: Sendable {
         loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
     }
 
-    /// Commits the events that fall back, unless newer values wait.
+    /// Commits the events that are reset, unless newer values wait.
     private func resetEvents(
         _ batch: inout ReadingBatch,
         _ decoder: inout BatchDecoder,
@@ -125,7 +125,7 @@ public struct Ingest: Sendable {
     }
 
     /// Loads the replay counters and the record cursors from before the restart; without history the decoders start
-    /// anew.
+    /// without them.
     private func loadState(_ decoder: inout BatchDecoder) async {
         guard !decoder.hasMarks || !decoder.records.isLoaded else { return }
         do throws(StoreFault) {

@@ -15,7 +15,7 @@ public final class Intake: NotificationSink {
             let binding: StreamBinding
             let time: Timestamp
             let octets: Range<Int>
-            /// True if the value was read, whatever the source of the binding is.
+            /// True if the value was read, whichever source the binding has.
             var isRead = false
             /// The signal strength of an advertisement, in dBm.
             var rssi: Int?

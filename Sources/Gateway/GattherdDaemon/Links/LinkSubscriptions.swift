@@ -11,7 +11,7 @@ final class LinkSubscriptions: Sendable {
     struct Key: Hashable, Sendable {
         let remote: RemoteCharacteristic
         let path: NotificationPath
-        /// True for a characteristic that carries responses to writes and is no stream.
+        /// True for a characteristic that carries responses to writes and is not a stream.
         let isAnswer: Bool
     }
 

@@ -96,7 +96,7 @@ final class StreamBinding: Sendable {
     let echo: Locked<SampleValue?>?
     /// The newest value of the metric that a task resumes from, if any.
     let progress: StreamProgress?
-    /// True if the stream has events that fall back.
+    /// True if the stream has events that are reset after a time.
     let hasResets: Bool
     /// The advertising device; `nil` for a connected device.
     let advertiser: Advertiser?

@@ -80,7 +80,7 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// Returns the stored records of a planned stream; `nil` if its values are no records.
+    /// Returns the stored records of a planned stream; `nil` if its values are not records.
     func records(of device: SupervisedDevice, _ planned: ProfileAssignment.Stream) -> RecordStream? {
         guard planned.isFirst, let rule = planned.descriptor.record else { return nil }
         let key = Key(device: device.name, profile: planned.profile.name, stream: planned.name)

@@ -151,7 +151,7 @@ struct RecordDownloader: Sendable {
     /// Reads the device's clock, if it has one.
     private func compareClocks() async {
         let start = link.context.now()
-        // A device that is told the time dates its records by it.
+        // A device whose clock is set dates its records by it.
         if download.descriptor.procedure.tellsTime { post(.compare(device: start.microseconds, gateway: start)) }
         guard let clock = download.descriptor.clock, let remote = download.clock else { return }
         do throws(BluetoothError) {

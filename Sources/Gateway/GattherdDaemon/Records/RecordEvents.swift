@@ -9,7 +9,7 @@ extension EventRecorder {
             switch finding.notice {
             case .gap(let numbers):
                 ("gap", "the device no longer has the records \(numbers.lowerBound) to \(numbers.upperBound)")
-            case .restarted: ("restarted", "the numbers of the records start anew")
+            case .restarted: ("restarted", "the numbers of the records restarted")
             case .clockSet: ("clock", "the device's clock was set")
             }
         var count: Int64?

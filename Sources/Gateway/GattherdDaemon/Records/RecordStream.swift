@@ -3,7 +3,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// The stored records of one stream of one device: what the decoder and the download tell each other.
+/// The stored records of one stream of one device: the messages between the decoder and the download.
 ///
 /// A download's messages travel with the received values, so that the decoder sees both in their order.
 final class RecordStream: Sendable {
@@ -31,7 +31,7 @@ final class RecordStream: Sendable {
     let key: RecordCursor.Key
     let address: String
     let rule: RecordRule
-    /// The beginning of a value that ends a download and is no record.
+    /// The beginning of a value that ends a download and is not a record.
     let end: BytePattern?
     private let shared = Locked(Shared())
 

@@ -2,7 +2,7 @@ public import GattherdBluetooth
 import GattherdGATT
 public import GattherdModel
 
-/// The peripherals that BlueZ knows, and the links of those that are no devices.
+/// The peripherals that BlueZ knows, and the links of those that are not devices.
 struct PeripheralTable: Sendable {
     /// The shortest time between two reports that an adapter hears advertisements.
     private static let hearingInterval = Duration.seconds(1)
@@ -10,7 +10,7 @@ struct PeripheralTable: Sendable {
     private var peripherals: [PeripheralID: PeripheralStatus] = [:]
     /// The adapters that have known a peripheral, for lookups by address.
     private var adapters: Set<BluetoothAddress> = []
-    /// The connected peripherals of each adapter that are no devices.
+    /// The connected peripherals of each adapter that are not devices.
     private var strangers: [BluetoothAddress: Set<BluetoothAddress>] = [:]
     /// The time of the last hearing report of each adapter.
     private var heard: [BluetoothAddress: Duration] = [:]
@@ -48,7 +48,7 @@ struct PeripheralTable: Sendable {
         (peripherals, strangers) = ([:], [:])
     }
 
-    /// Records whether a peripheral that is no device is connected.
+    /// Records whether a peripheral that is not a device is connected.
     ///
     /// - Returns: The number of such links of the adapter, if it has changed.
     mutating func setStranger(_ id: PeripheralID, isConnected: Bool) -> Int? {
@@ -82,7 +82,7 @@ struct EnrolmentOffers: Sendable {
         (self.offer, decided) = (offer, [])
     }
 
-    /// Offers a peripheral that is no device, unless it was enrolled or declined before.
+    /// Offers a peripheral that is not a device, unless it was enrolled or declined before.
     mutating func offer(_ peripheral: PeripheralStatus) {
         guard let offer, !decided.contains(peripheral.id.address), offer(peripheral) else { return }
         if decided.count >= Self.capacity { decided.removeAll() }

@@ -6,7 +6,7 @@ import Glibc
 
 /// Changes the files of the configuration for people at the dashboard, one change at a time.
 ///
-/// A change that would be wrong is not written. One that the daemon cannot use is taken back.
+/// A change that would be wrong is not written. One that the daemon cannot use is undone.
 final class ConfigurationEditor: Sendable {
     /// A change of the files.
     struct Change: Sendable {

@@ -10,7 +10,7 @@ import GattherdSync
 ///
 /// All adapters scan from a request until ``patience`` after the last one.
 final class PeripheralScan: Sendable {
-    /// The time for which the adapters go on scanning after a request.
+    /// The time for which the adapters continue scanning after a request.
     private static let patience = Duration.seconds(15)
     /// The most peripherals of an answer.
     private static let maximum = 200
@@ -41,7 +41,7 @@ final class PeripheralScan: Sendable {
         return SuspendingClock.Instant.now.duration(to: end)
     }
 
-    /// Returns the peripherals that are heard now, the strongest first, as JSON; the scan goes on for a while.
+    /// Returns the peripherals that are heard now, the strongest first, as JSON; the scan continues for a while.
     func peripherals() async -> [UInt8] {
         end.withLock { $0 = .now + Self.patience }
         request.yield()

@@ -23,7 +23,7 @@ final class LeaseService: Sendable {
     private static let tick = Duration.milliseconds(250)
     /// The same while a device changes hands.
     private static let quickTick = Duration.milliseconds(50)
-    /// The ticks after which all devices are admitted or withdrawn again: a reload may have made their links anew.
+    /// The ticks after which all devices are admitted or withdrawn again: a reload may have replaced their links.
     private static let ticksPerRepetition = 20
     /// The limit of an exchange; a centre that needs longer counts as away.
     private static let exchangeLimit = Duration.seconds(5)

@@ -119,7 +119,7 @@ package final class PendingChanges: Sendable {
 /// The files that a daemon reads only at its start: passwords of brokers, and native profiles.
 ///
 /// A reload does not read them again. It compares them with the files at the start, to name what waits for a restart.
-/// TLS files are no such files: every connection reads them.
+/// TLS files are not among them: every connection reads them.
 struct StartFiles: Sendable {
     private struct Secret: Sendable {
         let section: String

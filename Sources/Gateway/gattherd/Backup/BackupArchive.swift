@@ -50,7 +50,7 @@ struct BackupArchive {
 
     /// Extracts the archive, which may come from anybody, to a folder.
     ///
-    /// - Throws: ``CommandFailure`` if it is no archive, or has anything else than files and folders.
+    /// - Throws: ``CommandFailure`` if it is not an archive, or has anything else than files and folders.
     func extract(to folder: StagingFolder) async throws(CommandFailure) {
         try expectReadableFile()
         let source = ["--file", path, "--directory", folder.path]

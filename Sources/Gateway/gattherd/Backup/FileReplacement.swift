@@ -77,7 +77,7 @@ struct FileReplacement {
         case EEXIST: return
         case ENOENT where !hasParent && path != path.parentFolder:
             try makeFolder(path.parentFolder)
-            // Some file systems answer so whatever there is.
+            // Some file systems return this error in any case.
             try makeFolder(path, hasParent: true)
         default: throw FileError(errno, path)
         }

@@ -19,7 +19,7 @@ enum StateFiles {
 
     /// Returns the content of a file; `nil` without such a file.
     ///
-    /// - Throws: ``FileError`` if it is a symbolic link, has further names, or is no regular file.
+    /// - Throws: ``FileError`` if it is a symbolic link, has further names, or is not a regular file.
     static func read(_ path: String) throws(FileError) -> [UInt8]? {
         let descriptor = unsafe open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {

@@ -12,7 +12,7 @@ struct FleetAccess {
     let fleet: FleetDatabase
     let url: PostgresURL
 
-    /// - Throws: ``CommandFailure`` if `text` is no URL of a database, or the password cannot be read.
+    /// - Throws: ``CommandFailure`` if `text` is not the URL of a database, or the password cannot be read.
     init(_ arguments: Arguments, _ text: String) throws(CommandFailure) {
         do throws(PostgresURL.Problem) {
             url = try PostgresURL(text)

@@ -21,7 +21,7 @@ struct BusProblem {
     var noService: DoctorFinding {
         switch error.name {
         case Self.name("AccessDenied"), Self.name("AuthFailed"):
-            let advice = "usermod -a -G bluetooth \(facts.user), then log in anew, or restart the service"
+            let advice = "usermod -a -G bluetooth \(facts.user), then log in again, or restart the service"
             return DoctorFinding(
                 "policy",
                 .error,

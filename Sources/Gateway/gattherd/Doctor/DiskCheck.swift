@@ -50,7 +50,7 @@ struct DiskCheck {
         return permission(folder) + content + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
     }
 
-    /// The finding about a file that is no history, or that is missing although there was one.
+    /// The finding about a file that is not a history, or that is missing although there was one.
     private var content: [DoctorFinding] {
         guard let problem = HistoryFileProblem(path: path) else { return [] }
         return [DoctorFinding("history", .error, problem.text, remedy: problem.remedy)]

@@ -159,7 +159,7 @@ struct ScanCommand {
         return ((found.isEmpty ? [] : TextTable(header, rows).lines) + [count + advice(found)]).joined(separator: "\n")
     }
 
-    /// The next step, if a peripheral is no device and its kind is known.
+    /// The next step, if a peripheral is not a device and its kind is known.
     private func advice(_ found: [FoundPeripheral]) -> String {
         let unknown = found.contains { names[$0.address] == nil && $0.identity != nil }
         return unknown ? "; make a device of one with: gattherd add ADDRESS" : ""

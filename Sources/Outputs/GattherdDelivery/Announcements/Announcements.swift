@@ -42,7 +42,7 @@ struct Announcements {
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
     private var canRetain = true
-    /// The repetitions of `online` after somebody has overwritten it.
+    /// The repetitions of `online` after another client has overwritten it.
     private var repetitions = RequestLimit(burst: 3, interval: .seconds(10))
     /// The publication of discovery payloads after Home Assistant's starts.
     private var births = RequestLimit(burst: 3, interval: .seconds(10))
@@ -197,7 +197,7 @@ struct Announcements {
         return done
     }
 
-    /// Records what a device says of itself in a reading.
+    /// Records what a device reports about itself in a reading.
     mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
         current.record(reading, &queue)
     }

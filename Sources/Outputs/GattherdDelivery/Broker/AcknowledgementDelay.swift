@@ -21,11 +21,12 @@ struct AcknowledgementDelay {
     /// True between a delay and the first read after it, unless the broker limits the rate.
     private var isWindowAwaited = false
 
-    /// Returns the delay after readings were published; `nil` if the few answers should be read as they come.
+    /// Returns the delay after readings were published.
     ///
     /// - Parameters:
     ///   - readings: The number of readings in flight.
     ///   - isCatchingUp: True if the broker limits the rate.
+    /// - Returns: The delay; `nil` if the few answers should be read as they come.
     mutating func delay(for readings: Int, isCatchingUp: Bool) -> Duration? {
         guard readings >= Self.severalReadings else { return nil }
         isWindowAwaited = !isCatchingUp

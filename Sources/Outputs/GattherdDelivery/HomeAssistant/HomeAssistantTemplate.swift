@@ -28,7 +28,7 @@ enum HomeAssistantTemplate {
             + "{{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}"
     }
 
-    /// An event whose type is the value, if it is one of `types`; other values are no events.
+    /// An event whose type is the value, if it is one of `types`; other values are not events.
     static func event(_ metric: MetricDescriptor, types: [String], isBatched: Bool = false) -> String {
         let value = value(metric, isBatched, default: "''")
         let list = types.map { literal($0) }.joined(separator: ", ")

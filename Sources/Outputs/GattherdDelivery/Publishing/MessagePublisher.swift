@@ -63,7 +63,7 @@ final class MessagePublisher {
         return announcements.receive(message, &queue)
     }
 
-    /// Publishes states again that somebody asked for or overwrote, as fast as their limits allow.
+    /// Publishes states again that another client requested or overwrote, as fast as their limits allow.
     private func repeatStates() {
         guard announcements.repetitionTime != nil else { return }
         announcements.repeatStates(&queue, at: context.now)
@@ -73,7 +73,7 @@ final class MessagePublisher {
         }
     }
 
-    /// Records what a device says of itself in a reading, for its description.
+    /// Records what a device reports about itself in a reading, for its description.
     func record(_ reading: JournalReading) {
         announcements.record(reading, &queue)
         publishQueued()

@@ -23,7 +23,7 @@ struct PublishQueue {
         case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
         case subscribeToBirth
-        /// The subscription that shows if somebody overwrites `online`.
+        /// The subscription that shows if another client overwrites `online`.
         case subscribeToState
         /// Its end before the last `offline`, which a broker of MQTT 3.1.1 would return while the connection is closed.
         case unsubscribeFromState

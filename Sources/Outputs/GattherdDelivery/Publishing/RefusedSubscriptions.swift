@@ -37,7 +37,7 @@ struct RefusedSubscriptions: Hashable, Sendable {
     /// Records the broker's answer to a subscription.
     ///
     /// - Returns: The pause before the state's subscriptions are tried again; `nil` if they are accepted, if an attempt
-    ///   is planned already, or if the subscription serves a search that begins anew anyway.
+    ///   is planned already, or if the subscription serves a search that starts over anyway.
     mutating func answered(_ state: PublishQueue.State, to filter: String, _ reason: MQTTReason) -> Duration? {
         guard reason.isFailure else {
             refusals[state]?.filters[filter] = nil

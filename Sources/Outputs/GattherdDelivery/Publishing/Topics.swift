@@ -31,7 +31,7 @@ struct Topics: Sendable {
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
     func description(_ device: String) -> String { "\(base)/\(device)/description" }
     func lease(_ device: String) -> String { "\(base)/\(device)/lease" }
-    /// The retained topics of a device that are no streams.
+    /// The retained topics of a device that are not streams.
     func states(_ device: String) -> [String] {
         [connection(device), availability(device), description(device), lease(device)]
     }

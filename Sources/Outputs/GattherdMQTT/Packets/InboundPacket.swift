@@ -146,7 +146,7 @@ extension InboundPacket {
         return .acknowledgement(identifier: identifier, reason)
     }
 
-    /// Reads SUBACK; each SUBSCRIBE of ours has one filter.
+    /// Reads SUBACK; each of our SUBSCRIBE packets has one filter.
     private static func subscribed(
         _ reader: inout PacketReader,
         _ version: MQTTVersion

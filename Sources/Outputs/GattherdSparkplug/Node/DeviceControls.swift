@@ -118,7 +118,7 @@ extension ControlValue {
 }
 
 extension SparkplugMetric {
-    /// The value of a command; `nil` if it is no integer of 64 bits, number, boolean or text.
+    /// The value of a command; `nil` if it is not a 64-bit integer, a number, a Boolean or a text.
     fileprivate var controlValue: ControlValue? {
         guard !isNull else { return nil }
         switch value {

@@ -15,7 +15,7 @@ struct SparkplugDevice: Sendable {
     var isOnline = false
     /// True between DBIRTH and DDEATH.
     private(set) var isBorn = false
-    /// True if DBIRTH no longer tells the truth about metrics.
+    /// True if the last DBIRTH no longer describes the metrics.
     private(set) var isBirthOutdated = false
 
     init(name: String) {

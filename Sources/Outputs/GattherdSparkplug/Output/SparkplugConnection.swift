@@ -160,7 +160,7 @@ extension SparkplugConnection {
         subscriptions[try connection.mqtt.subscribe(to: filter, subscription)] = filter
     }
 
-    /// Tries a refused subscription again; without it the gateway would miss commands, or wait for its host for ever.
+    /// Tries a refused subscription again; without it the gateway would miss commands, or wait for its host forever.
     private func subscribeLater(to filter: String) {
         let pause = pauses[filter] ?? options.options.refusedBackoff.minimum
         pauses[filter] = min(pause * 2, Self.longestPause)

@@ -1,4 +1,4 @@
-/// The reason why bytes are no protobuf message of the expected type.
+/// The reason why bytes are not a protobuf message of the expected type.
 enum ProtobufError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The bytes end within a field.
     case truncated

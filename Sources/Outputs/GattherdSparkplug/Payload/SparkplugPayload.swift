@@ -105,7 +105,7 @@ extension SparkplugPayload {
     /// Unknown fields are skipped; of a field that occurs twice, the last one counts. The memory is bounded by the
     /// length of `bytes` and by ``maximumMetrics``.
     ///
-    /// - Throws: ``ProtobufError`` if the bytes are no payload.
+    /// - Throws: ``ProtobufError`` if the bytes are not a payload.
     init(decoding bytes: ArraySlice<UInt8>) throws(ProtobufError) {
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {

@@ -23,7 +23,7 @@ struct HostWatch: Sendable {
     /// True if births may be published.
     var isReady: Bool { !isConfigured || state == .online }
 
-    /// Forgets the state for a new connection, on which STATE arrives anew.
+    /// Forgets the state for a new connection, on which STATE arrives again.
     mutating func connect() {
         state = .unknown
     }

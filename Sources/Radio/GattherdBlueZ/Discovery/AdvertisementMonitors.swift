@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdModel
 
-/// Passive scans: bluetoothd reports advertisements that match a pattern, without a scan of ours; on the loop.
+/// Passive scans: bluetoothd reports advertisements that match a pattern, without our own scan; on the loop.
 final class AdvertisementMonitors {
     private static let rootPath = "/gattherd/monitor"
 

@@ -92,7 +92,7 @@ final class NotificationChannel {
         deliver(filter.decide())
     }
 
-    /// Ends a read of ours; `octets` is `nil` if it failed.
+    /// Ends our own read; `octets` is `nil` if it failed.
     ///
     /// BlueZ signals the value right before it answers: only the last signal can be the echo, and only if it is equal.
     func readEnded(_ octets: [UInt8]?) {

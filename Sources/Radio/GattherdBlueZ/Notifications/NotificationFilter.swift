@@ -93,7 +93,7 @@ struct NotificationFilter {
         open?.isComplete = true
     }
 
-    /// Removes the echo of a read of ours: the last signal, if it is equal to the answer.
+    /// Removes the echo of our own read: the last signal, if it is equal to the answer.
     mutating func removeEcho(of octets: [UInt8]) {
         guard let run = open, run.octets == octets else { return }
         if run.count == 1 { open = nil } else { open?.times.removeLast() }

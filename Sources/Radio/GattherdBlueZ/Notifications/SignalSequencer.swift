@@ -11,7 +11,7 @@ struct MessageOrder {
     /// Records a message; returns true if it is the next one after the last.
     mutating func record(_ serial: UInt32) -> Bool {
         defer { last = serial }
-        // Zero is no serial number.
+        // Zero is not a serial number.
         if let last, serial == max(1, last &+ 1) { return true }
         gaps += 1
         return false
@@ -52,7 +52,7 @@ final class SignalSequencer {
     /// Records a signal; returns true if no message to another client came before it.
     func record(_ serial: UInt32) -> Bool { order.record(serial) }
 
-    /// Records a message that is no signal: it ends the open run.
+    /// Records a message that is not a signal: it ends the open run.
     func receiveOther(_ serial: UInt32) {
         endRun(isAnswered: !order.record(serial))
     }

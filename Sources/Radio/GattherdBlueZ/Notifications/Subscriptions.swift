@@ -85,7 +85,7 @@ struct Subscriptions {
         countRead(path, 1)
     }
 
-    /// Ends a read of ours; `octets` is `nil` if it failed.
+    /// Ends our own read; `octets` is `nil` if it failed.
     mutating func endRead(_ path: String, _ octets: [UInt8]?) {
         channels[path]?.readEnded(octets)
         countRead(path, -1)

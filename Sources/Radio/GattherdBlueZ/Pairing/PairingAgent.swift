@@ -7,7 +7,7 @@ struct AgentCall {
     /// The path of the peripheral's object.
     let path: String
 
-    /// Returns `nil` for a call that is no request of a peripheral.
+    /// Returns `nil` for a call that is not a request of a peripheral.
     init?(_ member: String, _ arguments: [DBusValue]) {
         guard let request = Self.request(member), let path = arguments.first?.string else { return nil }
         self.request = request

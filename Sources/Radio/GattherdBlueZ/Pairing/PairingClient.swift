@@ -53,7 +53,7 @@ final class PairingClient {
 
     /// Registers our agent with bluetoothd unless it is registered already; returns false if bluetoothd is too busy.
     ///
-    /// Our agent becomes the default agent. bluetoothd calls it when a request of ours makes a peripheral pair.
+    /// Our agent becomes the default agent. bluetoothd calls it when our own request makes a peripheral pair.
     /// Without an agent that knows our devices, bluetoothd never answers the request.
     func registerAgent() async -> Bool {
         guard responder.delegate != nil, let bus = client.bus, let owner = client.owner, agentOwner != owner else {

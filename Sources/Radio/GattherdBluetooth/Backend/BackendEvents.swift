@@ -20,7 +20,7 @@ public struct AdapterStatus: Hashable, Sendable {
     public var isDiscovering: Bool
     /// True if a hardware switch or rfkill keeps it off; false if the platform does not report it.
     public var isBlocked = false
-    /// True if the platform reports watched advertisements without a scan of ours.
+    /// True if the platform reports watched advertisements without our own scan.
     public var isMonitoring = false
 
     public init(address: BluetoothAddress, name: String, isPowered: Bool, isDiscovering: Bool) {

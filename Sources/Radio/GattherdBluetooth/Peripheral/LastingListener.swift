@@ -91,7 +91,7 @@ final class LastingListener: SubscriptionListener {
 
     /// Handles a failed subscription.
     ///
-    /// An error of the link itself is no refusal, nor is one that may be gone a moment later.
+    /// An error of the link itself is not a refusal, nor is one that may be gone a moment later.
     ///
     /// - Returns: The pause before another attempt on this link; `nil` for none.
     func fail(_ error: BluetoothError) -> Duration? {

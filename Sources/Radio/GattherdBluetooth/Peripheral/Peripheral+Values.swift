@@ -150,7 +150,7 @@ extension Peripheral {
 }
 
 extension Peripheral {
-    /// True while there is a link of ours.
+    /// True while this program has a link.
     private var hasLink: Bool { central.link(id)?.state.withLock { $0.number != nil } ?? false }
 }
 

@@ -19,7 +19,7 @@ public struct MedFloat32: Hashable, Sendable {
 }
 
 extension MedFloat16: Readable, Writable {
-    /// The nearest `Double`; `nil` for what is no number.
+    /// The nearest `Double`; `nil` for special values that are not numbers.
     public var value: Double? { number.value }
 
     public init(octets: [UInt8]) throws(PayloadError) {
@@ -33,7 +33,7 @@ extension MedFloat16: Readable, Writable {
 }
 
 extension MedFloat32: Readable, Writable {
-    /// The nearest `Double`; `nil` for what is no number.
+    /// The nearest `Double`; `nil` for special values that are not numbers.
     public var value: Double? { number.value }
 
     public init(octets: [UInt8]) throws(PayloadError) {

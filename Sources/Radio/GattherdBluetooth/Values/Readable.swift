@@ -5,7 +5,7 @@ public import GattherdGATT
 public protocol Readable: Sendable {
     /// Reads the whole value.
     ///
-    /// - Throws: `PayloadError` if the bytes are no such value.
+    /// - Throws: `PayloadError` if the bytes are not such a value.
     init(octets: [UInt8]) throws(PayloadError)
 }
 

@@ -54,7 +54,7 @@ final class ConnectionCore {
         guard message.descriptors.isEmpty || socket.passesDescriptors else {
             throw .invalid("the bus does not pass file descriptors")
         }
-        // Zero is no serial number.
+        // Zero is not a serial number.
         lastSerial = max(1, lastSerial &+ 1)
         outbox.append(try message.bytes(serial: lastSerial), message.descriptors)
         outbox.flush(to: socket)
@@ -163,7 +163,7 @@ extension ConnectionCore {
         do throws(DBusError) {
             try receive(from: socket)
         } catch {
-            // After something that is no message the next one cannot be found.
+            // After invalid bytes the next message cannot be found.
             shutDown()
         }
         updateInterest()

@@ -110,7 +110,7 @@ extension DBusConnection {
         }
     }
 
-    /// Releases a well-known name; not having it is no error.
+    /// Releases a well-known name; not having it is not an error.
     public func releaseName(_ name: String) async throws(DBusError) {
         _ = try await callBus("ReleaseName", [.string(name)])
     }
@@ -164,7 +164,7 @@ extension DBusConnection {
         core.value.markPatient()
     }
 
-    /// Calls `handler` after each message that is no signal, with its serial number and its sender; on the loop.
+    /// Calls `handler` after each message that is not a signal, with its serial number and its sender; on the loop.
     public nonisolated func onOtherMessage(_ handler: @escaping (UInt32, String) -> Void) {
         core.value.handlers.onOtherMessage(handler)
     }

@@ -32,7 +32,7 @@ final class MessageHandlers {
         signalHandlers.removeAll { $0.id == id }
     }
 
-    /// Calls `handler` after each message that is no signal, with its serial number and its sender.
+    /// Calls `handler` after each message that is not a signal, with its serial number and its sender.
     func onOtherMessage(_ handler: @escaping (UInt32, String) -> Void) {
         otherHandlers.append(handler)
     }
@@ -69,7 +69,7 @@ final class MessageHandlers {
         if let handler = handler(for: call.path) { handler(call) } else { call.answerWithoutHandler() }
     }
 
-    /// Reports a message that was no signal.
+    /// Reports a message that was not a signal.
     func receivedOther(_ message: MessageView) {
         for handler in otherHandlers { handler(message.header.serial, message.sender) }
     }

@@ -8,7 +8,7 @@ enum FileContent: Equatable {
     case nothing
     /// An SQLite database, ours or not, intact or damaged.
     case database
-    /// A file of ours with a damaged beginning.
+    /// A history file with a damaged beginning.
     case damaged
     /// Another kind of file, described by the text.
     case foreign(String)
@@ -34,7 +34,7 @@ enum FileContent: Equatable {
         } else if let page, Self.isText(page) {
             self = .foreign("text")
         } else {
-            // Only a history of ours has a sequence file beside it.
+            // Only a history file of gattherd has a sequence file beside it.
             self = SequenceFile(path: path + "-seq").read() == .missing ? .foreign("no SQLite database") : .damaged
         }
     }

@@ -70,7 +70,7 @@ final class RewindScan {
 
     /// Starts a scan for the numbers above `after`, up to and including `through`; only in a transaction.
     ///
-    /// A scan in progress goes on if it has these numbers, else one for all of them starts.
+    /// A scan in progress continues if it has these numbers, else one for all of them starts.
     func start(after: Int64, through: Int64) throws(StoreFault) {
         guard after < through else { return }
         if let current, current.after <= after, current.through >= through { return }

@@ -14,7 +14,7 @@ struct SampleQuery {
         last: Resolution.lastSample
     )
 
-    /// The series by their keys; `nil` for those that the query does not select, which most visited rows may have.
+    /// The series by their keys; `nil` for series that the query does not select, which may have most visited rows.
     private let series: KeyedRows<HistorySeries?>
     private let walk: RowWalk
 

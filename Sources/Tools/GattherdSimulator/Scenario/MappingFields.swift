@@ -10,7 +10,7 @@ struct MappingFields {
     private let members: [YAMLMember]
     private var known: [String] = []
 
-    /// Makes the fields of a node, and reports a problem if it is no mapping.
+    /// Makes the fields of a node, and reports a problem if it is not a mapping.
     ///
     /// - Parameters:
     ///   - node: The node.

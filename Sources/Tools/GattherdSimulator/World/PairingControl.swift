@@ -218,7 +218,7 @@ extension PairingControl {
 
     /// Removes a client's agent.
     ///
-    /// Its pending requests stay open until the peripheral gives up.
+    /// Its pending requests stay open until the peripheral times out.
     private func removeAgent(of client: String) {
         for key in keys(asking: client) { world.devices[key]?.pairing?.request = nil }
         agents.remove(client)
