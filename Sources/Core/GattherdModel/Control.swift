@@ -89,7 +89,7 @@ extension ControlError: CustomStringConvertible {
         case .noSuchDevice(let name): "there is no device '\(name.cut(toBytes: 200))'"
         case .onlyAdvertises(let name): "device '\(name)' only advertises: it is never connected and has no controls"
         case .noSuchControl(let name): "the device has no control '\(name.cut(toBytes: 200))'"
-        case .invalidValue(let value, let expected): "'\(value.cut(toBytes: 200))' is not valid: \(expected)"
+        case .invalidValue(let value, let expected): "'\(value.cut(toBytes: 200))' is invalid; expected \(expected)"
         case .notReady(let device): "device '\(device)' is not ready"
         case .refused(let detail): "the device refused: \(detail)"
         case .notOwner(let device, let owner?): "gateway '\(owner)' owns the device '\(device)'; ask that one"

@@ -123,7 +123,7 @@ struct SeriesPool {
             throw ExchangeError("there is no device; name one for such lines by --device")
         }
         guard Slug.isValid(device) else {
-            throw ExchangeError("'\(device)' is no name for a device; use 1 to 64 of a-z, 0-9, '_' and '-'")
+            throw ExchangeError("'\(device)' is not a name for a device; use 1 to 64 of a-z, 0-9, '_' and '-'")
         }
         let key = Key(
             device: device,

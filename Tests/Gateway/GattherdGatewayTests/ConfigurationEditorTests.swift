@@ -166,8 +166,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""address":"x","name":"a""#, "no Bluetooth address"),
-        (#""address":"A4:C1:38:11:22:33","name":"../a""#, "no name of a device"),
+        (#""address":"x","name":"a""#, "not a Bluetooth address"),
+        (#""address":"A4:C1:38:11:22:33","name":"../a""#, "not a name of a device"),
         (#""address":"C0:FF:EE:00:00:01","name":"a""#, "is the device 'strap' already"),
         (#""address":"A4:C1:38:11:22:33","name":"strap""#, "there is a device 'strap' already"),
         (#""address":"A4:C1:38:11:22:33","name":"a","key":"12""#, "32 or 24 hexadecimal digits"),

@@ -192,7 +192,7 @@ import Testing
             ("m,device=d value=1", "there is no time after the fields"),
             ("m,device=d value=1 soon", "'soon' is not a time in ns since 1970; choose --precision"),
             ("m value=1 1", "there is no device; name one for such lines by --device"),
-            ("m,device=The\\ Attic value=1 1", "'The Attic' is no name for a device; use 1 to 64 of a-z"),
+            ("m,device=The\\ Attic value=1 1", "'The Attic' is not a name for a device; use 1 to 64 of a-z"),
             ("m,device value=1 1", "the tag 'device' has no value"),
             ("m,device=d 1", "there is no field; write name=value"),
             ("m,device=d value=warm 1", "the field 'value' has no value that can be read: 'warm'"),

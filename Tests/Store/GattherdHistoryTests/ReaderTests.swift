@@ -238,7 +238,7 @@ struct ReaderTests {
                 "devices:\n  - name: strap\n",
                 "this is text, not a history; choose the file of the daemon's history.path"
             ),
-            ("PK\u{3}\u{4}\u{0}\u{0}", "this is no SQLite database, not a history; choose the file"),
+            ("PK\u{3}\u{4}\u{0}\u{0}", "this is a file of another kind, not a history; choose the file"),
         ]
     )
     func `readers name the content of a file that is not a history`(text: String, message: String) throws {

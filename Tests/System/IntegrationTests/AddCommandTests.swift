@@ -100,7 +100,7 @@ import Testing
             (["add", "C0:FF:EE:00:00:99", "--yes", "--seconds", "1"], 69, "nothing of this name or address was heard"),
             (["add", "C0:FF:EE:00:00:33", "--yes"], 65, "its advertisements are encrypted. VictronConnect shows it"),
             (["add", "C0:FF:EE:00:00:09", "--yes"], 65, "is the device 'probe' already"),
-            (["add", "GVH5075_0123", "--yes", "--name", "Two Words"], 64, "'Two Words' is no name"),
+            (["add", "GVH5075_0123", "--yes", "--name", "Two Words"], 64, "'Two Words' is not a name"),
             (["add", "GVH5075_0123", "--yes", "--name", "probe"], 78, "probe.yaml:3:11: error: "),
             (["add", "GVH5075_0123", "--yes", "--profile", "gove"], 78, "did you mean 'govee'?"),
         ] as [([String], Int32, String)]

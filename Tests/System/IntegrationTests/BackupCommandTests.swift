@@ -109,7 +109,7 @@ struct BackupCommandTests {
         _ = try await Programs.run("/bin/tar", ["--create", "--file", archive, "--directory", staged, "."])
         let result = try await gattherd("restore", archive, in: new)
         #expect(result.code == 65)
-        #expect(result.complaints.contains("'configuration/a' is no file"))
+        #expect(result.complaints.contains("'configuration/a' is not a file"))
         #expect(!FileManager.default.fileExists(atPath: new.file("gattherd.yaml")))
     }
 

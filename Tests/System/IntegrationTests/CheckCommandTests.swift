@@ -103,7 +103,10 @@ import Testing
         ),
         (
             "profiles: {paths: [p]}\ndevices: [{name: a, address: C0:FF:EE:00:00:01, profiles: [x]}]",
-            "g.yaml:2:60: error: no profile is named 'x'; there is none to choose from"
+            """
+            g.yaml:2:60: error: no profile is named 'x': there are no profiles; install them, \
+            or correct profiles.paths
+            """
         ),
     ])
     func `a mistake is one line with place and advice, and exit code 78`(

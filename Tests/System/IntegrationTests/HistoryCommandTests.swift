@@ -114,11 +114,11 @@ import Testing
         #expect(try await refusal("--since", "1h", "--until", "2h").hasSuffix("exchange them or choose others"))
         #expect(
             try await refusal("--device", "strapp", "--format", "json")
-                == "65 gattherd: gattherd.db: there is no device 'strapp'; did you mean 'strap'? it has: strap"
+                == "65 gattherd: gattherd.db: there is no device 'strapp'; did you mean 'strap'? history has: strap"
         )
         #expect(
             try await refusal("--metric", "temperature", "--format", "plot")
-                == "65 gattherd: gattherd.db: there is no metric 'temperature'; it has: heart_rate, rr_interval"
+                == "65 gattherd: gattherd.db: there is no metric 'temperature'; history has: heart_rate, rr_interval"
         )
         #expect(
             try await refusal("--since", "2027-01-01", "--format", "plot")

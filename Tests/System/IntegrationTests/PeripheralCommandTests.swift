@@ -177,7 +177,7 @@ import Testing
         (["capture", "prob", "x.jsonl"], 65, "there is no device 'prob'; did you mean 'probe'?"),
         (["capture", "probe", "/nowhere/x.jsonl"], 73, "/nowhere/x.jsonl"),
         (["capture", "probe", "x.jsonl", "--count", "0"], 64, "--count is a number from 1"),
-        (["profile", "new", "Two Words"], 64, "'Two Words' is no name"),
+        (["profile", "new", "Two Words"], 64, "'Two Words' is not a name"),
         (["replay", "/nowhere"], 66, "/nowhere"),
     ])
     func `an invalid command ends with an exit code`(words: [String], code: Int32, message: String) async throws {

@@ -82,6 +82,8 @@ extension ConfigProblem: CustomStringConvertible {
             "not a substitution; write ${NAME} or ${NAME:-default}, or $${ for the two characters"
         case .conflict(let reason): reason
         case .profile(let reason): reason
+        case .unknownProfile(let name, _, let known) where known.isEmpty:
+            "no profile is named '\(Self.shown(name))': there are no profiles; install them, or correct profiles.paths"
         case .unknownProfile(let name, let nearest, let known):
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .unknownName(let name, let what, let nearest, let known):

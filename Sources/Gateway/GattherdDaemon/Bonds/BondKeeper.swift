@@ -49,7 +49,7 @@ final class BondKeeper: PairingDelegate {
 
     func answer(_ request: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
         guard let device = configuredDevices[peripheral.address] else {
-            return .rejected("it is no device of this gateway")
+            return .rejected("it is not a device of this gateway")
         }
         let answer = device.pairing.answer(to: request)
         if case .rejected(let reason) = answer, request != .service {

@@ -92,7 +92,7 @@ public final class ControlSocket: Sendable {
         _ stream: ControlStream,
         _ answer: @Sendable (ControlCall, ControlStream) async -> ControlReply
     ) async -> [UInt8] {
-        var reply = ControlReply.refused("that is no request of this version")
+        var reply = ControlReply.refused("this version has no such request")
         if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(request.line)) {
             guard request.mayChange || call.isQuestion else { return ControlReply.refused(Self.forbidden).line }
             reply = await answer(call, stream)

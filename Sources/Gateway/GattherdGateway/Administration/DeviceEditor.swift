@@ -44,11 +44,11 @@ struct DeviceEditor: Sendable {
         _ request: NewDevice
     ) throws(AdministrationError) -> (proposal: DeviceProposal, secret: ConfigSource?) {
         guard let address = BluetoothAddress(request.address) else {
-            throw AdministrationError(.invalid, "'\(request.address.cut(toBytes: 40))' is no Bluetooth address")
+            throw AdministrationError(.invalid, "'\(request.address.cut(toBytes: 40))' is not a Bluetooth address")
         }
         guard Slug.isValid(request.name) else {
             let rule = "write a-z, 0-9, '-' and '_', 64 of them at most"
-            throw AdministrationError(.invalid, "'\(request.name.cut(toBytes: 80))' is no name of a device; \(rule)")
+            throw AdministrationError(.invalid, "'\(request.name.cut(toBytes: 80))' is not a name of a device; \(rule)")
         }
         try Self.refuseControlCharacters(in: [request.title, request.area] + request.profiles)
         try refuseTwin(of: request.name, address)

@@ -132,8 +132,7 @@ package struct ConfigurationFile: Sendable {
         var status = stat()
         guard unsafe stat(path, &status) == 0, unsafe access(path, R_OK) == 0 else {
             let code = errno
-            let isStandard = code == ENOENT && path == Self.standardPath
-            return Self.reason(code) + (isStandard ? "; create it, or name another file with --config" : "")
+            return Self.reason(code) + (code == ENOENT ? "; create it, or name another file" : "")
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { return "this is not a regular file" }
         return "this is a folder; name the file, for example \(path)/gattherd.yaml"

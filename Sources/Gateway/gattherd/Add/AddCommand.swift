@@ -191,7 +191,7 @@ struct AddCommand {
                 try prompt.text("Name of the device", standard: standard)
             }
         guard Slug.isValid(name) else {
-            throw arguments.misuse("'\(name)' is no name; write a-z, 0-9, '-' and '_', 64 of them at most")
+            throw arguments.misuse("'\(name)' is not a name; write a-z, 0-9, '-' and '_', 64 of them at most")
         }
         return name
     }

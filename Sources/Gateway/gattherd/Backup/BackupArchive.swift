@@ -57,7 +57,7 @@ struct BackupArchive {
         guard try await tar(source + ["--extract", "--no-same-owner", "--no-overwrite-dir"], output: .null) else {
             let isWhole = try await tar(["--file", path, "--list"], output: .null, errors: .null)
             guard isWhole else {
-                throw CommandFailure(.data, "gattherd \(command): \(path) is no backup, or is damaged")
+                throw CommandFailure(.data, "gattherd \(command): \(path) is not a backup, or is damaged")
             }
             throw CommandFailure(.inputOutput, "gattherd \(command): \(path) cannot be unpacked to \(folder.path)")
         }
@@ -66,7 +66,7 @@ struct BackupArchive {
             var status = stat()
             guard unsafe lstat(folder.file(name), &status) == 0, [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
             else {
-                throw CommandFailure(.data, "gattherd \(command): \(path): '\(name)' is no file; it is no backup")
+                throw CommandFailure(.data, "gattherd \(command): \(path): '\(name)' is not a file: this is no backup")
             }
         }
     }
@@ -77,7 +77,7 @@ struct BackupArchive {
             throw failure(.noInput, FileError(errno, path))
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw CommandFailure(.noInput, "gattherd \(command): \(path) is no file; name a backup")
+            throw CommandFailure(.noInput, "gattherd \(command): \(path) is not a file; name a backup")
         }
     }
 

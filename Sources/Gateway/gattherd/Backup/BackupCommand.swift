@@ -133,7 +133,7 @@ struct BackupCommand {
         let isFile = unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         guard isFile, let content = FileManager.default.contents(atPath: path) else {
             let isReadable = unsafe faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0
-            let reason = isReadable ? "it is no file" : FileError(errno, path).reason
+            let reason = isReadable ? "it is not a file" : FileError(errno, path).reason
             throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(path): \(reason)")
         }
         return (Array(content), status.st_mode & 0o777)

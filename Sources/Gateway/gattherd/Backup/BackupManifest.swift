@@ -31,7 +31,7 @@ struct BackupManifest: Equatable {
 
     private static let failure = CommandFailure(
         .data,
-        "gattherd restore: this is no backup of this version; name a file that 'gattherd backup' has written"
+        "gattherd restore: this is not a backup of this version; name a file that 'gattherd backup' has written"
     )
 
     var json: [UInt8] {

@@ -25,7 +25,7 @@ extension CommandSpec {
             Never run two gateways with one identity: stop the old one before.
             """,
         exits: [
-            .data: "FILE is no backup, or damaged", .noInput: "FILE cannot be read",
+            .data: "FILE is not a backup, or damaged", .noInput: "FILE cannot be read",
             .unavailable: "the daemon uses the history; stop it first",
             .cannotCreate: "this user may not replace the files", .inputOutput: "the disk is full or fails",
         ],

@@ -23,7 +23,8 @@ struct FleetAccess {
         var password: String?
         if let path = arguments.value("password-file") {
             guard let line = SecretFile(path: path).firstLine else {
-                throw CommandFailure(.noInput, "gattherd: no password can be read from '\(path)'")
+                let remedy = "write it into the first line, or correct the path"
+                throw CommandFailure(.noInput, "gattherd: no password can be read from '\(path)'; \(remedy)")
             }
             password = line
         }

@@ -87,7 +87,7 @@ struct UnknownName: CustomStringConvertible {
         guard !known.contains(name) else { return nil }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
         let names = Terminal.harmless(known.joined(separator: ", "))
-        let all = known.isEmpty ? "nothing has been stored yet" : "it has: \(names)"
+        let all = known.isEmpty ? "nothing has been stored yet" : "history has: \(names)"
         description = "there is no \(noun) '\(name)'; \(question)\(all)"
     }
 }

@@ -82,7 +82,7 @@ struct ImportCommand {
         } catch {
             guard error.kind == .inUse else { throw CommandFailure(error, refused: .cannotCreate) }
             let remedy = "stop it, import, and start it again"
-            throw CommandFailure(.unavailable, "gattherd import: \(path): a gattherd has this history open; \(remedy)")
+            throw CommandFailure(.unavailable, "gattherd import: \(path): a daemon has this history open; \(remedy)")
         }
     }
 

@@ -105,6 +105,9 @@ struct PeripheralClient {
             throw failure
         } catch let error as BluetoothError where error.kind == .timedOut && error.operation == .scan {
             throw Self.silence(of: address, central)
+        } catch let error as BluetoothError where error.kind == .unknownAttribute {
+            let advice = "see gattherd inspect \(address)"
+            throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless(error.detail)); \(advice)")
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless("\(error)"))")
         }

@@ -24,7 +24,7 @@ extension CommandSpec {
             payload has "rejected", the reason, and "hex" instead of metrics. A payload without a profile has
             "characteristic", a UUID, and "hex".
             """,
-        exits: [.data: "a payload is rejected, or a line is no capture's", .noInput: "FILE cannot be read"],
+        exits: [.data: "a payload is rejected, or a line is not from a capture", .noInput: "FILE cannot be read"],
         examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
         run: { (arguments) throws(CommandFailure) in try ReplayCommand(arguments).run() }
     )

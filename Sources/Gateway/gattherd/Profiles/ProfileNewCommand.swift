@@ -47,7 +47,7 @@ struct ProfileNewCommand {
         self.arguments = arguments
         name = arguments.positional(0) ?? ""
         guard ProfileTools.isName(name) else {
-            throw arguments.misuse("'\(name)' is no name; write a-z, 0-9, '-' and '_', 64 of them at most")
+            throw arguments.misuse("'\(name)' is not a name; write a-z, 0-9, '-' and '_', 64 of them at most")
         }
         guard let seconds = Int(arguments.value("listen") ?? "5"), (0...3600).contains(seconds) else {
             throw arguments.misuse("--listen is a number of seconds from 0 to 3600")

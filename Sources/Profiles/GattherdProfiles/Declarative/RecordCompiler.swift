@@ -61,7 +61,7 @@ struct RecordCompiler {
         let isDate = metrics[index].unit == nil && metrics[index].kind == .state
         guard let unit = unit?.value ?? (isDate ? .seconds(1) : nil) else {
             let words = Self.units.map(\.word).joined(separator: ", ")
-            reader.report("'\(metrics[index].name)' is no date and has none of the units \(words)", at: key)
+            reader.report("'\(metrics[index].name)' is not a date and has none of the units \(words)", at: key)
             return nil
         }
         return RecordRule.Span(metric: index, unit: unit)

@@ -142,7 +142,7 @@ extension CharacteristicID: Codable {
         case (1, let uuid?, _): self.init(uuid)
         case (2, let service?, let uuid?): self.init(uuid, in: service)
         default:
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "'\(text)' is no characteristic")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "'\(text)' is not a characteristic")
         }
     }
 

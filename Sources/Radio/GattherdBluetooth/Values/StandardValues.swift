@@ -20,7 +20,7 @@ public struct BatteryLevel: StandardValue, Hashable {
     /// - Throws: `PayloadError` for other lengths than 1, and above 100.
     public init(octets: [UInt8]) throws(PayloadError) {
         percent = Int(try UInt8(octets: octets))
-        guard percent <= 100 else { throw .invalid(reason: "\(percent) % is no battery level") }
+        guard percent <= 100 else { throw .invalid(reason: "\(percent) % is not a battery level") }
     }
 }
 
@@ -70,7 +70,7 @@ public enum BodySensorLocation: UInt8, StandardValue, Hashable, CaseIterable {
     /// - Throws: `PayloadError` for other lengths than 1 and for reserved locations.
     public init(octets: [UInt8]) throws(PayloadError) {
         let number = try UInt8(octets: octets)
-        guard let location = Self(rawValue: number) else { throw .invalid(reason: "\(number) is no body location") }
+        guard let location = Self(rawValue: number) else { throw .invalid(reason: "\(number) is not a body location") }
         self = location
     }
 }

@@ -35,7 +35,7 @@ enum FileContent: Equatable {
             self = .foreign("text")
         } else {
             // Only a history file of gattherd has a sequence file beside it.
-            self = SequenceFile(path: path + "-seq").read() == .missing ? .foreign("no SQLite database") : .damaged
+            self = SequenceFile(path: path + "-seq").read() == .missing ? .foreign("a file of another kind") : .damaged
         }
     }
 

@@ -31,7 +31,7 @@ enum HistoryDatabase {
         let taken = try HistoryViews.renew(connection)
         guard taken.isEmpty else {
             let names = taken.joined(separator: ", ")
-            throw StoreFault("\(path): tables have the names of our views: \(names); rename or drop them")
+            throw StoreFault("\(path): tables have the names of gattherd's views: \(names); rename or drop them")
         }
         connection.keepsWALOnClose(false)
         // Only root may change the owner, and only root's files would block the daemon.

@@ -31,7 +31,7 @@ struct ReplayReader {
             spec.advertising.services = spec.services.prefix(1).map(\.uuid)
             if spec.address.value == 0 { spec.address = capture.header.address }
         } catch {
-            problems.add("this is no capture: \(error)", at: node.position)
+            problems.add("this is not a capture: \(error)", at: node.position)
         }
     }
 
