@@ -59,7 +59,7 @@ extension TopicRefusals.Options {
         #expect(!world.refusals.isCautious)
     }
 
-    @Test func `several such topics are found one after the other`() {
+    @Test func `several refused topics are found one after the other`() {
         var world = World("b", "e")
         for _ in 0..<12 { world.session(Self.topics, window: 5) }
         #expect(world.setAside == ["b", "e"])
@@ -217,7 +217,7 @@ extension TopicRefusals.Options {
         #expect(refusals.isEmpty)
     }
 
-    @Test func `a broker that refuses everything by name has no topic set aside, whatever it accepted before`() {
+    @Test func `a broker that refuses everything by name has no topic set aside, even if it accepted some before`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
         for topic in ["a", "b", "c"] { #expect(accept(&refusals, topic).isEmpty) }

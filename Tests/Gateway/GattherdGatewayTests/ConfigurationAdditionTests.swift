@@ -50,7 +50,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.file("elsewhere")))
     }
 
-    @Test func `what an interrupted addition left is not read, and does not hinder the next one`() throws {
+    @Test func `the remains of an interrupted addition are not read, and do not hinder the next one`() throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         let draft = file.fragmentFolder + "/.b.yaml.part"
         try Data("devices: [{name".utf8).write(to: URL(filePath: draft))

@@ -13,7 +13,7 @@ import Testing
             (0x89, .busy), (0x97, .busy), (3, .busy), (0xFF, .busy),
         ] as [(UInt8, BrokerFault.Kind)]
     )
-    func `a refused CONNECT maps to the fault that says who can repair it`(code: UInt8, kind: BrokerFault.Kind) {
+    func `a refused CONNECT maps to the fault with its remedy`(code: UInt8, kind: BrokerFault.Kind) {
         #expect(MQTTReason(returnCode: code).refusal().kind == kind)
     }
 

@@ -210,7 +210,7 @@ struct CentralHistoryTests {
         try await history.close()
     }
 
-    @Test func `what is lost while the centre is away is a gap there, and all else arrives once`() async throws {
+    @Test func `losses while the centre is away are a gap there, and all else arrives once`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let clock = SlowClock()

@@ -27,17 +27,17 @@ struct Requirement: Sendable, CustomTestStringConvertible {
     static let versions = [MQTTVersion.v311, .v5]
 
     @Test(arguments: Requirement.topics, versions)
-    func `topics and messages`(requirement: Requirement, version: MQTTVersion) async throws {
+    func `topics and messages meet their requirements`(requirement: Requirement, version: MQTTVersion) async throws {
         try requirement.check(await .shared(version))
     }
 
     @Test(arguments: Requirement.operation, versions)
-    func `operational behaviour`(requirement: Requirement, version: MQTTVersion) async throws {
+    func `the operation meets its requirements`(requirement: Requirement, version: MQTTVersion) async throws {
         try requirement.check(await .shared(version))
     }
 
     @Test(arguments: Requirement.payloads, versions)
-    func payloads(requirement: Requirement, version: MQTTVersion) async throws {
+    func `payloads meet their requirements`(requirement: Requirement, version: MQTTVersion) async throws {
         try requirement.check(await .shared(version))
     }
 

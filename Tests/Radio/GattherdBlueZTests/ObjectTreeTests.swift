@@ -307,7 +307,7 @@ import Testing
 
     private let uuid = "00002A37-0000-1000-8000-00805F9B34FB"
 
-    @Test func `the table follows the properties, whatever the paths`() {
+    @Test func `the table follows the properties, not the paths`() {
         var tree = connectedTree
         _ = tree.add("/x/1", characteristic(["UUID": .string(uuid), "Service": .objectPath("/y/s")]))
         #expect(tree.table(of: id).isEmpty)

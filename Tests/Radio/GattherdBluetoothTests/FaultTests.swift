@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test @MainActor func `a disconnect right after a loss is the last word`() async throws {
+    @Test @MainActor func `a disconnect right after a loss replaces its reason`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick)
             let changes = strap.connectionStateChanges()

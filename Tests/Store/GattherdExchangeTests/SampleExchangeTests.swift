@@ -175,7 +175,7 @@ import Testing
         #expect(try read("\n  \n\r", .json).isEmpty)
     }
 
-    @Test func `members in any order, escapes and both ways of writing a time are read`() throws {
+    @Test func `members in any order, escapes and both forms of a time are read`() throws {
         let rows = try read(
             #"{ "value" : "\u00e4\uD83E\uDEC0\/\n", "metric":"m","x":null, "device":"d","ts":1795231205123456 }"#
                 + "\n" + #"{"time":"2026-11-21T04:20:05+01:00","device":"d","metric":"m","value":-1.5E2}"#,

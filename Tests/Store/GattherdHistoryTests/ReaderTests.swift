@@ -183,7 +183,7 @@ struct ReaderTests {
         return buckets
     }
 
-    @Test func `latest values, newest events and rejects of a device`() async throws {
+    @Test func `a reader returns the latest values and the newest events and rejects of a device`() async throws {
         try await fill(seconds: 3)
         #expect(try reader.latest(device: "b").map(\.value) == [.integer(2), .real(0.5)])
         #expect(try reader.latest().map(\.series.device) == ["a", "a", "b", "b"])

@@ -200,7 +200,7 @@ struct RewindTests {
         #expect(try seqs(file, after: 0, for: "copy") == Array(1...100))
     }
 
-    @Test func `what retention has deleted is a gap, what remains is delivered`() throws {
+    @Test func `rows that retention has deleted are a gap, all others are delivered`() throws {
         var limits = HistoryLimits()
         limits.samples = .seconds(3600)
         let file = try file([Self.copy], limits)

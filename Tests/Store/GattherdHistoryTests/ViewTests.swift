@@ -110,7 +110,7 @@ struct ViewTests {
         #expect(!plan.contains("TEMP B-TREE") && !plan.contains("AUTOMATIC"), "\(plan)")
     }
 
-    @Test func `latest has the newest row per device and metric, whatever the source and the clock`() async throws {
+    @Test func `latest has the newest row per device and metric of all sources, also with wrong clocks`() async throws {
         var batch = ReadingBatch()
         batch.add(Fixture.heartRate("a"), (0, .integer(1)), (2, .real(0.5)), (2, .real(0.75)))
         batch.add(Fixture.heartRate("b"), (0, .integer(2)))

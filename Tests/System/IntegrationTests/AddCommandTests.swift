@@ -105,7 +105,7 @@ import Testing
             (["add", "GVH5075_0123", "--yes", "--profile", "gove"], 78, "did you mean 'govee'?"),
         ] as [([String], Int32, String)]
     )
-    func `what cannot be added is reported with advice, and nothing is written`(
+    func `a failed addition is reported with advice, and nothing is written`(
         words: [String],
         code: Int32,
         message: String
