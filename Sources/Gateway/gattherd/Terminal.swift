@@ -36,7 +36,7 @@ enum Terminal {
 
     /// Writes all of `bytes`; ends the program if standard output fails.
     ///
-    /// Without standard error, the exit code still says what came of the command.
+    /// Without standard error, the exit code still shows the result of the command.
     static func write(_ bytes: [UInt8], to descriptor: Int32) {
         guard !writeAll(bytes, to: descriptor), descriptor == STDOUT_FILENO else { return }
         exit(CommandFailure.Code.inputOutput.rawValue)

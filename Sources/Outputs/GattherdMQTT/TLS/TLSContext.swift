@@ -137,7 +137,7 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
 
     private static func words(of code: Int32) -> String { SystemError(code).description }
 
-    /// OpenSSL's last error, in its words.
+    /// The message of OpenSSL's last error.
     private static func lastError() -> String {
         defer { ERR_clear_error() }
         let words = unsafe ERR_reason_error_string(ERR_peek_last_error())

@@ -9,7 +9,7 @@ package actor SparkplugDelivery {
     package typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
-    /// Returns true if this gateway publishes what it heard of an advertising device at a time.
+    /// Returns true if this gateway publishes what an advertising device sent at a time.
     package typealias PublisherCheck = @Sendable (_ device: String, Timestamp) -> Bool
 
     nonisolated let counters = SparkplugCounters()

@@ -4,7 +4,7 @@ import Glibc
 /// The database files that this process has open.
 ///
 /// If a process closes any descriptor of a file, it loses all its POSIX locks on this file, SQLite's among them. The
-/// next program that closes the database would then take itself for the last one, and delete the WAL.
+/// next program that closes the database would then count as the last user of the database, and delete the WAL.
 enum OpenDatabases {
     /// The identity of a file, whatever its name.
     struct File: Hashable, Sendable {
