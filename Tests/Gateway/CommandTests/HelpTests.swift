@@ -44,7 +44,7 @@ import Testing
         (output.error, output.nextTry) = ("away", "t")
         status.outputs = [output]
         var adapter = DaemonStatus.Adapter(address: "a", name: "hci0", isPowered: true, isDiscovering: true)
-        (adapter.slots, adapter.lastRecovery) = (5, "powerCycle")
+        (adapter.slots, adapter.lastRecovery, adapter.waiting) = (5, "powerCycle", 1)
         status.adapters = [adapter]
         var link = LinkStatus(device: "strap", state: .ready, since: Timestamp(microseconds: 0))
         (link.reason, link.detail, link.nextRetry) = (.remote, "gone", Timestamp(microseconds: 1))
@@ -52,6 +52,7 @@ import Testing
         var device = DaemonStatus.Device(link, address: "b", profiles: ["heart-rate"])
         (device.lastReading, device.lastHeard) = ("t", "t")
         (device.model, device.suggestedProfile) = ("Govee H5075", "govee")
+        (device.title, device.area, device.note) = ("Strap", "Gym", "spare")
         status.devices = [device]
         let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
         let keys = Set(json.matches(of: /"([a-z_]+)":/).map { String($0.1) })

@@ -24,7 +24,7 @@ extension CommandSpec {
             """,
         json: """
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
-            "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
+            "links", "slots"?, "connecting", "waiting"?, "last_recovery"?}], "devices": [{"device", "title"?, "area"?, "note"?, "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "records"?: [{"stream", "state", "since", "done", "total"?, "new", "detail"?}], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
             "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?}], "outputs": [{"name", "kind", "state",
