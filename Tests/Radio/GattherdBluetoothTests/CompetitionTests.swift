@@ -65,7 +65,7 @@ import Testing
                 return strap.connectionState == .ready
             }
             let connects = bench.backend.asked.state.filter { $0.hasPrefix("connect") }
-            #expect(connects.count == 6 && connects.last == "connect 1")
+            #expect(try #require(connects.firstIndex(of: "connect 1")) < 50)
             await bench.central.close()
             await bench.backend.waitUntilAsked("stopDiscovery")
         }
