@@ -72,16 +72,8 @@ public struct TopicRefusals: Sendable {
     private static let caution = Duration.seconds(10)
     /// The topics that are remembered.
     private static let capacity = 1000
-    /// The packets in flight that are remembered.
-    private static let queueCapacity = 512
     /// The topics that are deferred; a broker that fails at more of them is faulty.
     private static let deferredCapacity = 16
-
-    private struct Packet {
-        let topic: String
-        let identifier: UInt16
-        let origin: Origin
-    }
 
     /// The origin of a packet's topic, and its role in the search.
     public enum Origin: Sendable {
@@ -93,15 +85,9 @@ public struct TopicRefusals: Sendable {
         case subscription
         /// A message on a topic that a requester chose; never blamed, never set aside.
         case chosenTopic
-    }
 
-    /// The refusals of a topic by answers, since the broker last accepted it.
-    private struct NamedRefusal {
-        let since: Duration
-        /// The number of refusals between which the broker accepted other topics.
-        var count = 0
-        /// The value of ``acceptances`` at the last of them.
-        var acceptances = 0
+        /// True if an acceptance proves that the broker accepts messages.
+        var isMessage: Bool { self == .message || self == .transientMessage }
     }
 
     private struct Blame {
@@ -111,9 +97,8 @@ public struct TopicRefusals: Sendable {
 
     private let options: Options
 
-    /// Packets that the broker has not answered, in order.
-    private var sent: [Packet] = []
-    private var firstSent = 0
+    private var sent = SentPackets()
+    private var proof: SessionProof
     /// The topics that were not acknowledged when the broker ended the last session.
     private var suspects: Set<String> = []
     private var cautiousUntil = Duration.zero
@@ -121,14 +106,6 @@ public struct TopicRefusals: Sendable {
     /// Topics at which sessions ended before the broker had accepted another one, in order.
     private var deferred: [String] = []
     private var deferredUntil = Duration.zero
-    /// Up to two topics on which the broker accepted messages in this session.
-    private var accepted: [String] = []
-    /// The topics refused by answers in this session.
-    private var named: [String: NamedRefusal] = [:]
-    /// The number of accepted messages while ``named`` was not empty.
-    private var acceptances = 0
-    /// The time of the first refusal by an answer since the last acceptance.
-    private var acceptsNothingSince: Duration?
     /// The number of times that the broker acknowledged later messages and not one on the topic.
     private var omissions: [String: Int] = [:]
     private var refusals: [String: Refusal] = [:] {
@@ -140,6 +117,7 @@ public struct TopicRefusals: Sendable {
 
     public init(_ options: Options = Options()) {
         self.options = options
+        proof = SessionProof(refusals: Self.blameLimit, during: options.delay)
     }
 
     /// True while packets should be sent one at a time.
@@ -162,14 +140,11 @@ public struct TopicRefusals: Sendable {
 
     /// True while a packet for the topic should wait until the broker has accepted another topic.
     public func defers(_ topic: String, at now: Duration) -> Bool {
-        !deferred.isEmpty && now < deferredUntil && deferred.contains(topic) && !isProven(without: topic)
+        !deferred.isEmpty && now < deferredUntil && deferred.contains(topic) && !proof.isAccepting(without: topic)
     }
 
     /// The end of the deferral; `nil` if no topic is deferred.
     public var deferralEnd: Duration? { deferred.isEmpty ? nil : deferredUntil }
-
-    /// True if the broker accepted a message on another topic in this session.
-    private func isProven(without topic: String) -> Bool { accepted.contains { $0 != topic } }
 
     /// Records a packet that is sent.
     ///
@@ -178,10 +153,7 @@ public struct TopicRefusals: Sendable {
     ///   - identifier: The identifier of the broker's answer; 0 for none.
     ///   - origin: The origin of the topic.
     public mutating func sent(_ topic: String, identifier: UInt16, _ origin: Origin) {
-        sent.append(Packet(topic: topic, identifier: identifier, origin: origin))
-        guard sent.count - firstSent > Self.queueCapacity else { return }
-        firstSent += 1
-        if firstSent > Self.queueCapacity { forgetAnswered() }
+        sent.append(SentPackets.Packet(topic: topic, identifier: identifier, origin: origin))
     }
 
     /// Records that the broker acknowledged a packet, and so has processed all before it.
@@ -191,10 +163,10 @@ public struct TopicRefusals: Sendable {
     ///   - isAccepted: True if the broker accepted the packet; false if it only answered.
     /// - Returns: The topics that were set aside and are accepted again.
     public mutating func acknowledged(_ identifier: UInt16, isAccepted: Bool = true) -> [String] {
-        guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return [] }
+        guard let end = sent.position(of: identifier) else { return [] }
         var returned: [String] = []
         if isSearching {
-            for packet in sent[firstSent...end] where packet.origin != .chosenTopic {
+            for packet in sent.unanswered[...end] where packet.origin != .chosenTopic {
                 blames[packet.topic] = nil
                 suspects.remove(packet.topic)
                 if refusals[packet.topic] != nil {
@@ -202,44 +174,16 @@ public struct TopicRefusals: Sendable {
                     returned.append(packet.topic)
                 }
             }
-            omissions[sent[end].topic] = nil
-            deferred.removeAll { $0 == sent[end].topic }
+            omissions[sent.unanswered[end].topic] = nil
+            deferred.removeAll { $0 == sent.unanswered[end].topic }
         }
-        if isAccepted { recordAcceptance(of: sent[end]) }
-        firstSent = end + 1
-        forgetAnswered()
+        if isAccepted, sent.unanswered[end].origin.isMessage { proof.accepted(sent.unanswered[end].topic) }
+        sent.remove(through: end)
         return returned
     }
 
     private var isSearching: Bool {
         !blames.isEmpty || !suspects.isEmpty || !refusals.isEmpty || !deferred.isEmpty || !omissions.isEmpty
-    }
-
-    private mutating func recordAcceptance(of packet: Packet) {
-        guard packet.origin == .message || packet.origin == .transientMessage else { return }
-        if !named.isEmpty { prove(by: packet.topic) }
-        if accepted.count < 2, !accepted.contains(packet.topic) { accepted.append(packet.topic) }
-    }
-
-    /// Records that the broker accepts a topic, as proof against all others that it has refused.
-    private mutating func prove(by topic: String) {
-        acceptsNothingSince = nil
-        acceptances += 1
-        named[topic] = nil
-    }
-
-    private mutating func forgetAnswered() {
-        if firstSent == sent.count {
-            forgetSent()
-        } else if firstSent > Self.queueCapacity {
-            sent.removeFirst(firstSent)
-            firstSent = 0
-        }
-    }
-
-    private mutating func forgetSent() {
-        sent.removeAll(keepingCapacity: true)
-        firstSent = 0
     }
 
     /// Records that the broker refused a packet by its answer.
@@ -256,32 +200,15 @@ public struct TopicRefusals: Sendable {
         isProven: Bool = false,
         at now: Duration
     ) -> Answer {
-        guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return .ignored }
-        let packet = sent[end]
-        firstSent = end + 1
-        forgetAnswered()
+        guard let end = sent.position(of: identifier) else { return .ignored }
+        let packet = sent.unanswered[end]
+        sent.remove(through: end)
         guard packet.origin != .chosenTopic else { return .ignored }
         guard refusals[packet.topic] == nil else { return .isSetAside }
-        guard isProven || isRefusalProven(packet.topic, at: now) else { return keep(at: now) }
-        return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
-    }
-
-    /// Records a refusal; returns true if the broker has refused the topic often and accepted others in between.
-    private mutating func isRefusalProven(_ topic: String, at now: Duration) -> Bool {
-        if named[topic] == nil, named.count >= Self.capacity { named.removeAll() }
-        var refusal = named[topic] ?? NamedRefusal(since: now)
-        if refusal.count == 0 || acceptances > refusal.acceptances {
-            refusal.count += 1
-            refusal.acceptances = acceptances
+        guard isProven || proof.refused(packet.topic, at: now) else {
+            return now - proof.acceptsNothing(at: now) >= options.faultDelay ? .brokerAcceptsNothing : .unproven
         }
-        named[topic] = refusal
-        return refusal.count >= Self.blameLimit && now - refusal.since >= options.delay
-    }
-
-    private mutating func keep(at now: Duration) -> Answer {
-        let since = acceptsNothingSince ?? now
-        acceptsNothingSince = since
-        return now - since >= options.faultDelay ? .brokerAcceptsNothing : .unproven
+        return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
     }
 
     /// Records that the broker acknowledged later packets and not this one, which is on `topic`.
@@ -297,9 +224,8 @@ public struct TopicRefusals: Sendable {
 
     /// Records that a session began, without any packet in flight.
     public mutating func began(at now: Duration) {
-        forgetSent()
-        accepted = []
-        (named, acceptances, acceptsNothingSince) = ([:], 0, nil)
+        sent.removeAll()
+        proof.removeAll()
         cautiousUntil = now + Self.caution
         deferredUntil = now + options.deferral
     }
@@ -323,10 +249,10 @@ public struct TopicRefusals: Sendable {
     ///   - now: The time.
     /// - Returns: The conclusion, if there is one.
     public mutating func sessionEnded(_ reason: String, at now: Duration) -> Finding? {
-        let unanswered = sent[firstSent...]
+        let unanswered = sent.unanswered
         suspects = Set(unanswered.filter { $0.origin == .message || $0.origin == .subscription }.map(\.topic))
         let first = unanswered.first
-        forgetSent()
+        sent.removeAll()
         // A packet without an answer may have been accepted.
         guard let first, first.identifier != 0 else { return nil }
         if first.origin == .chosenTopic { return .chosenTopic }
@@ -335,7 +261,7 @@ public struct TopicRefusals: Sendable {
             suspects.remove(first.topic)
             return nil
         }
-        guard isProven(without: first.topic) else { return postpone(first.topic) }
+        guard proof.isAccepting(without: first.topic) else { return postpone(first.topic) }
         guard recordBlame(first.topic, at: now) else { return nil }
         return setAside(first.topic, reason, at: now).map(Finding.setAside)
     }
@@ -363,7 +289,7 @@ public struct TopicRefusals: Sendable {
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {
         blames[topic] = nil
         omissions[topic] = nil
-        named[topic] = nil
+        proof.remove(topic)
         suspects.remove(topic)
         deferred.removeAll { $0 == topic }
         guard refusals[topic] == nil, refusals.count < Self.capacity else { return nil }
