@@ -33,30 +33,6 @@ struct DeliveryWindow: Sendable {
         var passedAt = Duration.zero
     }
 
-    /// Readings to be published.
-    struct Batch {
-        var messages: [DeliveryMessage] = []
-        /// The number of readings that were published before.
-        var again = 0
-        fileprivate let sentAt: Duration
-        fileprivate var openGroups: [Int: OpenBatch] = [:]
-
-        fileprivate init(sentAt: Duration) {
-            self.sentAt = sentAt
-        }
-    }
-
-    /// A message to which readings of its group are still added.
-    fileprivate struct OpenBatch {
-        let index: Int
-        var readings: [JournalReading] = []
-        var bytes = 0
-
-        var isFull: Bool {
-            readings.count >= GatheredReadings.maximumReadings || bytes >= GatheredReadings.maximumBytes
-        }
-    }
-
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
     /// The last `seq` covered by the journal's answers.
@@ -147,57 +123,46 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Marks the messages that are due as in flight and returns at most `limit` of them, by their first readings.
-    mutating func dequeue(_ limit: Int, at now: Duration) -> Batch {
-        var batch = Batch(sentAt: now)
+    mutating func dequeue(_ limit: Int, at now: Duration) -> DeliveryBatch {
+        var batch = DeliveryBatch(sentAt: now)
         var firstUnsent: Int?
         var index = next
-        while index < entries.count, batch.messages.count < limit || !batch.openGroups.isEmpty {
+        while index < entries.count, batch.messages.count < limit || batch.hasOpenMessages {
             if entries[index].state == .unsent, !send(index, in: &batch, limit, at: now) {
                 firstUnsent = firstUnsent ?? index
             }
             index += 1
         }
         next = firstUnsent ?? index
-        finish(&batch)
+        batch.closeAll()
         return batch
     }
 
     /// Sends a reading alone, or with others of its group; returns false if it has to wait.
-    private mutating func send(_ index: Int, in batch: inout Batch, _ limit: Int, at now: Duration) -> Bool {
+    private mutating func send(_ index: Int, in batch: inout DeliveryBatch, _ limit: Int, at now: Duration) -> Bool {
         let isRoom = batch.messages.count < limit
         guard let group = entries[index].group else {
             guard isRoom else { return false }
-            batch.messages.append(.reading(entries[index].reading))
+            batch.append(entries[index].reading)
             markSent(index, in: &batch)
             return true
         }
-        if batch.openGroups[group] == nil {
+        if !batch.isOpen(group) {
             guard isRoom, gathered.isDue(group, at: now) else { return false }
-            batch.openGroups[group] = OpenBatch(index: batch.messages.count)
-            batch.messages.append(.batch([]))
+            batch.open(group)
         }
         add(index, to: group, in: &batch)
         return true
     }
 
     /// Adds a reading to the open message of its group.
-    private mutating func add(_ index: Int, to group: Int, in batch: inout Batch) {
+    private mutating func add(_ index: Int, to group: Int, in batch: inout DeliveryBatch) {
         let reading = entries[index].reading
-        entries[index].isFirst = batch.openGroups[group]?.readings.isEmpty ?? true
-        batch.openGroups[group]?.readings.append(reading)
-        batch.openGroups[group]?.bytes += reading.size
+        entries[index].isFirst = batch.isEmpty(group)
+        batch.add(reading, to: group)
         gathered.remove(reading, from: group)
         markSent(index, in: &batch)
-        if gathered.count(group) == 0 || batch.openGroups[group]?.isFull == true { finish(group, in: &batch) }
-    }
-
-    private func finish(_ group: Int, in batch: inout Batch) {
-        guard let open = batch.openGroups.removeValue(forKey: group) else { return }
-        batch.messages[open.index] = .batch(open.readings)
-    }
-
-    private func finish(_ batch: inout Batch) {
-        for group in Array(batch.openGroups.keys) { finish(group, in: &batch) }
+        if gathered.count(group) == 0 || batch.isFull(group) { batch.close(group) }
     }
 
     /// The number of messages that are due.
@@ -214,8 +179,8 @@ struct DeliveryWindow: Sendable {
     /// Marks the first unsent reading of each stream as in flight and returns them.
     ///
     /// Streams with a reading in flight wait. If there is no room for all, the streams take turns.
-    mutating func dequeueFirstOfEachStream(_ limit: Int, at now: Duration) -> Batch {
-        var batch = Batch(sentAt: now)
+    mutating func dequeueFirstOfEachStream(_ limit: Int, at now: Duration) -> DeliveryBatch {
+        var batch = DeliveryBatch(sentAt: now)
         let candidates = firstOfEachStream.filter { index in
             entries[index].group.map { gathered.isDue($0, at: now) } ?? true
         }
@@ -230,13 +195,13 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Sends the message of a stream that begins with a reading.
-    private mutating func sendFirst(_ index: Int, in batch: inout Batch, _ limit: Int, at now: Duration) {
+    private mutating func sendFirst(_ index: Int, in batch: inout DeliveryBatch, _ limit: Int, at now: Duration) {
         guard send(index, in: &batch, limit, at: now), let group = entries[index].group else { return }
         for later in entries.indices[(index + 1)...] {
-            guard batch.openGroups[group] != nil else { break }
+            guard batch.isOpen(group) else { break }
             if entries[later].state == .unsent, entries[later].group == group { add(later, to: group, in: &batch) }
         }
-        finish(group, in: &batch)
+        batch.close(group)
     }
 
     /// The indices of the first unsent readings of all streams without a reading in flight.
@@ -249,8 +214,8 @@ struct DeliveryWindow: Sendable {
         }
     }
 
-    private mutating func markSent(_ index: Int, in batch: inout Batch) {
-        batch.again += entries[index].wasSent ? 1 : 0
+    private mutating func markSent(_ index: Int, in batch: inout DeliveryBatch) {
+        if entries[index].wasSent { batch.countAgain() }
         entries[index].state = .inFlight
         entries[index].wasSent = true
         entries[index].sentAt = batch.sentAt
