@@ -2,9 +2,16 @@ import GattherdModel
 
 /// The table `outbox`: the positions of readings that some consumer has not acknowledged.
 final class ExtentTable {
+    /// The number of extents deleted at once, so that no commit waits for the deletion of a day's backlog.
+    private static let chunk = 5000
+
     private let insert: Statement
     private let selectOverlapping: Statement
     private let selectBounds: Statement
+    private let selectCount: Statement
+    private let selectChunkEnd: Statement
+    private let deleteThrough: Statement
+    private let deleteBetween: Statement
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         insert = try Statement(
@@ -19,6 +26,42 @@ final class ExtentTable {
             "SELECT seq FROM clock UNION SELECT seq_end FROM clock WHERE seq_end IS NOT NULL",
             on: connection
         )
+        selectCount = try Statement(
+            "SELECT sum(min(last, ?2) - max(first, ?1 + 1) + 1) FROM outbox WHERE last > ?1 AND first <= ?2",
+            on: connection
+        )
+        selectChunkEnd = try Statement(
+            "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
+            on: connection
+        )
+        deleteThrough = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
+        deleteBetween = try Statement(
+            """
+            DELETE FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND last <= ?2
+            RETURNING first, octets
+            """,
+            on: connection
+        )
+    }
+
+    /// The number of readings with these numbers that are not acknowledged.
+    func count(after start: Int64, through end: Int64) throws(StoreFault) -> Int64 {
+        try selectCount.firstInteger(binding: start, end) ?? 0
+    }
+
+    /// The last number of the extents that may be deleted at once; `nil` without extents.
+    func chunkEnd() throws(StoreFault) -> Int64? { try selectChunkEnd.firstInteger() }
+
+    /// Deletes the extents that end at or before a number; only in a transaction.
+    func delete(through end: Int64, _ meter: BacklogMeter) throws(StoreFault) {
+        deleteThrough.bind(end)
+        try meter.delete(deleteThrough)
+    }
+
+    /// Deletes the extents that end after `start`, at or before `end`; only in a transaction.
+    func delete(after start: Int64, through end: Int64, _ meter: BacklogMeter) throws(StoreFault) {
+        deleteBetween.bind(start, end)
+        try meter.delete(deleteBetween)
     }
 
     func insert(_ extent: Extent) throws(StoreFault) {

@@ -7,8 +7,6 @@ import GattherdModel
 /// enter the journal, so the first output that is turned on delivers no old readings. A consumer that comes back is
 /// behind: the extents that it needs are rebuilt from the samples.
 final class Journal {
-    /// The number of extents deleted at once, so that no commit waits for the deletion of a day's backlog.
-    private static let chunk = 5000
     /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
@@ -31,9 +29,7 @@ final class Journal {
     /// Only a consumer that was not configured then, or that goes back, is behind it.
     private var lastTrimmed: Int64
     private let state: StateTable
-    /// The entries that the open transaction has added.
-    private var added: [JournalEntry] = []
-    private var extent: Extent?
+    private var added = AddedEntries()
     private let table: CursorTable
     private let meter: BacklogMeter
     private let reader: JournalReader
@@ -41,10 +37,6 @@ final class Journal {
     /// The entries that consumers cannot get any more.
     let lost: LostEntries
     private let scan: RewindScan
-    private let selectChunkEnd: Statement
-    private let selectCount: Statement
-    private let trim: Statement
-    private let deletePassed: Statement
     /// True if a consumer gets events, rejects and corrections.
     private let isFollowed: Bool
 
@@ -75,24 +67,6 @@ final class Journal {
             try state.set(.journalTrimmed, to: max(newest, lastTrimmed))
             (start, lastTrimmed) = (newest, max(newest, lastTrimmed))
         }
-        selectChunkEnd = try Statement(
-            "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
-            on: connection
-        )
-        selectCount = try Statement(
-            """
-            SELECT sum(min(last, ?2) - max(first, ?1 + 1) + 1) FROM outbox WHERE last > ?1 AND first <= ?2
-            """,
-            on: connection
-        )
-        deletePassed = try Statement(
-            """
-            DELETE FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND last <= ?2
-            RETURNING first, octets
-            """,
-            on: connection
-        )
-        trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
         let complete = max(scan.end ?? 0, start, lastTrimmed)
         cursors = try consumers.map { (consumer) throws(StoreFault) in
             try JournalCursor(consumer, table, connection, complete: complete, head: head)
@@ -126,13 +100,8 @@ final class Journal {
 
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
     func append(_ reading: JournalReading) throws(StoreFault) {
-        let next = Extent(reading)
-        if extent?.add(next) != true {
-            try flush()
-            extent = next
-        }
+        if let extent = added.append(reading) { try extents.insert(extent) }
         meter.add(reading.size)
-        added.append(.reading(reading))
     }
 
     /// Adds an event, a reject or a correction that is in history already; only in a transaction.
@@ -142,31 +111,23 @@ final class Journal {
 
     /// Writes the current extent.
     func flush() throws(StoreFault) {
-        guard let extent else { return }
-        self.extent = nil
-        try extents.insert(extent)
+        if let extent = added.takeExtent() { try extents.insert(extent) }
     }
 
     /// Hands the committed entries between these two numbers over to the consumers.
     func release(after start: Int64, through end: Int64) {
-        tail.append(added, after: start, through: end)
-        discardAdded()
+        tail.append(added.entries, after: start, through: end)
+        added.removeAll()
     }
 
     /// Discards the changes of a transaction that failed.
     func didRollBack() {
-        discardAdded()
+        added.removeAll()
         scan.didRollBack()
     }
 
     /// Records that the changes are committed.
     func didCommit() { scan.didCommit() }
-
-    /// Discards the added entries, because they are not committed or already handed over.
-    private func discardAdded() {
-        added.removeAll(keepingCapacity: true)
-        extent = nil
-    }
 
     // MARK: - Consumers
 
@@ -235,7 +196,7 @@ final class Journal {
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
             let start = cursors[index].seq
             let end = head - longest
-            let count = try selectCount.firstInteger(binding: start, end) ?? 0
+            let count = try extents.count(after: start, through: end)
             let first = try reader.first(after: start, consumer.content) ?? .max
             skip(through: end, by: index, isLoss: first <= end)
             if count > 0 {
@@ -295,8 +256,7 @@ final class Journal {
         if seq < delivered, try state.value(of: .lastDeleted) > seq {
             // Samples of readings that all consumers had may have been deleted.
             complete = max(complete, delivered)
-            deletePassed.bind(seq, delivered)
-            try meter.delete(deletePassed)
+            try extents.delete(after: seq, through: delivered, meter)
             lastTrimmed = max(lastTrimmed, delivered)
             try state.set(.journalTrimmed, to: lastTrimmed)
             trimmed = seq
@@ -365,10 +325,9 @@ final class Journal {
         try lost.save()
         var progress = Progress(saved: cursors.map(\.seq), trimmed: trimmed)
         guard deletesAll || delivered - trimmed > Self.tolerated else { return progress }
-        progress.trimmed = try chunkEnd()
+        progress.trimmed = try extents.chunkEnd().map { min(delivered, $0) } ?? delivered
         if progress.trimmed > lastTrimmed { try state.set(.journalTrimmed, to: progress.trimmed) }
-        trim.bind(progress.trimmed)
-        try meter.delete(trim)
+        try extents.delete(through: progress.trimmed, meter)
         return progress
     }
 
@@ -378,11 +337,6 @@ final class Journal {
         trimmed = progress.trimmed
         lastTrimmed = max(lastTrimmed, trimmed)
         lost.didSave()
-    }
-
-    /// The last reading that may be deleted now.
-    private func chunkEnd() throws(StoreFault) -> Int64 {
-        try selectChunkEnd.firstInteger().map { min(delivered, $0) } ?? delivered
     }
 }
 
