@@ -7,19 +7,12 @@
 public struct LeaseMachine: Sendable {
     let gateway: String
     let policy: Policy
-    private let start: Duration
     /// The addresses of the devices that the gateway owned last before its restart.
     private let recalled: Set<String>
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
-    /// The exchange that waits for an answer.
-    private var pending: (ticket: Int, sent: Duration, requests: [LeaseRequest])?
-    private var ticket = 0
-    private var lastExchange: Duration?
-    private var failures = 0
-    /// The time of the last exchange that was answered.
-    private var contact: Duration?
+    private var exchanges: LeaseExchanges
     /// The owners that were reported last, by device.
     private var reported: [String: LeaseStatus] = [:]
     /// The details of the last withdrawals, by device.
@@ -31,7 +24,8 @@ public struct LeaseMachine: Sendable {
     ///   - recalled: The ``lastOwned`` of the run before.
     ///   - now: The time of the start.
     public init(gateway: String, policy: Policy = Policy(), recalled: Set<String> = [], at now: Duration) {
-        (self.gateway, self.policy, self.recalled, start) = (gateway, policy, recalled, now)
+        (self.gateway, self.policy, self.recalled) = (gateway, policy, recalled)
+        exchanges = LeaseExchanges(policy, at: now)
     }
 
     /// Applies an event and returns the effects, in order.
@@ -83,13 +77,10 @@ public struct LeaseMachine: Sendable {
     }
 
     /// True while the centre has not answered.
-    public var isExchanging: Bool { pending != nil }
+    public var isExchanging: Bool { exchanges.isPending }
 
     /// True if the centre has not answered for the duration of a lease.
-    public func isCut(at now: Duration) -> Bool {
-        guard let contact else { return now - start >= policy.startLimit }
-        return now - contact >= policy.duration
-    }
+    public func isCut(at now: Duration) -> Bool { exchanges.isCut(at: now) }
 
     /// The state of a device's lease, with all bids.
     public func status(of device: String, at now: Duration) -> LeaseStatus? {
@@ -219,7 +210,7 @@ public struct LeaseMachine: Sendable {
 
     /// Follows the centre again after it was away.
     private func rejoin(_ state: inout LeaseState, _ outlook: LeaseOutlook) {
-        guard state.rowTime >= (contact ?? .zero) else { return }
+        guard state.rowTime >= (exchanges.contact ?? .zero) else { return }
         let isFree = outlook.owner.map { $0 == gateway } ?? true
         guard isFree, state.phase == .linked || outlook.shouldClaim else {
             (state.role, state.isAdmitted) = (.standby, false)
@@ -230,27 +221,20 @@ public struct LeaseMachine: Sendable {
     // MARK: - Exchanges
 
     private mutating func exchange(at now: Duration) -> [Effect] {
-        guard pending == nil, now >= nextExchange(at: now) else { return [] }
+        guard exchanges.isDue(after: shortestPause(at: now), at: now) else { return [] }
         let requests = devices.keys.sorted().compactMap { request($0, at: now) }
-        guard !requests.isEmpty || contact.map({ now - $0 >= policy.renewal }) ?? true else { return [] }
+        guard !requests.isEmpty || exchanges.isContactDue(at: now) else { return [] }
         return send(requests, at: now)
     }
 
     private mutating func send(_ requests: [LeaseRequest], at now: Duration) -> [Effect] {
-        ticket += 1
-        pending = (ticket, now, requests)
-        lastExchange = now
-        return [.exchange(requests, ticket: ticket)]
+        [.exchange(requests, ticket: exchanges.start(requests, at: now))]
     }
 
-    /// The time of the next exchange: soon while something changes hands.
-    private func nextExchange(at now: Duration) -> Duration {
-        guard let last = lastExchange else { return now }
-        if failures > 0 { return last + retry.ceiling(after: failures - 1) }
-        return last + (devices.values.lazy.map { outlook($0, at: now).pause }.min() ?? policy.calmPause)
+    /// The pause between two exchanges: short while something changes hands.
+    private func shortestPause(at now: Duration) -> Duration {
+        devices.values.lazy.map { outlook($0, at: now).pause }.min() ?? policy.calmPause
     }
-
-    private var retry: Backoff { Backoff(minimum: .seconds(1), maximum: policy.longestPause) }
 
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
         guard var state = devices[name] else { return nil }
@@ -288,29 +272,25 @@ public struct LeaseMachine: Sendable {
     // MARK: - Answers
 
     private mutating func failed(_ ticket: Int) {
-        guard let pending, pending.ticket == ticket else { return }
-        self.pending = nil
-        failures = min(failures + 1, 10)
+        guard let failed = exchanges.failed(ticket) else { return }
         // The centre may have given a lease, but without an answer it does not count.
-        for request in pending.requests {
+        for request in failed.requests {
             guard let state = devices[request.device], state.role == .claiming else { continue }
             devices[request.device]?.role = state.isAdmitted ? .alone : .standby
         }
     }
 
     private mutating func answered(_ ticket: Int, _ rows: [LeaseRow], at now: Duration) -> [Effect] {
-        guard let pending, pending.ticket == ticket else { return [] }
-        self.pending = nil
-        (failures, contact) = (0, pending.sent)
+        guard let answered = exchanges.answered(ticket) else { return [] }
         let byAddress = Dictionary(rows.map { ($0.address, $0) }) { first, _ in first }
         var effects: [Effect] = []
-        for request in pending.requests {
+        for request in answered.requests {
             guard let row = byAddress[request.address], var state = devices[request.device],
                 state.settings.address == request.address
             else { continue }
             state.received(row, request, at: now)
             let wasOwner = state.isOwner
-            apply(row, request.operation, to: &state, sent: pending.sent, at: now)
+            apply(row, request.operation, to: &state, sent: answered.sent, at: now)
             if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, .expired)) }
             if state.role == .standby || state.role == .alone { state.reason = outlook(state, at: now).reason }
             effects += store(state, request.device, at: now)
@@ -354,7 +334,8 @@ public struct LeaseMachine: Sendable {
     // MARK: - The end
 
     private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
-        (isStopped, pending) = (true, nil)
+        isStopped = true
+        exchanges.cancel()
         guard releases else {
             for name in devices.keys { devices[name]?.role = .standby }
             return []

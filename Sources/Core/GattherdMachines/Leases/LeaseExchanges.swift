@@ -1,0 +1,78 @@
+/// The exchanges with the centre: one at a time, with longer pauses while it does not answer.
+struct LeaseExchanges: Sendable {
+    /// An exchange that waits for its answer.
+    struct Pending: Sendable {
+        fileprivate let ticket: Int
+        let sent: Duration
+        let requests: [LeaseRequest]
+    }
+
+    private static let mostFailures = 10
+
+    private let policy: LeaseMachine.Policy
+    private let start: Duration
+    private let retry: Backoff
+    private var pending: Pending?
+    private var ticket = 0
+    private var last: Duration?
+    /// The number of failures since the last answer.
+    private var failures = 0
+    /// The time at which the last answered exchange was sent.
+    private(set) var contact: Duration?
+
+    init(_ policy: LeaseMachine.Policy, at now: Duration) {
+        (self.policy, start) = (policy, now)
+        retry = Backoff(minimum: .seconds(1), maximum: policy.longestPause)
+    }
+
+    var isPending: Bool { pending != nil }
+
+    /// True if the centre has not answered for the duration of a lease.
+    func isCut(at now: Duration) -> Bool {
+        guard let contact else { return now - start >= policy.startLimit }
+        return now - contact >= policy.duration
+    }
+
+    /// True if the next exchange may begin: a pause after the last one, or a longer one after a failure.
+    func isDue(after pause: @autoclosure () -> Duration, at now: Duration) -> Bool {
+        guard pending == nil else { return false }
+        guard let last else { return true }
+        return now >= last + (failures > 0 ? retry.ceiling(after: failures - 1) : pause())
+    }
+
+    /// True if an exchange is due although no device needs one.
+    func isContactDue(at now: Duration) -> Bool { contact.map { now - $0 >= policy.renewal } ?? true }
+
+    /// Starts an exchange and returns its ticket.
+    mutating func start(_ requests: [LeaseRequest], at now: Duration) -> Int {
+        ticket += 1
+        pending = Pending(ticket: ticket, sent: now, requests: requests)
+        last = now
+        return ticket
+    }
+
+    /// Ends the exchange that was answered; returns `nil` if it is not the pending one.
+    mutating func answered(_ ticket: Int) -> Pending? {
+        guard let answered = end(ticket) else { return nil }
+        (failures, contact) = (0, answered.sent)
+        return answered
+    }
+
+    /// Ends the exchange that failed; returns `nil` if it is not the pending one.
+    mutating func failed(_ ticket: Int) -> Pending? {
+        guard let failed = end(ticket) else { return nil }
+        failures = min(failures + 1, Self.mostFailures)
+        return failed
+    }
+
+    /// Ignores the answer of the pending exchange.
+    mutating func cancel() {
+        pending = nil
+    }
+
+    private mutating func end(_ ticket: Int) -> Pending? {
+        guard let pending, pending.ticket == ticket else { return nil }
+        self.pending = nil
+        return pending
+    }
+}
