@@ -36,8 +36,7 @@ struct SparkplugMachine: Sendable {
     private var horizon: Int64 = -1
     /// True while the historical values are being published.
     private var isCatchingUp = false
-    /// The devices whose link was lost, and the times of their deaths.
-    private var deaths: [String: Duration] = [:]
+    private var deaths: DelayedDeaths
     /// The time at which a stop no longer waits for the backlog.
     private var leaveAt: Duration?
 
@@ -47,6 +46,7 @@ struct SparkplugMachine: Sendable {
         host = HostWatch(isConfigured: waitsForHost)
         rebirths = RequestLimit(burst: options.rebirths, interval: options.rebirthInterval)
         journal = JournalWork(options: options)
+        deaths = DelayedDeaths(delay: options.deathDelay)
         random = SplitMix64(seed: seed)
     }
 
@@ -79,9 +79,9 @@ struct SparkplugMachine: Sendable {
         case .idle, .stopped: nil
         case .connecting(let until), .backingOff(_, let until), .closing(let until):
             [until, journal.saveDeadline, journal.loadDeadline, leaveAt].compactMap(\.self).min()
-        case .waitingForHost: [journal.saveDeadline, leaveAt, deaths.values.min()].compactMap(\.self).min()
+        case .waitingForHost: [journal.saveDeadline, leaveAt, deaths.deadline].compactMap(\.self).min()
         case .online:
-            [journal.saveDeadline, leaveAt, deaths.values.min(), rebirths.deadline, journal.sendDeadline]
+            [journal.saveDeadline, leaveAt, deaths.deadline, rebirths.deadline, journal.sendDeadline]
                 .compactMap(\.self).min()
         }
     }
@@ -109,7 +109,7 @@ struct SparkplugMachine: Sendable {
         case .described(let description): return publish(node.describe(description, at: time))
         case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
         case .removed(let device):
-            deaths[device] = nil
+            deaths.cancel(device)
             return publish(node.remove(device, through: progress.head ?? 0, at: time))
         case .permitted(let permissions): return publish(node.allow(permissions, at: time))
         case .controlSet(let request, let value):
@@ -299,7 +299,7 @@ extension SparkplugMachine {
             journal.fetched(after: start, through: batch.through, count: readings.count, at: now)
         else { return [] }
         let gap: [Effect] = batch.missing.map { [.report(.missing($0))] } ?? []
-        return gap + publish(node.publish(readings, historicalThrough: horizon, dying: Set(deaths.keys), at: time))
+        return gap + publish(node.publish(readings, historicalThrough: horizon, dying: deaths.devices, at: time))
     }
 
     /// Publishes the current values once the historical ones are sent.
@@ -331,39 +331,36 @@ extension SparkplugMachine {
         _ time: Timestamp
     ) -> [Effect] {
         if isOnline {
-            deaths[device] = nil
+            deaths.cancel(device)
             return publish(node.deviceIsOnline(device, at: time))
         }
         guard node.isOnline(device) else { return [] }
-        if node.isBorn(device) { deaths[device] = now + options.deathDelay }
+        if node.isBorn(device) { deaths.add(device, at: now) }
         return publish(node.deviceIsOffline(device, at: time))
     }
 
     /// Publishes the deaths that are due.
     private mutating func bury(at now: Duration, _ time: Timestamp) -> [Effect] {
-        let due = deaths.filter { now >= $0.value }.keys.sorted()
-        for device in due { deaths[device] = nil }
-        return publish(due.flatMap { node.buryOffline($0, at: time) })
+        publish(deaths.removeDue(at: now).flatMap { node.buryOffline($0, at: time) })
     }
 
     private mutating func received(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {
-        guard let command = node.topics.command(message.topic) else { return [] }
-        guard message.length == message.payload.count else {
-            return ignore(message, "it has \(message.length) bytes; at most \(BrokerMessage.maximum) are read")
-        }
-        if command == .state { return hostState(message, at: now, time) }
-        guard !message.isRetained else { return ignore(message, "it is retained") }
-        do throws(ProtobufError) {
-            let payload = try SparkplugPayload(decoding: message.payload[...])
-            guard case .device(let device) = command else { return nodeCommand(payload, message) }
-            return deviceCommand(payload, device, message)
-        } catch {
-            return ignore(message, error.description)
+        switch HostMessage(message, node.topics) {
+        case .unrelated: []
+        case .invalid(let reason): ignore(message, reason)
+        case .state(let payload): hostState(payload, message, at: now, time)
+        case .rebirth: rebirthRequested()
+        case .command(let payload, let device): deviceCommand(payload, device, message)
         }
     }
 
-    private mutating func hostState(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {
-        guard host.receive(message.payload, at: time) else {
+    private mutating func hostState(
+        _ payload: [UInt8],
+        _ message: BrokerMessage,
+        at now: Duration,
+        _ time: Timestamp
+    ) -> [Effect] {
+        guard host.receive(payload, at: time) else {
             return ignore(message, "it is older than the last one, or invalid")
         }
         switch phase {
@@ -374,8 +371,7 @@ extension SparkplugMachine {
         }
     }
 
-    private mutating func nodeCommand(_ payload: SparkplugPayload, _ message: BrokerMessage) -> [Effect] {
-        guard EdgeNode.isRebirth(payload) else { return ignore(message, "it asks for no rebirth") }
+    private mutating func rebirthRequested() -> [Effect] {
         guard case .online = phase else { return [] }
         rebirths.request()
         return [.report(.rebirthRequested)]
