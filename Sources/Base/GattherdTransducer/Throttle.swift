@@ -23,7 +23,7 @@ public struct Throttle<Value: Equatable & Sendable>: Transducer {
     }
 
     public enum Effect: Equatable, Sendable {
-        /// Write the value, then send ``Event/written`` or ``Event/failed``.
+        /// Writes the value; ``Event/written`` or ``Event/failed`` follows.
         case write(Value)
     }
 

@@ -1,4 +1,4 @@
-/// The lease of a device as other programs see it.
+/// The lease of a device, for other programs.
 public struct DeviceLease: Hashable, Sendable {
     public let device: String
     /// The state at this gateway: `owner`, `standby`, `claiming`, `releasing` or `alone`.

@@ -31,24 +31,24 @@ extension BatchMachine {
     }
 
     public enum Effect: Hashable, Sendable {
-        /// Load the cursor.
+        /// Loads the cursor.
         case load
         case fetch(after: Int64, limit: Int)
-        /// Write these entries, then send ``Event/written(ticket:_:)``.
+        /// Writes these entries; ``Event/written(ticket:_:)`` follows.
         ///
         /// A receiver that keeps the cursor moves it from `after` to `through`.
         case write([JournalEntry], after: Int64, through: Int64, ticket: Int)
-        /// Ask for the receiver's cursor, then send ``Event/receiverCursorLoaded(ticket:_:)``, or the fault.
+        /// Asks for the receiver's cursor; ``Event/receiverCursorLoaded(ticket:_:)`` or the fault follows.
         case loadReceiverCursor(ticket: Int)
-        /// Let the receiver record the gap, then send ``Event/written(ticket:_:)``.
+        /// Lets the receiver record the gap; ``Event/written(ticket:_:)`` follows.
         case record(JournalGap, ticket: Int)
-        /// Cancel the call; its end is still reported.
+        /// Cancels the call; its end is still reported.
         case cancelWrite(ticket: Int)
-        /// Save the cursor.
+        /// Saves the cursor.
         case save(Int64)
-        /// Let the journal go to this cursor.
+        /// Lets the journal go to this cursor.
         case rewind(Int64)
-        /// Close the sink.
+        /// Closes the sink.
         case close
         case report(Report)
         case finish

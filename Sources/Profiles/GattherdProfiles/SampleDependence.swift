@@ -3,7 +3,7 @@ package import GattherdModel
 
 /// The bytes of a payload on which each sample depends, found by trials.
 ///
-/// A native decoder does not tell how it reads a payload. Each trial decodes the payload in a new session with one
+/// The way in which a native decoder reads a payload is not known. Each trial decodes the payload in a new session with one
 /// bit changed.
 package struct SampleDependence: Sendable {
     /// One sample.

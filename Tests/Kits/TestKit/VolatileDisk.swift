@@ -58,7 +58,7 @@ public final class VolatileDisk: Sendable {
 
     /// The contents of the disk.
     ///
-    /// Read again if the kernel wrote meanwhile.
+    /// Read again, if the kernel wrote meanwhile.
     private func syncedImage() throws -> Data {
         var (before, now) = (Data(), try Data(contentsOf: URL(filePath: image)))
         while before != now {

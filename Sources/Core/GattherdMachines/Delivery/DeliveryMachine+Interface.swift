@@ -4,7 +4,7 @@ extension DeliveryMachine {
     /// An input of the machine; `session` distinguishes events of earlier sessions.
     public enum Event: Hashable, Sendable {
         case start
-        /// Stop after publishing the remaining readings for at most `drain`.
+        /// Stops after publishing the remaining readings for at most `drain`.
         case stop(drain: Duration)
         case cursorLoaded(Int64)
         /// The newest committed `seq`.
@@ -42,15 +42,15 @@ extension DeliveryMachine {
         case loadCursor
         case fetch(after: Int64, limit: Int)
         case save(Int64)
-        /// Create a client and connect it.
+        /// Creates a client and connects it.
         case connect(session: Int)
-        /// Publish the retained state and subscribe, then send ``Event/opened(session:)``.
+        /// Publishes the retained state and subscribes; ``Event/opened(session:)`` follows.
         case open(session: Int)
-        /// Publish these messages in order; `again` of their readings were published before.
+        /// Publishes these messages in order; `again` of their readings were published before.
         case publish(session: Int, [DeliveryMessage], again: Int)
-        /// Publish `offline` for all devices, then send ``Event/offlinePublished(session:)``.
+        /// Publishes `offline` for all devices; ``Event/offlinePublished(session:)`` follows.
         case publishOffline(session: Int)
-        /// Send DISCONNECT if the connection is good, and free the client.
+        /// Sends DISCONNECT if the connection is good, and frees the client.
         case close(session: Int)
         case report(Report)
         /// The delivery has ended.

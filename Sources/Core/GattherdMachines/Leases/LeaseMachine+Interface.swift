@@ -50,7 +50,7 @@ extension LeaseMachine {
     }
 
     public enum Effect: Hashable, Sendable {
-        /// Send bids and requests to the centre; the answer has its leases and bids.
+        /// Sends bids and requests to the centre; the answer has its leases and bids.
         case exchange([LeaseRequest], ticket: Int)
         /// This gateway may connect the device.
         case admit(device: String)
@@ -74,7 +74,7 @@ extension LeaseMachine {
         public var busyPause = Duration.milliseconds(500)
         /// The pause while a device is about to change hands.
         public var quickPause = Duration.milliseconds(200)
-        /// The shortest pause, for changes of this gateway.
+        /// The shortest pause, for changes of this gateway's bids.
         public var shortestPause = Duration.milliseconds(100)
         /// The longest pause after a failed exchange.
         public var longestPause = Duration.seconds(10)

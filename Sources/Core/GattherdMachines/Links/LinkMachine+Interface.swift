@@ -48,20 +48,20 @@ extension LinkMachine {
     }
 
     public enum Effect: Equatable, Sendable {
-        /// Request a turn to connect.
+        /// Requests a turn to connect.
         case queue
-        /// Return the turn, or leave the queue.
+        /// Returns the turn, or leaves the queue.
         case unqueue
         case connect(ticket: Int)
-        /// Read the GATT table, run the connection tasks, subscribe.
+        /// Reads the GATT table, runs the connection tasks and subscribes.
         case openSession(ticket: Int)
-        /// End the session that ``openSession(ticket:)`` opened.
+        /// Ends the session that ``openSession(ticket:)`` opened.
         case closeSession
-        /// End the session and open another on the same link; common subscriptions remain.
+        /// Ends the session and opens another on the same link; common subscriptions remain.
         case replaceSession(ticket: Int)
-        /// End the link, or the attempt.
+        /// Ends the link, or the attempt.
         case disconnect(ticket: Int)
-        /// Send ``Event/due(ticket:)`` after this time; replaces the previous timer.
+        /// Sends ``Event/due(ticket:)`` after this time; replaces the previous timer.
         case arm(after: Duration, ticket: Int)
         /// The state changed.
         case changed(LinkChange)

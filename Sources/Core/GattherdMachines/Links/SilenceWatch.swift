@@ -52,9 +52,9 @@ public struct SilenceWatch: Equatable, Sendable {
     }
 
     public enum Step: Hashable, Sendable {
-        /// Send the peripheral a request; ``probed(_:stream:since:now:)`` follows.
+        /// Sends the peripheral a request; ``probed(_:stream:since:now:)`` follows.
         case probe(stream: Int)
-        /// Replace the link.
+        /// Replaces the link.
         case recycle(stream: Int, silence: Duration, Cause)
         /// The link's health is unknown, because bluetoothd does not answer.
         case stall(stream: Int, silence: Duration)

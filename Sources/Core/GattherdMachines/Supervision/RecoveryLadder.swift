@@ -10,9 +10,9 @@
 /// step that would end working links is skipped.
 public struct RecoveryLadder: Equatable, Sendable {
     public enum Step: String, Hashable, Sendable, CaseIterable {
-        /// Stop discovery and start it again; without discovery, listen for a while.
+        /// Stops discovery and starts it again; without discovery, listens for a while.
         case restartDiscovery
-        /// Reconnect to the bus as a new client, so that BlueZ resets our discovery and connections.
+        /// Reconnects to the bus as a new client, so that BlueZ resets our discovery and connections.
         case newBusConnection = "newSession"
         case powerCycle
     }

@@ -58,11 +58,11 @@ extension SupervisorMachine {
         case discovery(BluetoothAddress, DiscoveryMachine.Effect)
         /// A recovery step was taken on a failing adapter; for display.
         case remedy(BluetoothAddress, RecoveryLadder.Remedy)
-        /// Reconnect to the bus as a new client.
+        /// Reconnects to the bus as a new client.
         case reconnectToBus
-        /// Power the adapter off and on.
+        /// Powers the adapter off and on.
         case powerCycle(BluetoothAddress)
-        /// Power on an adapter that a power cycle left off.
+        /// Powers on an adapter that a power cycle left off.
         case powerOn(BluetoothAddress)
         /// A device whose link counts as up was heard advertising.
         case probe(device: String)
@@ -70,7 +70,7 @@ extension SupervisorMachine {
         case left(device: String)
         /// The adapter's status changed.
         case report(AdapterReport)
-        /// Send ``Event/wake(at:)`` with the same time, at that monotonic time.
+        /// Sends ``Event/wake(at:)`` with the same time, at that monotonic time.
         case wake(at: Duration)
     }
 

@@ -6,15 +6,15 @@ import Glibc
 public struct DevicePairing: Hashable, Sendable {
     /// The pairing method and its time.
     public enum Way: Hashable, Sendable {
-        /// Never pair.
+        /// No pairing.
         case never
-        /// Pair by Just Works as soon as a request needs encryption.
+        /// Just Works, as soon as a request needs encryption.
         case onDemand
-        /// Pair by Just Works before the first request.
+        /// Just Works, before the first request.
         case justWorks
-        /// Pair by numeric comparison before the first request; the numbers are confirmed without a check.
+        /// Numeric comparison, before the first request; the numbers are confirmed without a check.
         case compare
-        /// Pair with the passkey in this file before the first request.
+        /// The passkey in this file, before the first request.
         case passkey(file: String)
     }
 

@@ -210,9 +210,9 @@ public struct Ingest: Sendable {
 struct CommitPacing {
     enum Step: Hashable {
         case commit
-        /// Ask again after this time.
+        /// No commit before this time has passed.
         case wakeUp(Duration)
-        /// Ask again when a value arrives or the pending timer fires.
+        /// No commit before a value arrives or the pending timer fires.
         case wait
     }
 

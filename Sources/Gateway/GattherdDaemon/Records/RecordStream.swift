@@ -3,7 +3,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// The stored records of one stream of one device: the messages between the decoder and the download.
+/// The stored records of one stream of one device, for the decoder and the download.
 ///
 /// A download's messages travel with the received values, so that the decoder sees both in their order.
 final class RecordStream: Sendable {

@@ -15,7 +15,7 @@ struct SparkplugDevice: Sendable {
     var isOnline = false
     /// True between DBIRTH and DDEATH.
     private(set) var isBorn = false
-    /// True if the last DBIRTH no longer describes the metrics.
+    /// True if the metrics of DBIRTH are out of date.
     private(set) var isBirthOutdated = false
 
     init(name: String) {

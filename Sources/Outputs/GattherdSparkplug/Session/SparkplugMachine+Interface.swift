@@ -6,7 +6,7 @@ extension SparkplugMachine {
     /// An input of the machine; `session` distinguishes events of earlier sessions.
     enum Event: Sendable {
         case start
-        /// Stop after publishing the remaining readings for at most `drain`.
+        /// Stops after publishing the remaining readings for at most `drain`.
         case stop(drain: Duration)
         /// The cursor, and the bdSeq of the last run's last connection; `nil` if it had none.
         case loaded(cursor: Int64, bdSeq: UInt8?)
@@ -43,13 +43,13 @@ extension SparkplugMachine {
         case load
         case fetch(after: Int64, limit: Int)
         case save(Int64)
-        /// Connect with this NDEATH as the will, subscribe, then send ``Event/connected(session:)``.
+        /// Connects with this NDEATH as the will and subscribes; ``Event/connected(session:)`` follows.
         case connect(session: Int, bdSeq: UInt8, will: SparkplugMessage)
         case publish(session: Int, [SparkplugMessage])
-        /// Ping the broker, then send ``Event/confirmed(session:)``.
+        /// Pings the broker; ``Event/confirmed(session:)`` follows.
         case ping(session: Int)
         case set(ControlRequest)
-        /// Publish NDEATH and disconnect; without NDEATH the broker publishes the will.
+        /// Publishes NDEATH and disconnects; without NDEATH the broker publishes the will.
         case close(session: Int, SparkplugMessage?)
         case report(Report)
         /// The output has ended.

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Watches a wall clock that may be wrong: records its changes in the file and corrects stored timestamps.
 ///
-/// Also gives the time by which rows age. A change is saved in a transaction first and adopted after the commit.
+/// Also decides by which time rows age. A change is saved in a transaction first and adopted after the commit.
 final class ClockMonitor {
     /// The state after a reading of the clocks, to be saved if it is due, and then adopted.
     struct Change {
