@@ -19,6 +19,4 @@ extension DeliveryMachine: Transducer {
 extension SupervisorMachine: Transducer {
     /// The states of all links, by device.
     public var output: [String: LinkState] { table.devices.mapValues(\.link.state) }
-
-    public mutating func handle(_ event: Event, at now: Duration) -> [Effect] { handle(event, now: now) }
 }

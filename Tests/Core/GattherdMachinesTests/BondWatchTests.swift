@@ -20,14 +20,14 @@ import Testing
 
     /// Plays links of a bonded peripheral, one per minute, and returns the published changes.
     private func play(_ steps: [Step], _ watch: inout BondWatch) -> [BondWatch.Change] {
-        var changes = [watch.observe(isPaired: true, isConnected: false, isResolved: false, now: .zero)]
+        var changes = [watch.observe(isPaired: true, isConnected: false, isResolved: false, at: .zero)]
         for (minute, step) in steps.enumerated() {
             let start = Duration.seconds(60 * (minute + 1))
             let isOurs = step != .unasked && step != .adopted
             if isOurs { watch.attemptBegan() }
             let isResolved = step == .resolved || step == .adopted
-            changes.append(watch.observe(isPaired: true, isConnected: true, isResolved: isResolved, now: start))
-            changes.append(watch.ended(now: start + (step == .slowEnd ? .seconds(5) : .milliseconds(10))))
+            changes.append(watch.observe(isPaired: true, isConnected: true, isResolved: isResolved, at: start))
+            changes.append(watch.ended(at: start + (step == .slowEnd ? .seconds(5) : .milliseconds(10))))
             if isOurs, step != .failedAttempt { changes.append(watch.attemptSucceeded()) }
         }
         return changes.compactMap { $0 }
@@ -56,17 +56,17 @@ import Testing
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd], &watch)
         watch.attemptBegan()
-        _ = watch.observe(isPaired: true, isConnected: true, isResolved: false, now: .seconds(900))
+        _ = watch.observe(isPaired: true, isConnected: true, isResolved: false, at: .seconds(900))
         #expect(watch.attemptSucceeded() == nil)
-        #expect(watch.ended(now: .seconds(900)) == .lost)
+        #expect(watch.ended(at: .seconds(900)) == .lost)
     }
 
     @Test func `an end that arrives after its attempt has failed does not count`() {
         var watch = BondWatch()
         _ = play([.earlyEnd, .earlyEnd], &watch)
         watch.attemptBegan()
-        _ = watch.observe(isPaired: true, isConnected: true, isResolved: false, now: .seconds(900))
-        #expect(watch.ended(now: .seconds(900)) == nil)
+        _ = watch.observe(isPaired: true, isConnected: true, isResolved: false, at: .seconds(900))
+        #expect(watch.ended(at: .seconds(900)) == nil)
         watch.attemptBegan()
         #expect(watch.attemptSucceeded() == nil)
     }
@@ -98,28 +98,28 @@ import Testing
     @Test func `an unbonded peripheral cannot lose its bond`() {
         var watch = BondWatch()
         for second in 1...9 as ClosedRange<Int> {
-            _ = watch.observe(isPaired: false, isConnected: true, isResolved: false, now: .seconds(second))
-            #expect(watch.ended(now: .seconds(second)) == nil)
+            _ = watch.observe(isPaired: false, isConnected: true, isResolved: false, at: .seconds(second))
+            #expect(watch.ended(at: .seconds(second)) == nil)
         }
     }
 
     @Test func `a new bond is published, an existing one is not`() {
         var watch = BondWatch()
-        #expect(watch.observe(isPaired: true, isConnected: false, isResolved: false, now: .zero) == nil)
-        #expect(watch.observe(isPaired: false, isConnected: false, isResolved: false, now: .zero) == nil)
-        #expect(watch.observe(isPaired: true, isConnected: true, isResolved: true, now: .zero) == .made)
+        #expect(watch.observe(isPaired: true, isConnected: false, isResolved: false, at: .zero) == nil)
+        #expect(watch.observe(isPaired: false, isConnected: false, isResolved: false, at: .zero) == nil)
+        #expect(watch.observe(isPaired: true, isConnected: true, isResolved: true, at: .zero) == .made)
         #expect(watch.isPaired)
     }
 
     /// Makes a request fail and the link end, `gap` apart.
     private func failRequest(_ watch: inout BondWatch, at start: Duration, gap: Duration, endsFirst: Bool = false) {
-        _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, now: start)
+        _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, at: start)
         if endsFirst {
-            _ = watch.ended(now: start)
-            watch.requestFailed(now: start + gap)
+            _ = watch.ended(at: start)
+            watch.requestFailed(at: start + gap)
         } else {
-            watch.requestFailed(now: start)
-            _ = watch.ended(now: start + gap)
+            watch.requestFailed(at: start)
+            _ = watch.ended(at: start + gap)
         }
     }
 
@@ -130,7 +130,7 @@ import Testing
         #expect(!watch.needsPairing)
         failRequest(&watch, at: .seconds(20), gap: .milliseconds(5), endsFirst: endsFirst)
         #expect(watch.needsPairing)
-        _ = watch.observe(isPaired: true, isConnected: true, isResolved: true, now: .seconds(30))
+        _ = watch.observe(isPaired: true, isConnected: true, isResolved: true, at: .seconds(30))
         #expect(!watch.needsPairing)
     }
 
@@ -143,7 +143,7 @@ import Testing
     @Test func `a served session clears the suspicion`() {
         var watch = BondWatch()
         failRequest(&watch, at: .seconds(10), gap: .zero)
-        _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, now: .seconds(20))
+        _ = watch.observe(isPaired: false, isConnected: true, isResolved: true, at: .seconds(20))
         watch.requestsAnswered()
         failRequest(&watch, at: .seconds(30), gap: .zero)
         #expect(!watch.needsPairing)

@@ -22,7 +22,7 @@ import Testing
         }
 
         mutating func send(_ event: SupervisorMachine.Event) {
-            for effect in machine.handle(event, now: now) { perform(effect) }
+            for effect in machine.handle(event, at: now) { perform(effect) }
         }
 
         mutating func run(until end: Duration) {

@@ -467,7 +467,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
     func `each history ends in the expected state with the expected effects`(row: LinkRow) throws {
         var machine = LinkMachine(policy: policy)
         var dice = SplitMix64(seed: 1)
-        let effects = row.events.map { machine.handle($0, now: .zero, using: &dice) }
+        let effects = row.events.map { machine.handle($0, at: .zero, using: &dice) }
         #expect(machine.state == row.state)
         #expect(try #require(effects.last) == row.effects)
     }
@@ -484,7 +484,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         var now = Duration.zero
         var ticket = 0
         func step(_ event: LinkMachine.Event) {
-            for effect in machine.handle(event, now: now, using: &dice) {
+            for effect in machine.handle(event, at: now, using: &dice) {
                 switch effect {
                 case .connect(let next), .openSession(let next), .arm(_, let next): ticket = next
                 default: break
@@ -509,14 +509,14 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         policy.needsAdmission = true
         var machine = LinkMachine(policy: policy)
         var dice = SplitMix64(seed: 1)
-        #expect(machine.handle(.seen(isConnected: false), now: .zero, using: &dice).isEmpty)
-        #expect(machine.handle(.admitted, now: .zero, using: &dice) == [.queue])
+        #expect(machine.handle(.seen(isConnected: false), at: .zero, using: &dice).isEmpty)
+        #expect(machine.handle(.admitted, at: .zero, using: &dice) == [.queue])
     }
 
     @Test func `a device that was held before the start stays held`() {
         var machine = LinkMachine(policy: policy, isHeld: true)
         var dice = SplitMix64(seed: 1)
-        #expect(machine.handle(.seen(isConnected: false), now: .zero, using: &dice).isEmpty)
+        #expect(machine.handle(.seen(isConnected: false), at: .zero, using: &dice).isEmpty)
         #expect(machine.state == .held)
     }
 }

@@ -14,7 +14,7 @@ import Testing
     ) -> [String] {
         seconds.compactMap { second in
             before(&ladder, second)
-            let remedy = ladder.nextRemedy(conditions, now: .seconds(second))
+            let remedy = ladder.nextRemedy(conditions, at: .seconds(second))
             return remedy.map { "\(second) \($0.step.rawValue) \($0.symptom.rawValue)" }
         }
     }
@@ -38,10 +38,10 @@ import Testing
 
     @Test func `any advertisement ends the silence and its treatment`() {
         var ladder = RecoveryLadder()
-        #expect(steps(&ladder, listening, seconds: 0..<1000) { $0.heard(now: .seconds($1 / 100 * 100)) }.isEmpty)
+        #expect(steps(&ladder, listening, seconds: 0..<1000) { $0.heard(at: .seconds($1 / 100 * 100)) }.isEmpty)
         ladder = RecoveryLadder()
         #expect(steps(&ladder, listening, seconds: 0..<125).count == 1)
-        ladder.heard(now: .seconds(125))
+        ladder.heard(at: .seconds(125))
         #expect(
             steps(&ladder, listening, seconds: 125..<390) == ["365 restartDiscovery silence"],
             "a false alarm makes it more patient"
@@ -52,18 +52,18 @@ import Testing
         var ladder = RecoveryLadder()
         for round in 0..<6 {
             let start = round * 10_000
-            let found = steps(&ladder, listening, seconds: start..<(start + 1000)) { $0.heard(now: .seconds($1)) }
+            let found = steps(&ladder, listening, seconds: start..<(start + 1000)) { $0.heard(at: .seconds($1)) }
             #expect(found.isEmpty)
             let silent = steps(&ladder, listening, seconds: (start + 1000)..<(start + 1125))
             #expect(silent == ["\(start + 1119) restartDiscovery silence"])
-            for second in (start + 1125)..<(start + 10_000) { ladder.heard(now: .seconds(second)) }
+            for second in (start + 1125)..<(start + 10_000) { ladder.heard(at: .seconds(second)) }
         }
     }
 
     @Test func `no step is taken while no device is sought`() {
         var ladder = RecoveryLadder()
         #expect(steps(&ladder, idle, seconds: 0..<10_000).isEmpty)
-        #expect(ladder.deadline(idle, now: .zero) == nil)
+        #expect(ladder.deadline(idle, at: .zero) == nil)
     }
 
     @Test func `steps that would end working links are skipped`() {
@@ -89,7 +89,7 @@ import Testing
     @Test func `continued failures are a wedge, and each step requires more of them`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, idle, seconds: 0..<200) { ladder, second in
-            if second % 5 == 0 { ladder.failed(now: .seconds(second)) }
+            if second % 5 == 0 { ladder.failed(at: .seconds(second)) }
         }
         #expect(
             found == [
@@ -102,7 +102,7 @@ import Testing
     @Test func `a new link ends a wedge`() {
         var ladder = RecoveryLadder()
         let found = steps(&ladder, idle, seconds: 0..<1000) { ladder, second in
-            ladder.failed(now: .seconds(second))
+            ladder.failed(at: .seconds(second))
             if second % 20 == 0 { ladder.connected() }
         }
         #expect(found.isEmpty)
@@ -110,18 +110,18 @@ import Testing
 
     @Test func `the first step against a wedge is to listen for a while`() {
         var ladder = RecoveryLadder()
-        for second in 0...30 { ladder.failed(now: .seconds(second)) }
+        for second in 0...30 { ladder.failed(at: .seconds(second)) }
         #expect(!ladder.wantsToListen(at: .seconds(30)))
-        #expect(ladder.nextRemedy(idle, now: .seconds(30))?.step == .restartDiscovery)
+        #expect(ladder.nextRemedy(idle, at: .seconds(30))?.step == .restartDiscovery)
         #expect(ladder.wantsToListen(at: .seconds(59)))
         #expect(!ladder.wantsToListen(at: .seconds(60)))
-        #expect(ladder.deadline(idle, now: .seconds(31)) == .seconds(60))
+        #expect(ladder.deadline(idle, at: .seconds(31)) == .seconds(60))
     }
 
     @Test func `an adapter is deaf after a long silence`() {
         var ladder = RecoveryLadder()
         #expect(ladder.hearsNothing(at: .zero))
-        ladder.heard(now: .zero)
+        ladder.heard(at: .zero)
         #expect(!ladder.hearsNothing(at: .seconds(120)))
         #expect(ladder.hearsNothing(at: .seconds(121)))
     }

@@ -24,7 +24,7 @@ private struct WatchedLink {
         _ memories: [SilenceWatch.Memory]? = nil,
         since start: Duration = .zero
     ) {
-        watch = SilenceWatch(zip(limits, memories ?? limits.map { _ in .init() }).map { ($0, $1) }, now: start)
+        watch = SilenceWatch(zip(limits, memories ?? limits.map { _ in .init() }).map { ($0, $1) }, at: start)
         now = start
         counts = limits.map { _ in 0 }
         next = periods.map { start + $0 }
@@ -36,12 +36,12 @@ private struct WatchedLink {
     /// Advances time until `end`, or until the link is replaced.
     mutating func run(until end: Duration) {
         while now < end, !isRecycled {
-            let deadline = watch.deadline(now: now)
+            let deadline = watch.deadline(at: now)
             send(until: min(deadline, end))
             now = max(now, min(deadline, end))
             wakeups.insert(now)
-            watch.count(counts, now: now)
-            guard deadline <= end, let step = watch.next(now: now) else { continue }
+            watch.count(counts, at: now)
+            guard deadline <= end, let step = watch.next(at: now) else { continue }
             perform(step)
         }
     }
@@ -74,8 +74,8 @@ private struct WatchedLink {
             now += .milliseconds(50)
             outcome = .answered(isSubscribed: isSubscribed)
         }
-        watch.count(counts, now: now)
-        if let next = watch.probed(outcome, stream: stream, since: start, now: now) { steps.append((now, next)) }
+        watch.count(counts, at: now)
+        if let next = watch.probed(outcome, stream: stream, since: start, at: now) { steps.append((now, next)) }
     }
 }
 
@@ -155,13 +155,13 @@ private struct WatchedLink {
 
     @Test func `a watch is idle until a value arrives or a probe is due`() {
         let start = Duration.milliseconds(1234)
-        var watch = SilenceWatch([(.learned, .init())], now: start)
-        #expect(watch.isIdle([0], now: .seconds(61)))
-        #expect(!watch.isIdle([1], now: .seconds(2)))
-        #expect(!watch.isIdle([0], now: start + .seconds(60)))
-        #expect(watch.isIdle([0], now: .seconds(7)))
-        watch.doubt(now: .seconds(7))
-        #expect(!watch.isIdle([0], now: .seconds(7)))
+        var watch = SilenceWatch([(.learned, .init())], at: start)
+        #expect(watch.isIdle([0], at: .seconds(61)))
+        #expect(!watch.isIdle([1], at: .seconds(2)))
+        #expect(!watch.isIdle([0], at: start + .seconds(60)))
+        #expect(watch.isIdle([0], at: .seconds(7)))
+        watch.doubt(at: .seconds(7))
+        #expect(!watch.isIdle([0], at: .seconds(7)))
     }
 
     @Test func `a configured limit replaces a link that answers, and grows while that does not help`() {
@@ -224,7 +224,7 @@ private struct WatchedLink {
         link.next = [nil]
         link.run(for: .seconds(10))
         for _ in 0..<600 {
-            link.watch.doubt(now: link.now)
+            link.watch.doubt(at: link.now)
             link.run(for: .milliseconds(100))
         }
         #expect(link.probes.first.map { $0 < .seconds(11) } ?? false)
@@ -236,7 +236,7 @@ private struct WatchedLink {
         var link = WatchedLink([.learned], periods: [.milliseconds(500)])
         for _ in 0..<100 {
             link.run(for: .seconds(1))
-            link.watch.doubt(now: link.now)
+            link.watch.doubt(at: link.now)
         }
         #expect(link.probes.isEmpty)
     }
@@ -251,7 +251,7 @@ private struct WatchedLink {
             case 0: link.next[0] = nil
             case 1, 2: link.next[0] = link.now
             case 3: link.periods[0] = .milliseconds(Int.random(in: 5...60_000, using: &dice))
-            case 4: link.watch.doubt(now: link.now)
+            case 4: link.watch.doubt(at: link.now)
             default: link.isServiceFrozen.toggle()
             }
             link.run(for: .seconds(Int.random(in: 1...2000, using: &dice)))

@@ -3,15 +3,15 @@ import Testing
 
 @Suite struct SlotBookTests {
     /// Returns a book with alternating refusals of two devices.
-    private func refused(_ times: Int, links: Int, now: Duration = .zero) -> SlotBook {
+    private func refused(_ times: Int, links: Int, at now: Duration = .zero) -> SlotBook {
         var book = SlotBook()
-        for number in 0..<times { book.refused("d\(number % 2)", links: links, now: now) }
+        for number in 0..<times { book.refused("d\(number % 2)", links: links, at: now) }
         return book
     }
 
     @Test func `no adapter is full before a refusal`() {
         #expect(SlotBook().limit == nil)
-        #expect(SlotBook().hasRoom(links: 1000, attempts: 100, now: .zero))
+        #expect(SlotBook().hasRoom(links: 1000, attempts: 100, at: .zero))
     }
 
     @Test(arguments: [5, 6])
@@ -22,17 +22,17 @@ import Testing
     @Test(arguments: [7, 8])
     func `a single device needs more refusals to set a limit`(refusals: Int) {
         var book = SlotBook()
-        for _ in 0..<refusals { book.refused("d1", links: 3, now: .zero) }
+        for _ in 0..<refusals { book.refused("d1", links: 3, at: .zero) }
         #expect(book.limit == (refusals == 8 ? 3 : nil))
     }
 
     @Test func `a new link or another number of links voids the evidence`() {
         var book = refused(5, links: 3)
         book.accepted(links: 4)
-        book.refused("d1", links: 3, now: .zero)
+        book.refused("d1", links: 3, at: .zero)
         #expect(book.limit == nil)
         book = refused(5, links: 3)
-        book.refused("d1", links: 4, now: .zero)
+        book.refused("d1", links: 4, at: .zero)
         #expect(book.limit == nil)
     }
 
@@ -42,9 +42,9 @@ import Testing
 
     @Test func `there is room below the limit, and attempts under way count against it`() {
         let book = refused(6, links: 3)
-        #expect(book.hasRoom(links: 1, attempts: 1, now: .zero))
-        #expect(!book.hasRoom(links: 2, attempts: 1, now: .zero))
-        #expect(!book.hasRoom(links: 3, attempts: 0, now: .zero))
+        #expect(book.hasRoom(links: 1, attempts: 1, at: .zero))
+        #expect(!book.hasRoom(links: 2, attempts: 1, at: .zero))
+        #expect(!book.hasRoom(links: 3, attempts: 0, at: .zero))
         #expect(book.probe(links: 2) == nil)
     }
 
@@ -54,12 +54,12 @@ import Testing
         var pauses: [Duration] = []
         for _ in 0..<9 {
             let probe = try #require(book.probe(links: 3))
-            #expect(!book.hasRoom(links: 3, attempts: 0, now: probe - .milliseconds(1)))
-            #expect(book.hasRoom(links: 3, attempts: 0, now: probe))
-            #expect(!book.hasRoom(links: 3, attempts: 1, now: probe))
+            #expect(!book.hasRoom(links: 3, attempts: 0, at: probe - .milliseconds(1)))
+            #expect(book.hasRoom(links: 3, attempts: 0, at: probe))
+            #expect(!book.hasRoom(links: 3, attempts: 1, at: probe))
             pauses.append(probe - now)
             now = probe
-            book.refused("d1", links: 3, now: now)
+            book.refused("d1", links: 3, at: now)
         }
         #expect(pauses == [5, 10, 20, 40, 80, 160, 320, 600, 600].map { .seconds($0) })
     }
@@ -74,7 +74,7 @@ import Testing
 
     @Test func `refusals with fewer links lower the limit`() {
         var book = refused(6, links: 3)
-        for number in 0..<6 { book.refused("d\(number % 2)", links: 2, now: .zero) }
+        for number in 0..<6 { book.refused("d\(number % 2)", links: 2, at: .zero) }
         #expect(book.limit == 2)
     }
 

@@ -119,7 +119,7 @@ import Testing
             .sighted(device: "strap", on: linked, .init(isConnected: true)),
         ]
         events += first == 1 ? on : on.reversed()
-        let effects = events.flatMap { machine.handle($0, now: .zero) }
+        let effects = events.flatMap { machine.handle($0, at: .zero) }
         #expect(effects.contains { if case .link("strap", on: linked, .openSession) = $0 { true } else { false } })
         #expect(!effects.contains { if case .link(_, _, .connect) = $0 { true } else { false } })
     }
@@ -133,8 +133,8 @@ import Testing
             .adapter(off, isPowered: false, isDiscovering: false),
             .adapter(usable, isPowered: true, isDiscovering: false),
         ]
-        for event in events { _ = machine.handle(event, now: .zero) }
-        _ = machine.handle(.wake(at: .seconds(2)), now: .seconds(2))
+        for event in events { _ = machine.handle(event, at: .zero) }
+        _ = machine.handle(.wake(at: .seconds(2)), at: .seconds(2))
         #expect(machine.state(of: "strap") == .connecting)
     }
 

@@ -51,7 +51,7 @@ public struct BondWatch: Equatable, Sendable {
         isPaired: Bool,
         isConnected: Bool,
         isResolved: Bool,
-        now: Duration
+        at now: Duration
     ) -> Change? {
         let isMade = wasPaired == false && isPaired
         wasPaired = isPaired
@@ -64,7 +64,7 @@ public struct BondWatch: Equatable, Sendable {
     }
 
     /// Records the end of the link.
-    public mutating func ended(now: Duration) -> Change? {
+    public mutating func ended(at now: Duration) -> Change? {
         defer { (upSince, isResolved, wasResolved) = (nil, false, isResolved) }
         endedAt = now
         matchRequestWithEnd()
@@ -104,7 +104,7 @@ public struct BondWatch: Equatable, Sendable {
     }
 
     /// Records a failed request; the link may have ended, or may be about to.
-    public mutating func requestFailed(now: Duration) {
+    public mutating func requestFailed(at now: Duration) {
         requestFailedAt = now
         matchRequestWithEnd()
     }

@@ -62,7 +62,7 @@ public struct ConnectQueue: Equatable, Sendable {
     private static let maximumFailures = 5
 
     /// Adds `device` with its number of consecutive failures, of which the first may be the loss of its link.
-    public mutating func add(_ device: String, failures: Int, now: Duration) {
+    public mutating func add(_ device: String, failures: Int, at now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
         let rank = now + Self.failurePenalty * min(max(failures - 1, 0), Self.maximumFailures)
         let place = waiting.firstIndex { $0.rank > rank } ?? waiting.endIndex
@@ -83,11 +83,11 @@ public struct ConnectQueue: Equatable, Sendable {
     ///   - place: Returns the adapter that a device should use now; `nil` if there is none.
     /// - Returns: The first device in the queue whose adapter is free.
     public mutating func next(
-        now: Duration,
+        at now: Duration,
         adapters: some Sequence<BluetoothAddress>,
         place: (String) -> BluetoothAddress?
     ) -> Turn? {
-        let free = adapters.filter { !isBlocked($0, now: now) && attempts(on: $0) < Self.most }
+        let free = adapters.filter { !isBlocked($0, at: now) && attempts(on: $0) < Self.most }
         guard !free.isEmpty else { return nil }
         let crowded = free.filter { attempts(on: $0) >= limit }
         for (index, entry) in waiting.enumerated() {
@@ -111,7 +111,7 @@ public struct ConnectQueue: Equatable, Sendable {
     }
 
     /// True while an attempt on the adapter is within the timeout.
-    public func isBlocked(_ adapter: BluetoothAddress, now: Duration) -> Bool {
+    public func isBlocked(_ adapter: BluetoothAddress, at now: Duration) -> Bool {
         attempts.values.contains { $0.adapter == adapter && $0.end > now }
     }
 }

@@ -39,7 +39,7 @@ extension LinkMachine {
     /// object within milliseconds of a failed attempt. The answer to the attempt says more and follows.
     mutating func vanished(
         _ detail: String,
-        now: Duration,
+        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         presence.gone()
@@ -56,7 +56,7 @@ extension LinkMachine {
         case .connecting:
             return []
         case .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: true, now: now, using: &generator)
+            return failed(LinkFault(.vanished, detail), isDown: true, at: now, using: &generator)
         }
     }
 
@@ -95,7 +95,7 @@ extension LinkMachine {
         return [change(to: .preparing, reason: nil)]
     }
 
-    mutating func prepared(now: Duration) -> [Effect] {
+    mutating func prepared(at now: Duration) -> [Effect] {
         guard state == .preparing else { return [] }
         stability.becameReady(at: now)
         return [change(to: .ready, reason: nil)]
@@ -113,14 +113,14 @@ extension LinkMachine {
     }
 
     /// Reads a changed table again; a session that keeps ending costs the link.
-    mutating func sessionStale(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
+    mutating func sessionStale(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
             return replaceSession(reason: .gattError)
         case .preparing, .ready:
             guard stability.reopen(at: now) else {
                 let fault = LinkFault(.gattError, "its services or subscriptions ended again")
-                return failed(fault, isDown: false, now: now, using: &generator)
+                return failed(fault, isDown: false, at: now, using: &generator)
             }
             return replaceSession(reason: .gattError)
         case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
@@ -129,14 +129,14 @@ extension LinkMachine {
     }
 
     /// Keeps subscriptions to unchanged attributes; a table that keeps changing costs the link.
-    mutating func tableChanged(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
+    mutating func tableChanged(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
             return replaceSession(reason: .gattError)
         case .preparing, .ready:
             guard stability.changeTable(at: now) else {
                 let fault = LinkFault(.gattError, "its services keep changing")
-                return failed(fault, isDown: false, now: now, using: &generator)
+                return failed(fault, isDown: false, at: now, using: &generator)
             }
             return replaceSession(reason: .gattError)
         case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
@@ -156,18 +156,18 @@ extension LinkMachine {
     // MARK: - The way down
 
     /// Ignores a link that was up for a moment only: the answer to the attempt follows.
-    mutating func lost(_ fault: LinkFault, now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect]
+    mutating func lost(_ fault: LinkFault, at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect]
     {
-        state == .connecting ? [] : failed(fault, isDown: true, now: now, using: &generator)
+        state == .connecting ? [] : failed(fault, isDown: true, at: now, using: &generator)
     }
 
     /// Handles a refused attempt, which leaves nothing to end unless BlueZ connects for another client.
     mutating func refused(
         _ fault: LinkFault,
-        now: Duration,
+        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
-        failed(fault, isDown: state == .connecting && fault.reason != .busy, now: now, using: &generator)
+        failed(fault, isDown: state == .connecting && fault.reason != .busy, at: now, using: &generator)
     }
 
     /// Handles the end of a link that the machine disconnected, or that counts as down.
@@ -187,7 +187,7 @@ extension LinkMachine {
     /// Handles the end of a pause, or a timeout that counts as a failure.
     mutating func due(
         _ answered: Int,
-        now: Duration,
+        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         if let ending { return answered == ending.ticket ? ended() : [] }
@@ -195,7 +195,7 @@ extension LinkMachine {
         switch state {
         case .connecting, .discovering, .preparing:
             let fault = LinkFault(.timedOut, "no answer while \(state.rawValue)")
-            return failed(fault, isDown: false, now: now, using: &generator)
+            return failed(fault, isDown: false, at: now, using: &generator)
         case .backingOff, .failed:
             return retry()
         case .waiting, .disconnected:

@@ -45,7 +45,7 @@ public struct LinkMachine: Equatable, Sendable {
     /// - Returns: The effects to carry out.
     public mutating func handle(
         _ event: Event,
-        now: Duration,
+        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         if stability.isStable(at: now) { attempt = 0 }
@@ -53,20 +53,20 @@ public struct LinkMachine: Equatable, Sendable {
         return switch event {
         case .seen(let isConnected): seen(isConnected: isConnected)
         case .linkFound: linkFound()
-        case .gone(.vanished, let detail): vanished(detail, now: now, using: &generator)
+        case .gone(.vanished, let detail): vanished(detail, at: now, using: &generator)
         case .gone(let reason, let detail): gone(reason, detail)
         case .granted: granted()
         case .connected: connected()
         case .discovered: discovered()
-        case .prepared: prepared(now: now)
-        case .failed(let fault, _): refused(fault, now: now, using: &generator)
+        case .prepared: prepared(at: now)
+        case .failed(let fault, _): refused(fault, at: now, using: &generator)
         case .stalled(let detail, _): stalled(detail)
         case .resumed: resumed()
-        case .lost(let reason, let detail): lost(LinkFault(reason, detail), now: now, using: &generator)
+        case .lost(let reason, let detail): lost(LinkFault(reason, detail), at: now, using: &generator)
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
-        case .due(let answered): due(answered, now: now, using: &generator)
-        case .sessionStale: sessionStale(now: now, using: &generator)
-        case .tableChanged: tableChanged(now: now, using: &generator)
+        case .due(let answered): due(answered, at: now, using: &generator)
+        case .sessionStale: sessionStale(at: now, using: &generator)
+        case .tableChanged: tableChanged(at: now, using: &generator)
         case .reconfigured: reconfigured()
         case .yield(let pause, let detail): yield(pause, detail)
         case .hold: hold()
@@ -149,7 +149,7 @@ public struct LinkMachine: Equatable, Sendable {
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,
-        now: Duration,
+        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         guard isUp else { return [] }

@@ -39,9 +39,9 @@ public struct Rotation: Equatable, Sendable {
         ready: [String: Duration],
         waiting: [String],
         wanting: Set<String>,
-        now: Duration
+        at now: Duration
     ) -> [String] {
-        update(ready: ready, waiting: waiting, wanting: wanting, now: now)
+        update(ready: ready, waiting: waiting, wanting: wanting, at: now)
         let turn = turn(period)
         let entitled = waitingSince.filter { waiting.contains($0.key) && now - $0.value >= turn }
         let old = ready.filter { now - $0.value >= turn }.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
@@ -57,12 +57,12 @@ public struct Rotation: Equatable, Sendable {
     public func waitingSince(_ device: String) -> Duration? { waitingSince[device] }
 
     /// True while a free slot is reserved for other devices.
-    public func holdsBack(_ device: String, now: Duration) -> Bool {
+    public func holdsBack(_ device: String, at now: Duration) -> Bool {
         !invited.contains(device) && freed.contains { now - $0.time < Self.precedence }
     }
 
-    /// The time of the next possible ``choose(period:ready:waiting:wanting:now:)`` result without another event.
-    public func deadline(period: Duration, ready: [String: Duration], now: Duration) -> Duration? {
+    /// The time of the next possible ``choose(period:ready:waiting:wanting:at:)`` result without another event.
+    public func deadline(period: Duration, ready: [String: Duration], at now: Duration) -> Duration? {
         guard !waitingSince.isEmpty || !freed.isEmpty else { return nil }
         let turns = (Array(waitingSince.values) + Array(ready.values)).map { $0 + turn(period) }
         let slots = freed.flatMap { [$0.time + Self.precedence, $0.time + Self.grace] }
@@ -73,7 +73,7 @@ public struct Rotation: Equatable, Sendable {
         period * (1 << min(unused, Self.maximumDoublings))
     }
 
-    private mutating func update(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {
+    private mutating func update(ready: [String: Duration], waiting: [String], wanting: Set<String>, at now: Duration) {
         for slot in freed where ready[slot.device].map({ $0 > slot.time }) ?? false {
             // No waiting device has used the slot.
             freed.removeAll { $0 == slot }

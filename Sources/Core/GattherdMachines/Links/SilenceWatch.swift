@@ -52,7 +52,7 @@ public struct SilenceWatch: Equatable, Sendable {
     }
 
     public enum Step: Hashable, Sendable {
-        /// Sends the peripheral a request; ``probed(_:stream:since:now:)`` follows.
+        /// Sends the peripheral a request; ``probed(_:stream:since:at:)`` follows.
         case probe(stream: Int)
         /// Replaces the link.
         case recycle(stream: Int, silence: Duration, Cause)
@@ -103,7 +103,7 @@ public struct SilenceWatch: Equatable, Sendable {
     ///   - limits: The limit of each stream, and its memory from earlier links.
     ///   - policy: The durations and factors.
     ///   - now: The monotonic time.
-    public init(_ limits: [(SilenceLimit, Memory)], policy: Policy = Policy(), now: Duration) {
+    public init(_ limits: [(SilenceLimit, Memory)], policy: Policy = Policy(), at now: Duration) {
         self.policy = policy
         alive = now
         doubtDue = now + policy.lateAdvertisements
@@ -115,21 +115,21 @@ public struct SilenceWatch: Equatable, Sendable {
     public var memories: [Memory] { streams.map(\.memory) }
 
     /// Returns the time since the stream's last value.
-    public func silence(of stream: Int, now: Duration) -> Duration {
+    public func silence(of stream: Int, at now: Duration) -> Duration {
         streams.indices.contains(stream) ? now - streams[stream].heard : now - alive
     }
 
     // MARK: - What happened
 
     /// Records the number of values that each stream has received so far.
-    public mutating func count(_ counts: [UInt64], now: Duration) {
+    public mutating func count(_ counts: [UInt64], at now: Duration) {
         for (index, count) in zip(streams.indices, counts) where count != streams[index].count {
-            heard(index, count &- streams[index].count, now: now)
+            heard(index, count &- streams[index].count, at: now)
             streams[index].count = count
         }
     }
 
-    private mutating func heard(_ index: Int, _ values: UInt64, now: Duration) {
+    private mutating func heard(_ index: Int, _ values: UInt64, at now: Duration) {
         let pause = (now - streams[index].heard) * (values > 1 ? 2 : 1) / Int(clamping: values)
         let usual = values < 8 ? streams[index].pause * 31 / 32 : streams[index].pause / 2
         streams[index].pause = streams[index].values == 0 ? .zero : max(pause, usual)
@@ -142,7 +142,7 @@ public struct SilenceWatch: Equatable, Sendable {
     }
 
     /// Records an advertisement of the peripheral although it counts as connected.
-    public mutating func doubt(now: Duration) {
+    public mutating func doubt(at now: Duration) {
         guard now >= doubtDue, now - alive >= policy.freshness else { return }
         isDoubted = true
         doubts += 1
@@ -152,61 +152,61 @@ public struct SilenceWatch: Equatable, Sendable {
     // MARK: - What to do
 
     /// Returns the step that is due, if any.
-    public mutating func next(now: Duration) -> Step? {
+    public mutating func next(at now: Duration) -> Step? {
         if let stalledAt, alive > stalledAt { return resume() }
         if isDoubted {
             isDoubted = false
             return .probe(stream: 0)
         }
-        while let index = streams.indices.first(where: { isDue($0, now: now) }) {
+        while let index = streams.indices.first(where: { isDue($0, at: now) }) {
             let stream = streams[index]
-            if stream.limit.isStated, stream.checks > 0 { return recycle(index, .limit, now: now) }
+            if stream.limit.isStated, stream.checks > 0 { return recycle(index, .limit, at: now) }
             guard !stream.limit.isStated, now - alive < policy.bounds.lowerBound / 2 else {
                 return .probe(stream: index)
             }
             // Another stream has values, so the link is alive.
-            postpone(index, now: now)
+            postpone(index, at: now)
         }
         return nil
     }
 
     /// Records the outcome of a probe that began at `start`, and returns the next step.
-    public mutating func probed(_ outcome: Outcome, stream: Int, since start: Duration, now: Duration) -> Step? {
+    public mutating func probed(_ outcome: Outcome, stream: Int, since start: Duration, at now: Duration) -> Step? {
         switch outcome {
         case .answered(let isSubscribed):
             alive = now
-            if !isSubscribed, mayResubscribe(stream, now: now) {
-                return recycle(stream, .forgottenSubscription, now: now)
+            if !isSubscribed, mayResubscribe(stream, at: now) {
+                return recycle(stream, .forgottenSubscription, at: now)
             }
             for index in streams.indices
-            where index == stream || isDue(index, now: now) && !streams[index].limit.isStated {
-                postpone(index, now: now)
+            where index == stream || isDue(index, at: now) && !streams[index].limit.isStated {
+                postpone(index, at: now)
             }
             return isStalled ? resume() : nil
         case .unanswered where alive > start:
-            postpone(stream, now: now)
+            postpone(stream, at: now)
             return nil
-        case .unanswered: return recycle(stream, .noAnswer, now: now)
+        case .unanswered: return recycle(stream, .noAnswer, at: now)
         case .serviceUnanswered:
-            for index in streams.indices where isDue(index, now: now) || index == stream {
+            for index in streams.indices where isDue(index, at: now) || index == stream {
                 streams[index].due = now + policy.retry
             }
             stalledAt = now
-            return .stall(stream: stream, silence: silence(of: stream, now: now))
+            return .stall(stream: stream, silence: silence(of: stream, at: now))
         }
     }
 
-    /// The time of the next count and of the next call of ``next(now:)``.
-    public func deadline(now: Duration) -> Duration {
+    /// The time of the next count and of the next call of ``next(at:)``.
+    public func deadline(at now: Duration) -> Duration {
         let watched = streams.indices.compactMap { index in limit(of: index).map { (streams[index].due, $0) } }
         let times = watched.map { due, limit in min(due, CountTimes(limit: limit).next(after: now)) }
         return isDoubted ? now : times.min() ?? now + policy.longestPause
     }
 
     /// Returns true if no stream has new values and no step is due, so that a count would change nothing.
-    public func isIdle(_ counts: [UInt64], now: Duration) -> Bool {
+    public func isIdle(_ counts: [UInt64], at now: Duration) -> Bool {
         let isSilent = zip(streams, counts).allSatisfy { $0.count == $1 }
-        return isSilent && !isDoubted && !streams.indices.contains { isDue($0, now: now) }
+        return isSilent && !isDoubted && !streams.indices.contains { isDue($0, at: now) }
     }
 
     // MARK: - Limits
@@ -228,29 +228,29 @@ public struct SilenceWatch: Equatable, Sendable {
         }
     }
 
-    private func isDue(_ index: Int, now: Duration) -> Bool {
+    private func isDue(_ index: Int, at now: Duration) -> Bool {
         streams[index].limit != .never && now >= streams[index].due
     }
 
     /// Schedules the next probe of a silent stream whose link answers, after a growing pause.
-    private mutating func postpone(_ index: Int, now: Duration) {
+    private mutating func postpone(_ index: Int, at now: Duration) {
         guard streams.indices.contains(index), let limit = limit(of: index) else { return }
         streams[index].checks += 1
         let growing = Backoff(minimum: limit, maximum: policy.longestPause).ceiling(after: streams[index].checks)
         streams[index].due = now + (streams[index].limit.isStated ? limit : growing)
     }
 
-    private func mayResubscribe(_ index: Int, now: Duration) -> Bool {
+    private func mayResubscribe(_ index: Int, at now: Duration) -> Bool {
         guard streams.indices.contains(index), streams[index].limit != .never else { return false }
         return streams[index].memory.lastRecycle.map { now - $0 >= policy.forgetful } ?? true
     }
 
-    private mutating func recycle(_ index: Int, _ cause: Cause, now: Duration) -> Step {
+    private mutating func recycle(_ index: Int, _ cause: Cause, at now: Duration) -> Step {
         if streams.indices.contains(index) {
             streams[index].memory.recycles += 1
             if cause == .forgottenSubscription { streams[index].memory.lastRecycle = now }
         }
-        return .recycle(stream: index, silence: silence(of: index, now: now), cause)
+        return .recycle(stream: index, silence: silence(of: index, at: now), cause)
     }
 
     private mutating func resume() -> Step {

@@ -39,7 +39,7 @@ public struct SlotBook: Equatable, Sendable {
     ///   - attempts: Attempts under way.
     ///   - now: The monotonic time.
     /// - Returns: False while the adapter counts as full.
-    public func hasRoom(links: Int, attempts: Int, now: Duration) -> Bool {
+    public func hasRoom(links: Int, attempts: Int, at now: Duration) -> Bool {
         guard let limit, links + attempts >= limit else { return true }
         return attempts == 0 && now >= nextProbe
     }
@@ -58,9 +58,9 @@ public struct SlotBook: Equatable, Sendable {
     }
 
     /// Records an attempt that failed at once, without a link even for a moment, while `links` others were up.
-    public mutating func refused(_ device: String, links: Int, now: Duration) {
+    public mutating func refused(_ device: String, links: Int, at now: Duration) {
         guard links > 0 else { return }
-        if let limit, links >= limit { return confirm(now: now) }
+        if let limit, links >= limit { return confirm(at: now) }
         if evidence.links != links { evidence = Evidence(links: links) }
         evidence.refusals += 1
         evidence.devices.insert(device)
@@ -68,10 +68,10 @@ public struct SlotBook: Equatable, Sendable {
         guard evidence.refusals >= least else { return }
         limit = links
         confirmations = 0
-        confirm(now: now)
+        confirm(at: now)
     }
 
-    private mutating func confirm(now: Duration) {
+    private mutating func confirm(at now: Duration) {
         nextProbe = now + Self.doubts.ceiling(after: confirmations)
         confirmations += 1
     }

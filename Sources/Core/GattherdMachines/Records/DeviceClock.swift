@@ -72,25 +72,25 @@ struct DeviceClock: Hashable, Sendable {
     ///   - earliest: The time of an earlier record, if one is known.
     ///   - now: The gateway's time.
     /// - Returns: The gateway's time of the reading.
-    mutating func date(_ reading: Int64?, after earliest: Int64?, now: Int64) -> Dated {
+    mutating func date(_ reading: Int64?, after earliest: Int64?, at now: Int64) -> Dated {
         guard let reading, Self.plausible.contains(reading) || comparisons.last != nil else {
             return Dated(time: now, doubt: "the record has no time", isComparable: false)
         }
         defer { lastReading = reading }
-        guard let newest = comparisons.last else { return face(reading, now: now) }
-        if isSet { return dateAcrossSetting(reading, newest, after: earliest, now: now) }
-        return bounded(corrected(reading, newest), now: now)
+        guard let newest = comparisons.last else { return face(reading, at: now) }
+        if isSet { return dateAcrossSetting(reading, newest, after: earliest, at: now) }
+        return bounded(corrected(reading, newest), at: now)
     }
 
     /// Dates by a clock that cannot be read: it is taken for UTC.
-    private func face(_ reading: Int64, now: Int64) -> Dated {
+    private func face(_ reading: Int64, at now: Int64) -> Dated {
         guard reading <= now + 86_400_000_000 else {
             return Dated(time: now, doubt: "the device's clock is ahead", isComparable: false)
         }
         return Dated(time: min(reading, now), doubt: "the device's clock cannot be read", isComparable: true)
     }
 
-    private func bounded(_ time: Int64, now: Int64) -> Dated {
+    private func bounded(_ time: Int64, at now: Int64) -> Dated {
         guard time <= now + Self.tolerance else {
             return Dated(time: now, doubt: "it is later than the device's clock", isComparable: false)
         }
@@ -114,7 +114,7 @@ struct DeviceClock: Hashable, Sendable {
         _ reading: Int64,
         _ newest: Comparison,
         after earliest: Int64?,
-        now: Int64
+        at now: Int64
     ) -> Dated {
         let (old, new) = (reading - comparisons[0].offset, reading - newest.offset)
         let possible = max(earliest ?? .min, Self.plausible.lowerBound) - Self.tolerance...now + Self.tolerance

@@ -180,7 +180,7 @@ public struct RecordTracker: Hashable, Sendable {
     public mutating func receive(_ record: ReceivedRecord, at now: Timestamp) -> Verdict {
         count += 1
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
-        let dated = clock.date(record.reading, after: (front ?? done)?.time, now: now.microseconds)
+        let dated = clock.date(record.reading, after: (front ?? done)?.time, at: now.microseconds)
         guard let number = record.number ?? record.reading, Self.numbers.contains(number) else {
             stored += 1
             return .store(now, doubt: "the record has no number")

@@ -52,20 +52,20 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Returns the next request, if any.
-    public mutating func nextRequest(isWanted: Bool, now: Duration) -> Effect? {
+    public mutating func nextRequest(isWanted: Bool, at now: Duration) -> Effect? {
         switch state {
         case .starting(let limit), .stopping(let limit):
             guard now >= limit else { return nil }
-            answered(ticket, .missing, now: now)
-            return nextRequest(isWanted: isWanted, now: now)
+            answered(ticket, .missing, at: now)
+            return nextRequest(isWanted: isWanted, at: now)
         case .pausing(let end) where now < end && (isWanted || isUncertain): return nil
-        case .off where isWanted, .pausing where isWanted: return start(now: now)
-        case .off, .pausing: return isUncertain ? stop(now: now) : nil
-        case .on: return !isWanted || isRestarting || isDead(now: now) ? stop(now: now) : nil
+        case .off where isWanted, .pausing where isWanted: return start(at: now)
+        case .off, .pausing: return isUncertain ? stop(at: now) : nil
+        case .on: return !isWanted || isRestarting || isDead(at: now) ? stop(at: now) : nil
         }
     }
 
-    /// The time at which ``nextRequest(isWanted:now:)`` has an effect without another event.
+    /// The time at which ``nextRequest(isWanted:at:)`` has an effect without another event.
     public func deadline(isWanted: Bool) -> Duration? {
         switch state {
         case .off: nil
@@ -76,7 +76,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Handles the answer to the request with that ticket.
-    public mutating func answered(_ answered: Int, _ answer: Answer, now: Duration) {
+    public mutating func answered(_ answered: Int, _ answer: Answer, at now: Duration) {
         guard answered == ticket else { return }
         isUncertain = answer == .missing
         switch state {
@@ -90,7 +90,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Records `Discovering` as BlueZ reports it, which covers every client's discovery.
-    public mutating func reported(isDiscovering: Bool, now: Duration) {
+    public mutating func reported(isDiscovering: Bool, at now: Duration) {
         lullSince = isDiscovering || !wasDiscovering ? nil : lullSince ?? now
         wasDiscovering = wasDiscovering || isDiscovering
     }
@@ -109,18 +109,18 @@ public struct DiscoveryMachine: Equatable, Sendable {
         self.ticket = ticket
     }
 
-    private func isDead(now: Duration) -> Bool {
+    private func isDead(at now: Duration) -> Bool {
         lullSince.map { now - $0 >= Self.longestLull } ?? false
     }
 
-    private mutating func start(now: Duration) -> Effect {
+    private mutating func start(at now: Duration) -> Effect {
         ticket += 1
         state = .starting(until: now + Self.answerLimit)
         (lullSince, wasDiscovering) = (nil, false)
         return .start(ticket: ticket)
     }
 
-    private mutating func stop(now: Duration) -> Effect {
+    private mutating func stop(at now: Duration) -> Effect {
         ticket += 1
         isRestarting = false
         state = .stopping(until: now + Self.answerLimit)
@@ -143,21 +143,21 @@ struct PassiveScan: Equatable, Sendable {
     var isReliable: Bool { since != nil && !fellSilent }
 
     /// Records the monitor state that BlueZ reports.
-    mutating func reported(isActive: Bool, now: Duration) {
+    mutating func reported(isActive: Bool, at now: Duration) {
         guard isActive != (since != nil) else { return }
         restart(at: isActive ? now : nil)
     }
 
     /// Records that the adapter was powered on, which restarts an active monitor.
-    mutating func switchedOn(now: Duration) {
+    mutating func switchedOn(at now: Duration) {
         restart(at: since.map { _ in now })
     }
 
-    mutating func checkSilence(lastHeard: Duration?, now: Duration) {
+    mutating func checkSilence(lastHeard: Duration?, at now: Duration) {
         if let deadline = deadline(lastHeard: lastHeard), now >= deadline { fellSilent = true }
     }
 
-    /// The time at which ``checkSilence(lastHeard:now:)`` has an effect without another event.
+    /// The time at which ``checkSilence(lastHeard:at:)`` has an effect without another event.
     func deadline(lastHeard: Duration?) -> Duration? {
         guard isReliable, let since else { return nil }
         return max(since, lastHeard ?? since) + Self.longestSilence

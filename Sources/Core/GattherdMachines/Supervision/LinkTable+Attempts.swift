@@ -9,11 +9,11 @@ extension LinkTable {
     private static let reachLimit = Duration.seconds(10)
 
     /// Updates adapter statistics after a state change of a link.
-    mutating func recordTransition(_ change: LinkChange, of name: String, now: Duration) {
+    mutating func recordTransition(_ change: LinkChange, of name: String, at now: Duration) {
         guard let address = devices[name]?.adapter else { return }
         switch (change.from, change.to) {
         case (_, .connecting):
-            devices[name]?.startAttempt(now: now)
+            devices[name]?.startAttempt(at: now)
         case (.connecting, .discovering):
             // A bluetoothd that still believes in a dead link may answer only because of that.
             guard devices[name]?.deadLink?.adapter != address else { break }
@@ -23,11 +23,11 @@ extension LinkTable {
         case (.discovering, .backingOff) where change.reason == .authentication:
             devices[name]?.countFailure(on: address)
         case (.discovering, .backingOff), (.preparing, .backingOff):
-            recordSessionFailure(change.reason, of: name, on: address, now: now)
+            recordSessionFailure(change.reason, of: name, on: address, at: now)
         case (.connecting, .backingOff), (.connecting, .failed):
-            recordFailure(change.reason ?? .unknown, of: name, on: address, now: now)
+            recordFailure(change.reason ?? .unknown, of: name, on: address, at: now)
         case (.ready, .ready): break
-        case (.ready, _) where change.reason == .silent: recordSilence(of: name, on: address, now: now)
+        case (.ready, _) where change.reason == .silent: recordSilence(of: name, on: address, at: now)
         case (_, .ready):
             devices[name]?.becameReady(on: address)
             adapters[address]?.ladder.connected()
@@ -46,15 +46,15 @@ extension LinkTable {
         _ reason: LinkReason?,
         of name: String,
         on address: BluetoothAddress,
-        now: Duration
+        at now: Duration
     ) {
         guard devices[name]?.deadLink?.adapter == address, reason == .timedOut || reason == .silent else { return }
-        adapters[address]?.ladder.failed(now: now)
+        adapters[address]?.ladder.failed(at: now)
     }
 
     /// Records a silent link; if all of an adapter's links are silent, the adapter is at fault.
-    private mutating func recordSilence(of name: String, on address: BluetoothAddress, now: Duration) {
-        devices[name]?.proveDead(on: address, now: now)
+    private mutating func recordSilence(of name: String, on address: BluetoothAddress, at now: Duration) {
+        devices[name]?.proveDead(on: address, at: now)
         let isAlone = !devices.values.contains { $0.adapter == address && $0.link.state == .ready }
         let dead = devices.values.compactMap(\.deadLink).filter { $0.adapter == address }
         let recent = dead.count { now - $0.since < recovery.silence }
@@ -65,14 +65,14 @@ extension LinkTable {
         _ reason: LinkReason,
         of name: String,
         on address: BluetoothAddress,
-        now: Duration
+        at now: Duration
     ) {
         guard let device = devices[name], let attempt = device.attempt, let adapter = adapters[address] else { return }
         devices[name]?.countFailure(on: address)
         let links = links(on: address)
         let isSudden = reason == .connectFailed && !attempt.hasSeenLink && now - attempt.since < Self.suddenLimit
         if isSudden {
-            adapters[address]?.slots.refused(name, links: links, now: now)
+            adapters[address]?.slots.refused(name, links: links, at: now)
             devices[name]?.refused(by: address)
         }
         let wasInReach = device.lastHeard.map { $0 > attempt.since - Self.reachLimit } ?? false
@@ -83,6 +83,6 @@ extension LinkTable {
             case .connectFailed, .unknown: isSudden && links == 0
             default: false
             }
-        if isAdaptersFault { adapters[address]?.ladder.failed(now: now) }
+        if isAdaptersFault { adapters[address]?.ladder.failed(at: now) }
     }
 }

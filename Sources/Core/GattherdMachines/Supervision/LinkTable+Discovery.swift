@@ -20,10 +20,10 @@ extension LinkTable {
         )
     }
 
-    func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
+    func wantsDiscovery(on address: BluetoothAddress, at now: Duration) -> Bool {
         guard let adapter = adapters[address] else { return false }
-        return adapter.ladder.wantsToListen(at: now) || adapter.lookingSince != nil && hasRoom(address, now: now)
-            || scansAlways(address) && !queue.isBlocked(address, now: now)
+        return adapter.ladder.wantsToListen(at: now) || adapter.lookingSince != nil && hasRoom(address, at: now)
+            || scansAlways(address) && !queue.isBlocked(address, at: now)
     }
 
     /// True if discovery is wanted regardless of other work.
@@ -44,28 +44,28 @@ extension LinkTable {
         for (address, adapter) in adapters {
             if let due = adapter.powerOnDue { times.append(due) }
             let turn = rotation.flatMap { period in
-                adapter.rotation.deadline(period: period, ready: readyLinks(on: address), now: now)
+                adapter.rotation.deadline(period: period, ready: readyLinks(on: address), at: now)
             }
             if let turn { times.append(turn) }
             guard adapter.isUsable else { continue }
-            let isWanted = wantsDiscovery(on: address, now: now)
+            let isWanted = wantsDiscovery(on: address, at: now)
             times += [
                 isListenedTo(address) ? adapter.passiveScan.deadline(lastHeard: adapter.ladder.lastHeard) : nil,
                 adapter.slots.probe(links: links(on: address)),
                 adapter.discovery.deadline(isWanted: isWanted),
-                adapter.ladder.deadline(conditions(of: address), now: now),
+                adapter.ladder.deadline(conditions(of: address), at: now),
             ].compactMap(\.self).filter { $0 > now }
         }
         return times.min()
     }
 
     /// True if a sighting on that adapter would help, because no other adapter will do or this one may be better.
-    func needsSighting(_ name: String, on address: BluetoothAddress, now: Duration) -> Bool {
+    func needsSighting(_ name: String, on address: BluetoothAddress, at now: Duration) -> Bool {
         guard let device = devices[name], device.link.state.wantsSighting, mayUse(address, name) else { return false }
         guard device.sightings[address] == nil else { return false }
         if let end = device.comparedAt, now < end { return true }
         return !usableSightings(of: name).keys.contains { other in
-            device.failures[other, default: 0] < 3 && hasRoom(other, now: now)
+            device.failures[other, default: 0] < 3 && hasRoom(other, at: now)
         }
     }
 }

@@ -68,10 +68,10 @@ struct LinkTable: Sendable {
         }
     }
 
-    func hasRoom(_ address: BluetoothAddress, now: Duration) -> Bool {
+    func hasRoom(_ address: BluetoothAddress, at now: Duration) -> Bool {
         guard let adapter = adapters[address], adapter.isUsable else { return false }
         let (links, attempts) = (links(on: address), queue.attempts(on: address))
-        return adapter.slots.hasRoom(links: links, attempts: attempts, now: now)
+        return adapter.slots.hasRoom(links: links, attempts: attempts, at: now)
     }
 
     /// The adapter's ready links and the time each became ready.
@@ -107,15 +107,15 @@ struct LinkTable: Sendable {
     }
 
     /// The adapter on which the device should connect now; `nil` if all that know it are full.
-    func bestAdapter(for name: String, now: Duration) -> BluetoothAddress? {
-        guard !isBeingCompared(name, now: now) else { return nil }
+    func bestAdapter(for name: String, at now: Duration) -> BluetoothAddress? {
+        guard !isBeingCompared(name, at: now) else { return nil }
         let candidates = usableSightings(of: name).filter { address, _ in
-            adapters[address]?.rotation.holdsBack(name, now: now) != true
+            adapters[address]?.rotation.holdsBack(name, at: now) != true
         }.map { address, sighting in
             AdapterCandidate(
                 address: address,
                 isConnected: sighting.isConnected,
-                hasRoom: hasRoom(address, now: now),
+                hasRoom: hasRoom(address, at: now),
                 rssi: sighting.rssi,
                 failures: devices[name]?.failures[address] ?? 0,
                 load: links(on: address) + queue.attempts(on: address)
@@ -129,9 +129,9 @@ struct LinkTable: Sendable {
         adapters.values.compactMap { $0.rotation.waitingSince(name) }.min()
     }
 
-    func isBeingCompared(_ name: String, now: Duration) -> Bool {
+    func isBeingCompared(_ name: String, at now: Duration) -> Bool {
         guard let device = devices[name], let end = device.comparedAt, now < end else { return false }
-        return adapters.keys.contains { device.sightings[$0] == nil && mayUse($0, name) && hasRoom($0, now: now) }
+        return adapters.keys.contains { device.sightings[$0] == nil && mayUse($0, name) && hasRoom($0, at: now) }
     }
 }
 

@@ -84,7 +84,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     // MARK: - What happened
 
     /// Records an advertisement.
-    public mutating func heard(now: Duration) {
+    public mutating func heard(at now: Duration) {
         let isSteady = !hearsNothing(at: now)
         lastHeard = now
         if symptom == .silence { restart() }
@@ -101,7 +101,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// Records an attempt, or a discovery start, that failed in a way that suggests an adapter fault.
-    public mutating func failed(now: Duration) {
+    public mutating func failed(at now: Duration) {
         failures += 1
         let since = failingSince ?? now
         failingSince = since
@@ -129,7 +129,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     }
 
     /// Returns the remedy that is due, if any.
-    public mutating func nextRemedy(_ conditions: Conditions, now: Duration) -> Remedy? {
+    public mutating func nextRemedy(_ conditions: Conditions, at now: Duration) -> Remedy? {
         guard let (symptom, time) = next(conditions), now >= time else { return nil }
         let steps = Step.allCases[rung...]
         let step = steps.first { isAllowed($0, conditions) }
@@ -145,8 +145,8 @@ public struct RecoveryLadder: Equatable, Sendable {
         return Remedy(step: step, symptom: symptom)
     }
 
-    /// The time at which ``nextRemedy(_:now:)`` has an effect without another event.
-    public func deadline(_ conditions: Conditions, now: Duration) -> Duration? {
+    /// The time at which ``nextRemedy(_:at:)`` has an effect without another event.
+    public func deadline(_ conditions: Conditions, at now: Duration) -> Duration? {
         let listening = lastStep.map { $0 + policy.grace }.flatMap { isTreatingAttempts && $0 > now ? $0 : nil }
         return [next(conditions)?.time, listening].compactMap(\.self).min()
     }

@@ -29,12 +29,12 @@ struct SupervisedAdapter: Sendable {
 
     // MARK: - Power
 
-    mutating func setPower(_ isOn: Bool, now: Duration) {
+    mutating func setPower(_ isOn: Bool, at now: Duration) {
         let wasOn = isPowered
         isPowered = isOn
         guard isOn, !wasOn else { return }
         powerOnDue = nil
-        passiveScan.switchedOn(now: now)
+        passiveScan.switchedOn(at: now)
     }
 
     /// Ends all activity, because the adapter is off or gone.
@@ -51,13 +51,13 @@ struct SupervisedAdapter: Sendable {
     }
 
     /// Records the answer to a request for power.
-    mutating func powered(isOn: Bool, now: Duration) {
+    mutating func powered(isOn: Bool, at now: Duration) {
         guard powerOnDue != nil else { return }
         powerOnDue = isOn ? nil : now + Self.powerRetry
     }
 
     /// Returns true if the adapter must be powered on now.
-    mutating func startPowerOn(now: Duration) -> Bool {
+    mutating func startPowerOn(at now: Duration) -> Bool {
         guard let due = powerOnDue, due <= now else { return false }
         powerOnDue = now + Self.powerLimit
         return true
@@ -66,18 +66,18 @@ struct SupervisedAdapter: Sendable {
     // MARK: - Discovery
 
     /// Records the answer to a discovery request; a new failure counts against the adapter.
-    mutating func discoveryAnswered(_ ticket: Int, _ answer: DiscoveryMachine.Answer, now: Duration) {
+    mutating func discoveryAnswered(_ ticket: Int, _ answer: DiscoveryMachine.Answer, at now: Duration) {
         let failures = discovery.failures
-        discovery.answered(ticket, answer, now: now)
-        if discovery.failures > failures { ladder.failed(now: now) }
+        discovery.answered(ticket, answer, at: now)
+        if discovery.failures > failures { ladder.failed(at: now) }
     }
 
-    mutating func setSightingNeeded(_ isNeeded: Bool, now: Duration) {
+    mutating func setSightingNeeded(_ isNeeded: Bool, at now: Duration) {
         lookingSince = isNeeded ? lookingSince ?? now : nil
     }
 
     /// Records a remedy, and does the adapter's own part of it.
-    mutating func apply(_ remedy: RecoveryLadder.Remedy, now: Duration) {
+    mutating func apply(_ remedy: RecoveryLadder.Remedy, at now: Duration) {
         report.lastRemedy = remedy
         switch remedy.step {
         case .restartDiscovery: discovery.restart()

@@ -64,10 +64,10 @@ struct SupervisedLink: Sendable {
 
     mutating func handle(
         _ event: LinkMachine.Event,
-        now: Duration,
+        at now: Duration,
         using random: inout SplitMix64
     ) -> [LinkMachine.Effect] {
-        link.handle(event, now: now, using: &random)
+        link.handle(event, at: now, using: &random)
     }
 
     /// Assigns the adapter of the next attempt or link.
@@ -79,19 +79,19 @@ struct SupervisedLink: Sendable {
     mutating func setTimer(due: Duration, ticket: Int) { timer = Timer(due: due, ticket: ticket) }
 
     /// Removes the timer and returns its ticket, if it is due.
-    mutating func takeDueTimer(now: Duration) -> Int? {
+    mutating func takeDueTimer(at now: Duration) -> Int? {
         guard let timer, timer.due <= now else { return nil }
         self.timer = nil
         return timer.ticket
     }
 
     /// Ends the pause under way.
-    mutating func endPause(now: Duration) { timer?.due = now }
+    mutating func endPause(at now: Duration) { timer?.due = now }
 
     // MARK: - Sightings
 
     /// Records a sighting; `isFirst` if no usable adapter has seen the device.
-    mutating func sighted(_ sighting: Sighting, on address: BluetoothAddress, isFirst: Bool, now: Duration) {
+    mutating func sighted(_ sighting: Sighting, on address: BluetoothAddress, isFirst: Bool, at now: Duration) {
         if isFirst { comparedAt = now + Self.comparison }
         sightings[address] = sighting
         if sighting.isConnected, adapter == address { attempt?.hasSeenLink = true }
@@ -111,14 +111,14 @@ struct SupervisedLink: Sendable {
 
     // MARK: - Attempts
 
-    mutating func startAttempt(now: Duration) { (attempt, refusedBy) = (Attempt(since: now), nil) }
+    mutating func startAttempt(at now: Duration) { (attempt, refusedBy) = (Attempt(since: now), nil) }
 
     mutating func countFailure(on address: BluetoothAddress) { failures[address, default: 0] += 1 }
 
     mutating func refused(by address: BluetoothAddress) { refusedBy = address }
 
     /// Records a silent link.
-    mutating func proveDead(on address: BluetoothAddress, now: Duration) {
+    mutating func proveDead(on address: BluetoothAddress, at now: Duration) {
         deadLink = DeadLink(adapter: address, since: now)
     }
 

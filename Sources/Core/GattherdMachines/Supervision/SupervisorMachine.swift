@@ -41,53 +41,53 @@ public struct SupervisorMachine: Sendable {
     }
 
     /// Applies one event and returns the resulting effects, in order.
-    public mutating func handle(_ event: Event, now: Duration) -> [Effect] {
+    public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         var effects: [Effect] = []
-        apply(event, now: now, into: &effects)
-        plan(now: now, into: &effects)
+        apply(event, at: now, into: &effects)
+        plan(at: now, into: &effects)
         return effects
     }
 
-    private mutating func apply(_ event: Event, now: Duration, into effects: inout [Effect]) {
+    private mutating func apply(_ event: Event, at now: Duration, into effects: inout [Effect]) {
         switch event {
         case .adapter(let address, let isPowered, let isDiscovering):
-            adapterChanged(address, isPowered: isPowered, now: now, into: &effects)
-            table.adapters[address]?.discovery.reported(isDiscovering: isDiscovering, now: now)
+            adapterChanged(address, isPowered: isPowered, at: now, into: &effects)
+            table.adapters[address]?.discovery.reported(isDiscovering: isDiscovering, at: now)
         case .adapterRemoved(let address):
-            adapterStopped(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
+            adapterStopped(address, .adapterLost, "the adapter \(address) is gone", at: now, into: &effects)
         case .listening(let adapters):
             table.listening = adapters
         case .seeking(let isSeeking):
             table.isSeeking = isSeeking
         case .monitoring(let address, let isMonitoring):
             table.addAdapter(address)
-            table.adapters[address]?.passiveScan.reported(isActive: isMonitoring, now: now)
+            table.adapters[address]?.passiveScan.reported(isActive: isMonitoring, at: now)
         case .unavailable(let detail):
-            unavailable(detail, now: now, into: &effects)
+            unavailable(detail, at: now, into: &effects)
         case .sighted(let device, let address, let sighting):
-            sighted(device, on: address, sighting, now: now, into: &effects)
+            sighted(device, on: address, sighting, at: now, into: &effects)
         case .forgotten(let device, let address):
-            forgotten(device, on: address, now: now, into: &effects)
+            forgotten(device, on: address, at: now, into: &effects)
         case .dropped(let device, let address):
-            dropped(device, on: address, now: now, into: &effects)
+            dropped(device, on: address, at: now, into: &effects)
         case .heard(let address):
-            table.adapters[address]?.ladder.heard(now: now)
+            table.adapters[address]?.ladder.heard(at: now)
         case .otherLinks(let address, let count):
             table.addAdapter(address)
             table.adapters[address]?.setOtherLinks(count)
         case .link(let device, let event):
             guard table.devices[device]?.isLeaving != true || event != .release else { return }
-            send(event, to: device, now: now, into: &effects)
-            if event == .admitted { announce(device, now: now, into: &effects) }
+            send(event, to: device, at: now, into: &effects)
+            if event == .admitted { announce(device, at: now, into: &effects) }
         case .enrolled(let device, let pinned, let isHeld):
             enrol(device, pinned: pinned, isHeld: isHeld)
         case .dismissed(let device):
             table.devices[device]?.dismiss()
-            send(.hold, to: device, now: now, into: &effects)
+            send(.hold, to: device, at: now, into: &effects)
         case .discovery(let address, let ticket, let answer):
-            table.adapters[address]?.discoveryAnswered(ticket, answer, now: now)
+            table.adapters[address]?.discoveryAnswered(ticket, answer, at: now)
         case .powered(let address, let isOn):
-            table.adapters[address]?.powered(isOn: isOn, now: now)
+            table.adapters[address]?.powered(isOn: isOn, at: now)
         case .wake(let time):
             wakes.remove(time)
         }
@@ -98,19 +98,19 @@ public struct SupervisorMachine: Sendable {
     private mutating func adapterChanged(
         _ address: BluetoothAddress,
         isPowered: Bool,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         table.addAdapter(address)
         let wasPowered = table.adapters[address]?.isPowered ?? false
-        table.adapters[address]?.setPower(isPowered, now: now)
+        table.adapters[address]?.setPower(isPowered, at: now)
         if wasPowered && !isPowered {
-            adapterStopped(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+            adapterStopped(address, .adapterPoweredOff, "the adapter \(address) is off", at: now, into: &effects)
         } else if !isPowered {
             table.disconnect(on: address)
         }
         if isPowered && !wasPowered {
-            for device in table.devices.keys.sorted() { announce(device, now: now, into: &effects) }
+            for device in table.devices.keys.sorted() { announce(device, at: now, into: &effects) }
         }
     }
 
@@ -119,7 +119,7 @@ public struct SupervisorMachine: Sendable {
         _ address: BluetoothAddress,
         _ reason: LinkReason,
         _ detail: String,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         let isGone = reason == .adapterLost
@@ -127,7 +127,7 @@ public struct SupervisorMachine: Sendable {
         table.disconnect(on: address)
         for name in table.devices.keys.sorted() {
             table.devices[name]?.adapterStopped(address, isGone: isGone)
-            lost(address, by: name, reason, detail, now: now, into: &effects)
+            lost(address, by: name, reason, detail, at: now, into: &effects)
         }
     }
 
@@ -136,26 +136,26 @@ public struct SupervisorMachine: Sendable {
         by name: String,
         _ reason: LinkReason,
         _ detail: String,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         guard let device = table.devices[name] else { return }
         if device.adapter == address {
-            send(.gone(reason, detail: detail), to: name, now: now, into: &effects)
-            announce(name, now: now, into: &effects)
+            send(.gone(reason, detail: detail), to: name, at: now, into: &effects)
+            announce(name, at: now, into: &effects)
         } else if device.adapter == nil, table.usableSightings(of: name).isEmpty {
             let isAlone = !table.adapters.contains { $0.value.isPowered && table.mayUse($0.key, name) }
-            send(.gone(isAlone ? reason : .vanished, detail: detail), to: name, now: now, into: &effects)
+            send(.gone(isAlone ? reason : .vanished, detail: detail), to: name, at: now, into: &effects)
         }
     }
 
     /// Handles the loss of bluetoothd; learned facts about adapters remain, because they most likely return
     /// unchanged.
-    private mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
+    private mutating func unavailable(_ detail: String, at now: Duration, into effects: inout [Effect]) {
         for address in table.adapters.keys { table.adapters[address]?.serviceLost() }
         for name in table.devices.keys.sorted() {
             table.devices[name]?.serviceLost()
-            send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
+            send(.gone(.daemonLost, detail: detail), to: name, at: now, into: &effects)
         }
     }
 
@@ -178,23 +178,23 @@ public struct SupervisorMachine: Sendable {
         _ name: String,
         on address: BluetoothAddress,
         _ sighting: Sighting,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         guard let device = table.devices[name], table.mayUse(address, name) else { return }
         let isFirst = table.usableSightings(of: name).isEmpty
-        table.devices[name]?.sighted(sighting, on: address, isFirst: isFirst, now: now)
+        table.devices[name]?.sighted(sighting, on: address, isFirst: isFirst, at: now)
         if sighting.isHeard {
-            table.adapters[address]?.ladder.heard(now: now)
+            table.adapters[address]?.ladder.heard(at: now)
             if device.link.state == .ready { effects.append(.probe(device: name)) }
         }
-        announce(name, now: now, into: &effects)
+        announce(name, at: now, into: &effects)
     }
 
     private mutating func forgotten(
         _ name: String,
         on address: BluetoothAddress,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         guard let device = table.devices[name], table.mayUse(address, name) else { return }
@@ -202,31 +202,31 @@ public struct SupervisorMachine: Sendable {
         guard device.adapter == address || device.adapter == nil && table.usableSightings(of: name).isEmpty else {
             return
         }
-        send(.gone(.vanished, detail: "BlueZ has removed the peripheral"), to: name, now: now, into: &effects)
-        announce(name, now: now, into: &effects)
+        send(.gone(.vanished, detail: "BlueZ has removed the peripheral"), to: name, at: now, into: &effects)
+        announce(name, at: now, into: &effects)
     }
 
     private mutating func dropped(
         _ name: String,
         on address: BluetoothAddress,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
         table.devices[name]?.disconnected(on: address)
         guard table.devices[name]?.adapter == address else { return }
-        send(.lost(.remote, detail: "the link dropped"), to: name, now: now, into: &effects)
+        send(.lost(.remote, detail: "the link dropped"), to: name, at: now, into: &effects)
     }
 
     /// Announces the peripheral to its link if a usable adapter knows it.
-    private mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
+    private mutating func announce(_ name: String, at now: Duration, into effects: inout [Effect]) {
         let usable = table.usableSightings(of: name)
         guard !usable.isEmpty, !table.isLinkedElsewhere(name) else { return }
         let connected = usable.filter { $0.value.isConnected && $0.value.isResolved }.keys.min()
         if connected == nil, usable.contains(where: \.value.isConnected) {
-            return send(.linkFound, to: name, now: now, into: &effects)
+            return send(.linkFound, to: name, at: now, into: &effects)
         }
         if let connected, table.devices[name]?.link.isBound == false { table.devices[name]?.assign(connected) }
-        send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
+        send(.seen(isConnected: connected != nil), to: name, at: now, into: &effects)
     }
 
     // MARK: - Links
@@ -235,20 +235,20 @@ public struct SupervisorMachine: Sendable {
     private mutating func send(
         _ event: LinkMachine.Event,
         to name: String,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
-        guard let asked = table.devices[name]?.handle(event, now: now, using: &random),
+        guard let asked = table.devices[name]?.handle(event, at: now, using: &random),
             let device = table.devices[name]
         else { return }
         for effect in asked {
             switch effect {
-            case .queue: table.queue.add(name, failures: device.link.attempt, now: table.waitingSince(name) ?? now)
+            case .queue: table.queue.add(name, failures: device.link.attempt, at: table.waitingSince(name) ?? now)
             case .unqueue: table.queue.remove(name)
             case .arm(let delay, let ticket):
                 table.devices[name]?.setTimer(due: now + delay, ticket: ticket)
             case .changed(var change):
-                table.recordTransition(change, of: name, now: now)
+                table.recordTransition(change, of: name, at: now)
                 if let suspicion = table.suspicion(of: name, after: change) {
                     change.detail = change.detail.map { "\($0); \(suspicion)" } ?? suspicion
                 }
@@ -262,49 +262,49 @@ public struct SupervisorMachine: Sendable {
 
     // MARK: - The plan after every event
 
-    private mutating func plan(now: Duration, into effects: inout [Effect]) {
-        offerFreeSlots(now: now)
-        sendDueTimers(now: now, into: &effects)
+    private mutating func plan(at now: Duration, into effects: inout [Effect]) {
+        offerFreeSlots(at: now)
+        sendDueTimers(at: now, into: &effects)
         removeDismissed(into: &effects)
-        grantTurns(now: now, into: &effects)
+        grantTurns(at: now, into: &effects)
         for address in table.adapters.keys.sorted() {
-            endExpiredLinks(on: address, now: now, into: &effects)
-            plan(address, now: now, into: &effects)
+            endExpiredLinks(on: address, at: now, into: &effects)
+            plan(address, at: now, into: &effects)
             report(address, into: &effects)
         }
-        requestWake(now: now, into: &effects)
+        requestWake(at: now, into: &effects)
     }
 
-    private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
+    private mutating func sendDueTimers(at now: Duration, into effects: inout [Effect]) {
         let due = table.devices.filter { device in device.value.timer.map { $0.due <= now } ?? false }
         for name in due.keys.sorted() {
-            guard let ticket = table.devices[name]?.takeDueTimer(now: now) else { continue }
-            send(.due(ticket: ticket), to: name, now: now, into: &effects)
+            guard let ticket = table.devices[name]?.takeDueTimer(at: now) else { continue }
+            send(.due(ticket: ticket), to: name, at: now, into: &effects)
         }
     }
 
     /// Ends the pause of one refused device for each slot that becomes free.
-    private mutating func offerFreeSlots(now: Duration) {
+    private mutating func offerFreeSlots(at now: Duration) {
         for (address, adapter) in table.adapters {
             let freed = adapter.report.links - table.links(on: address)
             guard freed > 0 else { continue }
             let refused = table.devices.filter { $0.value.refusedBy == address && $0.value.link.isPausing }
             let order = refused.sorted { ($0.value.link.attempt, $0.key) < ($1.value.link.attempt, $1.key) }
-            for (name, _) in order.prefix(freed) { table.devices[name]?.endPause(now: now) }
+            for (name, _) in order.prefix(freed) { table.devices[name]?.endPause(at: now) }
         }
     }
 
-    private mutating func grantTurns(now: Duration, into effects: inout [Effect]) {
-        while let turn = nextTurn(now: now) {
+    private mutating func grantTurns(at now: Duration, into effects: inout [Effect]) {
+        while let turn = nextTurn(at: now) {
             table.devices[turn.device]?.assign(turn.adapter)
-            send(.granted, to: turn.device, now: now, into: &effects)
+            send(.granted, to: turn.device, at: now, into: &effects)
         }
     }
 
-    private mutating func nextTurn(now: Duration) -> ConnectQueue.Turn? {
+    private mutating func nextTurn(at now: Duration) -> ConnectQueue.Turn? {
         guard !table.queue.isEmpty else { return nil }
         var queue = table.queue
-        let turn = queue.next(now: now, adapters: table.adapters.keys) { table.bestAdapter(for: $0, now: now) }
+        let turn = queue.next(at: now, adapters: table.adapters.keys) { table.bestAdapter(for: $0, at: now) }
         table.queue = queue
         return turn
     }
@@ -315,7 +315,8 @@ public struct SupervisorMachine: Sendable {
     private static let yieldPause = Duration.seconds(30)
 
     /// Ends expired links of a full adapter, one for each device that has waited long enough.
-    private mutating func endExpiredLinks(on address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+    private mutating func endExpiredLinks(on address: BluetoothAddress, at now: Duration, into effects: inout [Effect])
+    {
         guard let period = policy.rotation else { return }
         let waiting = table.waiting(on: address)
         let ready = table.readyLinks(on: address)
@@ -325,29 +326,29 @@ public struct SupervisorMachine: Sendable {
             ready: ready,
             waiting: waiting,
             wanting: wanting,
-            now: now
+            at: now
         )
         for name in chosen ?? [] {
             let detail = "the adapter \(address) is full, and other devices wait"
-            send(.yield(Self.yieldPause, detail: detail), to: name, now: now, into: &effects)
+            send(.yield(Self.yieldPause, detail: detail), to: name, at: now, into: &effects)
         }
     }
 
-    private mutating func plan(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+    private mutating func plan(_ address: BluetoothAddress, at now: Duration, into effects: inout [Effect]) {
         guard let adapter = table.adapters[address] else { return }
-        if table.adapters[address]?.startPowerOn(now: now) == true { effects.append(.powerOn(address)) }
+        if table.adapters[address]?.startPowerOn(at: now) == true { effects.append(.powerOn(address)) }
         guard adapter.isUsable else { return }
         if table.isListenedTo(address) {
-            table.adapters[address]?.passiveScan.checkSilence(lastHeard: adapter.ladder.lastHeard, now: now)
+            table.adapters[address]?.passiveScan.checkSilence(lastHeard: adapter.ladder.lastHeard, at: now)
         }
-        let isLooking = table.devices.keys.contains { table.needsSighting($0, on: address, now: now) }
-        table.adapters[address]?.setSightingNeeded(isLooking, now: now)
+        let isLooking = table.devices.keys.contains { table.needsSighting($0, on: address, at: now) }
+        table.adapters[address]?.setSightingNeeded(isLooking, at: now)
         let conditions = table.conditions(of: address)
-        if let remedy = table.adapters[address]?.ladder.nextRemedy(conditions, now: now) {
-            apply(remedy, to: address, now: now, into: &effects)
+        if let remedy = table.adapters[address]?.ladder.nextRemedy(conditions, at: now) {
+            apply(remedy, to: address, at: now, into: &effects)
         }
-        let isWanted = table.wantsDiscovery(on: address, now: now)
-        if let effect = table.adapters[address]?.discovery.nextRequest(isWanted: isWanted, now: now) {
+        let isWanted = table.wantsDiscovery(on: address, at: now)
+        if let effect = table.adapters[address]?.discovery.nextRequest(isWanted: isWanted, at: now) {
             effects.append(.discovery(address, effect))
         }
     }
@@ -355,10 +356,10 @@ public struct SupervisorMachine: Sendable {
     private mutating func apply(
         _ remedy: RecoveryLadder.Remedy,
         to address: BluetoothAddress,
-        now: Duration,
+        at now: Duration,
         into effects: inout [Effect]
     ) {
-        table.adapters[address]?.apply(remedy, now: now)
+        table.adapters[address]?.apply(remedy, at: now)
         effects.append(.remedy(address, remedy))
         switch remedy.step {
         case .restartDiscovery: break
@@ -378,7 +379,7 @@ public struct SupervisorMachine: Sendable {
     // MARK: - Time
 
     /// Requests one wake-up at the next deadline.
-    private mutating func requestWake(now: Duration, into effects: inout [Effect]) {
+    private mutating func requestWake(at now: Duration, into effects: inout [Effect]) {
         guard let deadline = table.deadline(after: now), !wakes.contains(where: { $0 <= deadline }) else { return }
         wakes.insert(deadline)
         effects.append(.wake(at: deadline))

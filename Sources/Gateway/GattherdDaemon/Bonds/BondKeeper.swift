@@ -107,10 +107,10 @@ final class BondKeeper: PairingDelegate {
                     isPaired: status.isPaired,
                     isConnected: status.isConnected,
                     isResolved: status.isServicesResolved,
-                    now: now
+                    at: now
                 )
             }
-        case .disconnected(let id): change(id) { $0.ended(now: now) }
+        case .disconnected(let id): change(id) { $0.ended(at: now) }
         case .linkEnded(let id, .authentication): encryptionFailed(id)
         default: break
         }
@@ -192,7 +192,7 @@ final class BondKeeper: PairingDelegate {
             return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
         case .notConnected, .att(0x0E):
             // BlueZ reports this error for requests in progress when the link ends.
-            update(link) { $0.requestFailed(now: now) }
+            update(link) { $0.requestFailed(at: now) }
         default: break
         }
         return LinkFault(error, while: action)

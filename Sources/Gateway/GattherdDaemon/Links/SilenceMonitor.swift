@@ -23,7 +23,7 @@ struct SilenceMonitor: Sendable {
                 (limit, index < streams.count ? catalogue.silence(of: streams[index].binding.stream) : .init())
             },
             policy: link.context.silence,
-            now: now
+            at: now
         )
         defer {
             for (stream, memory) in zip(streams, watch.memories) {
@@ -32,11 +32,11 @@ struct SilenceMonitor: Sendable {
         }
         var seenSightings: UInt64 = 0
         while await sleep(as: watch, watched, orSightingBeyond: seenSightings) {
-            watch.count(watched.counts, now: now)
+            watch.count(watched.counts, at: now)
             let newest = sightings.state
-            if newest != seenSightings { watch.doubt(now: now) }
+            if newest != seenSightings { watch.doubt(at: now) }
             seenSightings = newest
-            guard let step = watch.next(now: now), !Task.isCancelled else { continue }
+            guard let step = watch.next(at: now), !Task.isCancelled else { continue }
             guard await perform(step, &watch, watched) else { return }
         }
     }
@@ -60,9 +60,9 @@ struct SilenceMonitor: Sendable {
     /// Sleeps as long as counts would change nothing.
     private func sleep(as watch: SilenceWatch, _ watched: WatchedStreams) async {
         repeat {
-            let pause = watch.deadline(now: now) - now
+            let pause = watch.deadline(at: now) - now
             guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
-        } while watch.isIdle(watched.counts, now: now)
+        } while watch.isIdle(watched.counts, at: now)
     }
 
     /// Executes one action; returns false when the session is over.
@@ -75,8 +75,8 @@ struct SilenceMonitor: Sendable {
         case .probe(let stream):
             let start = now
             let outcome = await probe(watched.stream(stream))
-            watch.count(watched.counts, now: now)
-            let next = watch.probed(outcome, stream: stream, since: start, now: now)
+            watch.count(watched.counts, at: now)
+            let next = watch.probed(outcome, stream: stream, since: start, at: now)
             guard let next, !Task.isCancelled else { return !Task.isCancelled }
             return await perform(next, &watch, watched)
         case .recycle(let stream, let silence, let cause):

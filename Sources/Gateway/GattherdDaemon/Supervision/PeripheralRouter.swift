@@ -36,9 +36,9 @@ struct PeripheralRouter {
     func rssi(of id: PeripheralID) -> Int? { table[id]?.rssi }
 
     /// Returns the machine's events for an event of a peripheral.
-    mutating func events(for event: CentralEvent, _ sessions: LinkSessions, now: Duration) -> [Event] {
+    mutating func events(for event: CentralEvent, _ sessions: LinkSessions, at now: Duration) -> [Event] {
         switch event {
-        case .peripheralChanged(let peripheral): return changed(peripheral, now: now)
+        case .peripheralChanged(let peripheral): return changed(peripheral, at: now)
         case .disconnected(let id): return disconnected(id)
         case .linkEnded(let id, _): return device(id).map { retries(afterEndOf: id, $0) } ?? []
         case .peripheralRemoved(let id): return removed(id)
@@ -55,7 +55,7 @@ struct PeripheralRouter {
         }
     }
 
-    private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [Event] {
+    private mutating func changed(_ peripheral: PeripheralStatus, at now: Duration) -> [Event] {
         let before = table.update(peripheral)
         guard let name = device(peripheral.id) else {
             offers.offer(peripheral)

@@ -117,8 +117,8 @@ public actor Supervisor {
         for await message in inbox.messages {
             if case .stop = message { return }
             let now = start.duration(to: clock.now)
-            for event in events(for: message, now: now) {
-                for effect in machine.handle(event, now: now) { perform(effect, now: now, in: &group) }
+            for event in events(for: message, at: now) {
+                for effect in machine.handle(event, at: now) { perform(effect, at: now, in: &group) }
             }
             // Many messages may wait, and other tasks share the thread.
             await Task.yield()
@@ -128,12 +128,12 @@ public actor Supervisor {
     // MARK: - Messages
 
     /// Translates a message to events for the machine and updates the published state.
-    private func events(for message: SupervisorInbox.Message, now: Duration) -> [SupervisorMachine.Event] {
+    private func events(for message: SupervisorInbox.Message, at now: Duration) -> [SupervisorMachine.Event] {
         switch message {
         case .machine(let event):
             apply(event)
             return [event]
-        case .central(let event): return events(for: event, now: now)
+        case .central(let event): return events(for: event, at: now)
         case .session(let progress, let device, let ticket): return events(for: progress, of: device, ticket: ticket)
         case .attemptEnded(let link, let device): return peripherals.retries(afterEndOf: link, device)
         case .reload(let reload):
@@ -174,7 +174,7 @@ public actor Supervisor {
         return [event] + peripherals.sightings(of: device.address)
     }
 
-    private func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
+    private func events(for event: CentralEvent, at now: Duration) -> [SupervisorMachine.Event] {
         context.bonds.handle(event)
         parts.watches.handle(event)
         guard event.adapter.map(parts.settings.mayUse) ?? true else { return [] }
@@ -198,7 +198,7 @@ public actor Supervisor {
             peripherals.remove(adapter: address)
             adapters.remove(address)
             return [.adapterRemoved(address)]
-        default: return peripherals.events(for: event, sessions, now: now)
+        default: return peripherals.events(for: event, sessions, at: now)
         }
     }
 
@@ -227,7 +227,7 @@ public actor Supervisor {
     // MARK: - Effects
 
     /// Starts an effect of the machine; results arrive through the inbox.
-    private func perform(_ effect: SupervisorMachine.Effect, now: Duration, in group: inout DiscardingTaskGroup) {
+    private func perform(_ effect: SupervisorMachine.Effect, at now: Duration, in group: inout DiscardingTaskGroup) {
         switch effect {
         case .discovery(let adapter, let effect): adapterRequests.perform(effect, on: adapter, in: &group)
         case .remedy(let adapter, let remedy):

@@ -11,9 +11,9 @@ final class ConnectTurns: Sendable {
         var adapters: [String: BluetoothAddress] = [:]
 
         /// Grants all turns that are free; returns the peripherals that have one.
-        mutating func grant(now: Duration) -> Set<String> {
+        mutating func grant(at now: Duration) -> Set<String> {
             let adapters = adapters
-            while queue.next(now: now, adapters: Set(adapters.values), place: { adapters[$0] }) != nil {}
+            while queue.next(at: now, adapters: Set(adapters.values), place: { adapters[$0] }) != nil {}
             return queue.connecting
         }
     }
@@ -67,7 +67,7 @@ final class ConnectTurns: Sendable {
         let name = request.name
         grant { [now] state in
             state.adapters[name] = request.peripheral.adapter
-            state.queue.add(name, failures: request.failures, now: now)
+            state.queue.add(name, failures: request.failures, at: now)
         }
         defer {
             grant { state in
@@ -91,7 +91,7 @@ final class ConnectTurns: Sendable {
         granted.update { granted in
             granted = state.withLock { state in
                 change(&state)
-                return state.grant(now: now)
+                return state.grant(at: now)
             }
         }
     }
@@ -128,7 +128,7 @@ final class ConnectTurns: Sendable {
         grant { [now] state in
             guard state.adapters[name] != nil, !state.queue.connecting.contains(name) else { return }
             state.queue.remove(name)
-            state.queue.add(name, failures: 0, now: now)
+            state.queue.add(name, failures: 0, at: now)
         }
     }
 

@@ -55,7 +55,7 @@ extension SupervisorWorld {
             }
             return device.link.state.wantsSighting && machine.table.usableSightings(of: name).isEmpty
         }
-        let isFull = !machine.table.hasRoom(address, now: now)
+        let isFull = !machine.table.hasRoom(address, at: now)
         if isMissing && !isFull { require(!adapter.discovery.isOff, "no scan for a missing device on \(address)") }
         let isIdle = names.allSatisfy { state($0) == .ready || state($0) == .held }
         if isIdle && !adapter.ladder.wantsToListen(at: now) {

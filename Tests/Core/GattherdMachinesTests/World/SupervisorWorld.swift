@@ -172,7 +172,7 @@ struct SupervisorWorld {
 
     mutating func tell(_ event: SupervisorMachine.Event) {
         note(event)
-        for effect in machine.handle(event, now: now) { perform(effect) }
+        for effect in machine.handle(event, at: now) { perform(effect) }
         checkRules(after: event)
     }
 
