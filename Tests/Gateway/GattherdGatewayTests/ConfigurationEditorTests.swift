@@ -76,10 +76,10 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gattherd.yaml"])
     }
 
-    @Test func `a file that the daemon cannot use is taken back`() async throws {
+    @Test func `a file that the daemon cannot use is replaced by the one before`() async throws {
         try await reloading([.failed("no such profile"), .done(waiting: [])]) {
             let before = try file.text(ofPath: file.path)
-            let error = await #expect(throws: AdministrationError.self) {
+            let error = await #expect(throws: BackendError.self) {
                 try await editor.apply(.init(source: source("gateway: yard\n"), before: before))
             }
             #expect(error?.detail == "no such profile")
@@ -90,7 +90,7 @@ import Testing
     @Test func `a new file that the daemon cannot use is removed`() async throws {
         let new = source("devices: []\n", "gattherd.d/new.yaml")
         try await reloading([.failed("no"), .done(waiting: [])]) {
-            await #expect(throws: AdministrationError.self) { try await editor.apply(.init(source: new, before: nil)) }
+            await #expect(throws: BackendError.self) { try await editor.apply(.init(source: new, before: nil)) }
         }
         #expect(!FileManager.default.fileExists(atPath: new.name))
     }
@@ -98,7 +98,7 @@ import Testing
     @Test func `a file that was changed meanwhile is not replaced`() async throws {
         let before = try file.text(ofPath: file.path)
         try folder.write("gateway: other\n", to: "gattherd.yaml")
-        let error = await #expect(throws: AdministrationError.self) {
+        let error = await #expect(throws: BackendError.self) {
             try await editor.apply(.init(source: source("gateway: yard\n"), before: before))
         }
         #expect(error?.kind == .conflict)
@@ -115,7 +115,7 @@ import Testing
             source: source("gateway: yard\n", "gattherd.d/link.yaml"),
             before: try file.text(ofPath: file.path)
         )
-        await #expect(throws: AdministrationError.self) { try await editor.apply(change) }
+        await #expect(throws: BackendError.self) { try await editor.apply(change) }
         #expect(try text() == Self.main)
     }
 
@@ -176,7 +176,7 @@ import Testing
     ])
     func `a device that would be wrong is refused with a reason`(members: String, reason: String) async throws {
         let request = try request(members)
-        let error = await #expect(throws: AdministrationError.self) { try await devices.add(request) }
+        let error = await #expect(throws: BackendError.self) { try await devices.add(request) }
         #expect(error?.detail.contains(reason) == true, "\(error?.detail ?? "")")
         #expect(!FileManager.default.fileExists(atPath: folder.file("gattherd.d/a.yaml")))
     }
@@ -193,8 +193,8 @@ import Testing
 
     @Test func `labels of an unknown device are refused, and so are invalid ones`() async throws {
         let label = try NewLabel(json: #""title":"a\u0007b""#)
-        await #expect(throws: AdministrationError.self) { try await devices.label("strap", label) }
-        let error = await #expect(throws: AdministrationError.self) { try await devices.label("dial", label) }
+        await #expect(throws: BackendError.self) { try await devices.label("strap", label) }
+        let error = await #expect(throws: BackendError.self) { try await devices.label("dial", label) }
         #expect(error?.kind == .notFound)
         #expect(try text() == Self.main)
     }

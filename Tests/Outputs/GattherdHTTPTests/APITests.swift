@@ -71,7 +71,7 @@ import Testing
         #expect(answer.text.contains("unknown argument '\(name)'; \(all)"))
     }
 
-    @Test func `events can be queried by device, their stream takes no arguments`() async {
+    @Test func `events can be queried by device, and their stream has no arguments`() async {
         var request = HTTPRequest(.get, "/api/v1/events", headers: ["host": "localhost", "accept": "application/json"])
         request.query = ["device": "dial", "limit": "5"]
         #expect(await service.answer(request).text == "\"events\"")
@@ -88,9 +88,9 @@ import Testing
         #expect(await service.post("/api/v1/devices/strap/connect").status == 202)
     }
 
-    @Test(arguments: [(RecordQueryError.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
-    func `a failed query returns its reason`(kind: RecordQueryError.Kind, status: Int) async {
-        backend.fail(with: RecordQueryError(kind, "why"))
+    @Test(arguments: [(BackendError.Kind.invalid, 400), (.unavailable, 503), (.unreadable, 500)])
+    func `a failed query returns its reason`(kind: BackendError.Kind, status: Int) async {
+        backend.fail(with: BackendError(kind, "why"))
         let answer = await service.get("/api/v1/rejects")
         #expect(answer.status == status)
         #expect(answer.text == #"{"error":"why"}"#)

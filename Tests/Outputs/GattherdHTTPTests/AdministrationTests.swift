@@ -98,11 +98,11 @@ import Testing
     }
 
     @Test(arguments: [
-        (AdministrationError.Kind.invalid, 400), (.forbidden, 403), (.notFound, 404), (.conflict, 409), (.refused, 422),
+        (BackendError.Kind.invalid, 400), (.forbidden, 403), (.notFound, 404), (.conflict, 409), (.refused, 422),
         (.unavailable, 503),
     ])
-    func `an error has a status and a reason`(kind: AdministrationError.Kind, status: Int) async {
-        backend.fakeAdministration.fail(with: AdministrationError(kind, "because"))
+    func `an error has a status and a reason`(kind: BackendError.Kind, status: Int) async {
+        backend.fakeAdministration.fail(with: BackendError(kind, "because"))
         let answer = await post("devices/strap/label", "{}")
         #expect(answer.status == status)
         #expect(answer.text == #"{"error":"because"}"#)

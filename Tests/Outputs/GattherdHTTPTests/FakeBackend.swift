@@ -10,7 +10,7 @@ final class FakeBackend: HTTPBackend {
     private let state: Locked<DaemonStatus>
     private let received = Locked<[String]>([])
     private let asked = Locked<[RecordQuery]>([])
-    private let fault = Locked<RecordQueryError?>(nil)
+    private let fault = Locked<BackendError?>(nil)
     private let refusal = Locked<ControlError?>(nil)
     let fakeAdministration = FakeAdministration()
     var administration: any AdministrationBackend { fakeAdministration }
@@ -46,7 +46,7 @@ final class FakeBackend: HTTPBackend {
     var queries: [RecordQuery] { asked.withLock { $0 } }
 
     /// Makes all queries fail.
-    func fail(with fault: RecordQueryError) {
+    func fail(with fault: BackendError) {
         self.fault.withLock { $0 = fault }
     }
 
@@ -57,13 +57,13 @@ final class FakeBackend: HTTPBackend {
         refusal.withLock { $0 = error }
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "history") }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], BackendError> { answer(query, "history") }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "events") }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], BackendError> { answer(query, "events") }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "rejects") }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], BackendError> { answer(query, "rejects") }
 
-    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], RecordQueryError> {
+    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], BackendError> {
         asked.withLock { $0.append(query) }
         if let fault = fault.withLock({ $0 }) { return .failure(fault) }
         return .success(Array("\"\(word)\"".utf8))

@@ -23,13 +23,13 @@ final class CommandRun: Sendable {
     ///
     /// - Parameter words: The command and its arguments, without `--json` and `--config`.
     /// - Returns: JSON.
-    /// - Throws: ``AdministrationError`` if the command fails or does not end.
-    func output(_ words: [String]) async throws(AdministrationError) -> [UInt8] {
+    /// - Throws: ``BackendError`` if the command fails or does not end.
+    func output(_ words: [String]) async throws(BackendError) -> [UInt8] {
         let isFree = isBusy.withLock { isBusy in
             defer { isBusy = true }
             return !isBusy
         }
-        guard isFree else { throw AdministrationError(.unavailable, "another command is running; try again") }
+        guard isFree else { throw BackendError(.unavailable, "another command is running; try again") }
         defer { isBusy.withLock { $0 = false } }
         let (child, reader) = try start(words)
         let limit = Task { [child] in
@@ -42,16 +42,16 @@ final class CommandRun: Sendable {
         _ = await child.wait()
         guard let output, (try? JSONReader.value(of: output)) != nil else {
             let command = words.joined(separator: " ")
-            throw AdministrationError(.unavailable, "no answer; run on the host: gattherd \(command)")
+            throw BackendError(.unavailable, "no answer; run on the host: gattherd \(command)")
         }
         return output
     }
 
-    private func start(_ words: [String]) throws(AdministrationError) -> (child: ChildProcess, reader: Int32) {
+    private func start(_ words: [String]) throws(BackendError) -> (child: ChildProcess, reader: Int32) {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else {
             let reason = unsafe String(cString: strerror(errno))
-            throw AdministrationError(.unavailable, "the command cannot be run: \(reason)")
+            throw BackendError(.unavailable, "the command cannot be run: \(reason)")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[1]) }
@@ -61,7 +61,7 @@ final class CommandRun: Sendable {
             return (try ChildProcess("/proc/self/exe", arguments, output: output, errors: .null), ends[0])
         } catch {
             close(ends[0])
-            throw AdministrationError(.unavailable, error.description)
+            throw BackendError(.unavailable, error.description)
         }
     }
 

@@ -41,10 +41,10 @@ final class ConfigurationEditor: Sendable {
 
     /// Runs `body`, which may block, on a thread of its own.
     func onThread<Value: Sendable>(
-        _ body: @escaping @Sendable () -> Result<Value, AdministrationError>
-    ) async throws(AdministrationError) -> Value {
+        _ body: @escaping @Sendable () -> Result<Value, BackendError>
+    ) async throws(BackendError) -> Value {
         guard let result = await NamedThread.result(name: "configuration", of: body) else {
-            throw AdministrationError(.unavailable, "the daemon ends")
+            throw BackendError(.unavailable, "the daemon ends")
         }
         return try result.get()
     }
@@ -52,69 +52,69 @@ final class ConfigurationEditor: Sendable {
     /// Writes a change and reloads.
     ///
     /// - Returns: The sections whose changes wait for a restart.
-    func apply(_ change: Change) async throws(AdministrationError) -> [String] {
+    func apply(_ change: Change) async throws(BackendError) -> [String] {
         try begin()
         defer { isBusy.withLock { $0 = false } }
-        try await onThread { [self] in Result { () throws(AdministrationError) in try write(change) } }
+        try await onThread { [self] in Result { () throws(BackendError) in try write(change) } }
         switch await changes.reloaded() {
         case .done(let waiting)?: return waiting
         case .failed(let reason)?:
-            try await onThread { [self] in Result { () throws(AdministrationError) in try takeBack(change) } }
+            try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
             _ = await changes.reloaded()
-            throw AdministrationError(.refused, reason)
-        case nil: throw AdministrationError(.unavailable, "the daemon ends")
+            throw BackendError(.refused, reason)
+        case nil: throw BackendError(.unavailable, "the daemon ends")
         }
     }
 
     /// Reloads the files as they are.
-    func reload() async throws(AdministrationError) {
+    func reload() async throws(BackendError) {
         try begin()
         defer { isBusy.withLock { $0 = false } }
         switch await changes.reloaded() {
         case .done?: return
-        case .failed(let reason)?: throw AdministrationError(.refused, reason)
-        case nil: throw AdministrationError(.unavailable, "the daemon ends")
+        case .failed(let reason)?: throw BackendError(.refused, reason)
+        case nil: throw BackendError(.unavailable, "the daemon ends")
         }
     }
 
     /// Begins a change, which ends with ``isBusy``.
-    private func begin() throws(AdministrationError) {
+    private func begin() throws(BackendError) {
         let isFree = isBusy.withLock { isBusy in
             defer { isBusy = true }
             return !isBusy
         }
-        guard isFree else { throw AdministrationError(.unavailable, "another change is being made; try again") }
+        guard isFree else { throw BackendError(.unavailable, "another change is being made; try again") }
     }
 
-    private func write(_ change: Change) throws(AdministrationError) {
+    private func write(_ change: Change) throws(BackendError) {
         guard let before = change.before else { return try add(change) }
         do throws(FileError) {
             let present = try file.text(ofPath: change.source.name)
             guard present == before else { throw FileError(ESTALE, change.source.name) }
             try file.replace(change.source)
         } catch {
-            throw AdministrationError(writing: error)
+            throw BackendError(writing: error)
         }
     }
 
     /// Adds a file, which makes the folder if it is missing, then that of its secret.
-    private func add(_ change: Change) throws(AdministrationError) {
+    private func add(_ change: Change) throws(BackendError) {
         do throws(GatewayError) {
             try file.add(change.source)
         } catch {
             let exists = unsafe access(change.source.name, F_OK) == 0
-            throw AdministrationError(exists ? .conflict : .forbidden, error.message)
+            throw BackendError(exists ? .conflict : .forbidden, error.message)
         }
         guard let secret = change.secret else { return }
         do throws(FileError) {
             try file.addSecret(secret)
         } catch {
             unsafe unlink(change.source.name)
-            throw AdministrationError(writing: error)
+            throw BackendError(writing: error)
         }
     }
 
-    private func takeBack(_ change: Change) throws(AdministrationError) {
+    private func takeBack(_ change: Change) throws(BackendError) {
         if let secret = change.secret { unsafe unlink(secret.name) }
         guard let before = change.before else {
             unsafe unlink(change.source.name)
@@ -123,12 +123,12 @@ final class ConfigurationEditor: Sendable {
         do throws(FileError) {
             try file.replace(ConfigSource(name: change.source.name, bytes: before.bytes))
         } catch {
-            throw AdministrationError(writing: error)
+            throw BackendError(writing: error)
         }
     }
 }
 
-extension AdministrationError {
+extension BackendError {
     init(writing error: FileError) {
         switch error.code {
         case ENOENT: self.init(.notFound, "there is no file \(error.path)")

@@ -17,11 +17,11 @@ struct DeviceEditor: Sendable {
     // MARK: - New devices
 
     /// Adds a device, as `gattherd add` does, or only shows the text.
-    func add(_ request: NewDevice) async throws(AdministrationError) -> [UInt8] {
+    func add(_ request: NewDevice) async throws(BackendError) -> [UInt8] {
         let (proposal, secret) = try proposal(request)
         let source = proposal.source(in: editor.file, by: "the dashboard")
         if let obstacle = editor.file.obstacle(toReplacing: source.name) {
-            throw AdministrationError(.forbidden, obstacle)
+            throw BackendError(.forbidden, obstacle)
         }
         let change = ConfigurationEditor.Change(source: source, before: nil, secret: secret)
         if secret == nil { try await check(change) }
@@ -35,20 +35,20 @@ struct DeviceEditor: Sendable {
         }
     }
 
-    private func check(_ change: ConfigurationEditor.Change) async throws(AdministrationError) {
+    private func check(_ change: ConfigurationEditor.Change) async throws(BackendError) {
         let findings = try await editor.onThread { [editor] in .success(editor.findings(with: change.source).findings) }
-        guard !findings.contains(where: { $0.severity == .error }) else { throw AdministrationError(findings) }
+        guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
     }
 
     private func proposal(
         _ request: NewDevice
-    ) throws(AdministrationError) -> (proposal: DeviceProposal, secret: ConfigSource?) {
+    ) throws(BackendError) -> (proposal: DeviceProposal, secret: ConfigSource?) {
         guard let address = BluetoothAddress(request.address) else {
-            throw AdministrationError(.invalid, "'\(request.address.cut(toBytes: 40))' is not a Bluetooth address")
+            throw BackendError(.invalid, "'\(request.address.cut(toBytes: 40))' is not a Bluetooth address")
         }
         guard Slug.isValid(request.name) else {
             let rule = "write a-z, 0-9, '-' and '_', 64 of them at most"
-            throw AdministrationError(.invalid, "'\(request.name.cut(toBytes: 80))' is not a name of a device; \(rule)")
+            throw BackendError(.invalid, "'\(request.name.cut(toBytes: 80))' is not a name of a device; \(rule)")
         }
         try Self.refuseControlCharacters(in: [request.title, request.area] + request.profiles)
         try refuseTwin(of: request.name, address)
@@ -57,7 +57,7 @@ struct DeviceEditor: Sendable {
         guard let key = request.key else { return (proposal, nil) }
         let digits = String(key.filter { !$0.isWhitespace })
         guard let bytes = Hexadecimal.octets(digits), BindKey(bytes, remark: "") != nil else {
-            throw AdministrationError(.invalid, "the key is not 32 or 24 hexadecimal digits")
+            throw BackendError(.invalid, "the key is not 32 or 24 hexadecimal digits")
         }
         let path = editor.file.fragmentFolder + "/" + request.name + ".key"
         proposal.keyFile = path
@@ -65,35 +65,35 @@ struct DeviceEditor: Sendable {
     }
 
     /// Refuses what a scalar of one line cannot hold.
-    private static func refuseControlCharacters(in texts: [String?]) throws(AdministrationError) {
+    private static func refuseControlCharacters(in texts: [String?]) throws(BackendError) {
         let scalars = texts.lazy.compactMap(\.self).flatMap(\.unicodeScalars)
         guard scalars.contains(where: { $0.properties.generalCategory == .control }) else { return }
-        throw AdministrationError(.invalid, "names, areas and notes are one line, without control characters")
+        throw BackendError(.invalid, "names, areas and notes are one line, without control characters")
     }
 
-    private func refuseTwin(of name: String, _ address: BluetoothAddress) throws(AdministrationError) {
+    private func refuseTwin(of name: String, _ address: BluetoothAddress) throws(BackendError) {
         let devices = running.configuration.devices
         if let device = devices.first(where: { $0.address.value == address }) {
-            throw AdministrationError(.conflict, "\(address) is the device '\(device.name.value)' already")
+            throw BackendError(.conflict, "\(address) is the device '\(device.name.value)' already")
         }
         guard !devices.contains(where: { $0.name.value == name }) else {
-            throw AdministrationError(.conflict, "there is a device '\(name)' already; choose another name")
+            throw BackendError(.conflict, "there is a device '\(name)' already; choose another name")
         }
     }
 
     // MARK: - Labels
 
     /// Changes the name for people, the area and the note of a device; its name, topics and history stay.
-    func label(_ name: String, _ label: NewLabel) async throws(AdministrationError) -> [UInt8] {
+    func label(_ name: String, _ label: NewLabel) async throws(BackendError) -> [UInt8] {
         guard let device = running.configuration.devices.first(where: { $0.name.value == name }) else {
-            throw AdministrationError(.notFound, "there is no device '\(name.cut(toBytes: 80))'")
+            throw BackendError(.notFound, "there is no device '\(name.cut(toBytes: 80))'")
         }
         guard device.rule == nil, let place = device.name.place else {
-            throw AdministrationError(.conflict, "a rule of 'enrol' has made '\(name)'; add it as a device of its own")
+            throw BackendError(.conflict, "a rule of 'enrol' has made '\(name)'; add it as a device of its own")
         }
         try Self.refuseControlCharacters(in: [label.title, label.area, label.note])
         let change = try await editor.onThread { [self] in
-            Result { () throws(AdministrationError) in try labelChange(device, in: place.file, label) }
+            Result { () throws(BackendError) in try labelChange(device, in: place.file, label) }
         }
         _ = try await editor.apply(change)
         return JSONWriter.bytes { writer in
@@ -108,10 +108,10 @@ struct DeviceEditor: Sendable {
         _ device: DeviceSettings,
         in path: String,
         _ label: NewLabel
-    ) throws(AdministrationError) -> ConfigurationEditor.Change {
+    ) throws(BackendError) -> ConfigurationEditor.Change {
         let before: ConfigurationText
         do throws(FileError) { before = try editor.file.text(ofPath: path) } catch {
-            throw AdministrationError(writing: error)
+            throw BackendError(writing: error)
         }
         let name = device.name.value
         let changes = [("title", label.title), ("area", label.area), ("note", label.note)]
@@ -119,7 +119,7 @@ struct DeviceEditor: Sendable {
         guard let bytes else { throw Self.cannotEdit(path) }
         let source = ConfigSource(name: path, bytes: bytes)
         let (next, errors) = editor.file.parsedLeniently(with: source)
-        guard errors.isEmpty else { throw AdministrationError(errors) }
+        guard errors.isEmpty else { throw BackendError(errors) }
         guard expects(next, of: name, label) else { throw Self.cannotEdit(path) }
         return ConfigurationEditor.Change(source: source, before: before)
     }
@@ -134,7 +134,7 @@ struct DeviceEditor: Sendable {
         return wanted.devices == next.devices && wanted.sectionsThatDiffer(from: next).isEmpty
     }
 
-    private static func cannotEdit(_ path: String) -> AdministrationError {
-        AdministrationError(.conflict, "the form of \(path) is not one that can be changed here; edit the file")
+    private static func cannotEdit(_ path: String) -> BackendError {
+        BackendError(.conflict, "the form of \(path) is not one that can be changed here; edit the file")
     }
 }

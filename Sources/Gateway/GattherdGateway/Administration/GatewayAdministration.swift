@@ -31,30 +31,30 @@ struct GatewayAdministration: AdministrationBackend {
 
     func peripherals() async -> [UInt8] { await scan.peripherals() }
 
-    func add(_ device: NewDevice) async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) { return .success(try await devices.add(device)) } catch {
+    func add(_ device: NewDevice) async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) { return .success(try await devices.add(device)) } catch {
             return .failure(error)
         }
     }
 
-    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) { return .success(try await devices.label(device, label)) } catch {
+    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) { return .success(try await devices.label(device, label)) } catch {
             return .failure(error)
         }
     }
 
-    func doctor() async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) { return .success(try await commands.output(["doctor"])) } catch {
+    func doctor() async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) { return .success(try await commands.output(["doctor"])) } catch {
             return .failure(error)
         }
     }
 
-    func explanation(of device: String) async -> Result<[UInt8], AdministrationError> {
+    func explanation(of device: String) async -> Result<[UInt8], BackendError> {
         // A name that begins with a hyphen would be an option.
         guard reporter.status.devices.contains(where: { $0.device == device }), !device.hasPrefix("-") else {
-            return .failure(AdministrationError(.notFound, "there is no device '\(device.cut(toBytes: 80))'"))
+            return .failure(BackendError(.notFound, "there is no device '\(device.cut(toBytes: 80))'"))
         }
-        do throws(AdministrationError) { return .success(try await commands.output(["why", device])) } catch {
+        do throws(BackendError) { return .success(try await commands.output(["why", device])) } catch {
             return .failure(error)
         }
     }
@@ -88,12 +88,12 @@ struct GatewayAdministration: AdministrationBackend {
         }
     }
 
-    func configurationFile(_ name: String) async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) {
+    func configurationFile(_ name: String) async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) {
             let (file, path) = (editor.file, try path(name))
             let text = try await editor.onThread {
                 Result { () throws(FileError) in try file.text(ofPath: path) }
-                    .mapError { AdministrationError(reading: $0) }
+                    .mapError { BackendError(reading: $0) }
             }
             return .success(
                 JSONWriter.bytes { writer in
@@ -110,8 +110,8 @@ struct GatewayAdministration: AdministrationBackend {
         }
     }
 
-    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) {
+    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) {
             let source = try source(draft)
             let (findings, waiting) = try await editor.onThread { [editor] in
                 .success(editor.findings(with: source))
@@ -132,8 +132,8 @@ struct GatewayAdministration: AdministrationBackend {
         }
     }
 
-    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError> {
-        do throws(AdministrationError) {
+    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], BackendError> {
+        do throws(BackendError) {
             let change = try await change(draft)
             let waiting = try await editor.apply(change)
             return .success(
@@ -150,12 +150,12 @@ struct GatewayAdministration: AdministrationBackend {
         }
     }
 
-    func restart() async -> Result<[UInt8], AdministrationError> {
+    func restart() async -> Result<[UInt8], BackendError> {
         guard restartSwitch.isOffered else {
             let remedy = "on the host: systemctl restart gattherd"
-            return .failure(AdministrationError(.unavailable, "nothing would start the daemon again; \(remedy)"))
+            return .failure(BackendError(.unavailable, "nothing would start the daemon again; \(remedy)"))
         }
-        do throws(AdministrationError) {
+        do throws(BackendError) {
             // A daemon that cannot use its files would not start again.
             try await editor.reload()
         } catch {
@@ -166,41 +166,41 @@ struct GatewayAdministration: AdministrationBackend {
     }
 
     /// Returns the change of a draft, which must make a valid configuration.
-    private func change(_ draft: ConfigurationDraft) async throws(AdministrationError) -> ConfigurationEditor.Change {
+    private func change(_ draft: ConfigurationDraft) async throws(BackendError) -> ConfigurationEditor.Change {
         let source = try source(draft)
         return try await editor.onThread { [editor] in
-            Result { () throws(AdministrationError) in
+            Result { () throws(BackendError) in
                 var before: ConfigurationText?
                 do throws(FileError) {
                     if draft.version != nil { before = try editor.file.text(ofPath: source.name) }
                 } catch {
-                    throw AdministrationError(reading: error)
+                    throw BackendError(reading: error)
                 }
                 guard before?.version == draft.version else {
-                    throw AdministrationError(.conflict, "\(draft.file) was changed meanwhile; read it again")
+                    throw BackendError(.conflict, "\(draft.file) was changed meanwhile; read it again")
                 }
                 let findings = editor.findings(with: source).findings
-                guard !findings.contains(where: { $0.severity == .error }) else { throw AdministrationError(findings) }
+                guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
                 return ConfigurationEditor.Change(source: source, before: before)
             }
         }
     }
 
-    private func source(_ draft: ConfigurationDraft) throws(AdministrationError) -> ConfigSource {
+    private func source(_ draft: ConfigurationDraft) throws(BackendError) -> ConfigSource {
         guard draft.text.utf8.count <= ConfigurationText.largest else {
-            throw AdministrationError(.invalid, "a file has at most \(ConfigurationText.largest) bytes")
+            throw BackendError(.invalid, "a file has at most \(ConfigurationText.largest) bytes")
         }
         return ConfigSource(name: try path(draft.file), text: draft.text)
     }
 
-    private func path(_ name: String) throws(AdministrationError) -> String {
+    private func path(_ name: String) throws(BackendError) -> String {
         if let path = editor.file.path(named: name) { return path }
         let rule = "the files are \(editor.file.mainName) and gattherd.d/NAME.yaml"
-        throw AdministrationError(.notFound, "there is no file '\(name.cut(toBytes: 120))'; \(rule)")
+        throw BackendError(.notFound, "there is no file '\(name.cut(toBytes: 120))'; \(rule)")
     }
 }
 
-extension AdministrationError {
+extension BackendError {
     fileprivate init(reading error: FileError) {
         guard error.code != EACCES else {
             self.init(.forbidden, "\(error.path) cannot be read: \(error.reason)")

@@ -59,11 +59,11 @@ struct GatewayHTTPBackend: HTTPBackend {
         await gateway.supervisor.controls.set(request)
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.page(query) }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], BackendError> { await historyService.page(query) }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.events(query) }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], BackendError> { await historyService.events(query) }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], BackendError> {
         await historyService.rejects(query)
     }
 

@@ -21,7 +21,7 @@ final class HistoryService: Sendable {
 
     /// Answers `bridge/request/history`.
     func answer(_ request: HistoryRequest) async -> Result<BridgeReply, BridgeFailure> {
-        await read { (reader) throws(RecordQueryError) in
+        await read { (reader) throws(BackendError) in
             var answer = HistoryResponse(limit: request.limit)
             try reader.fill(&answer, with: RecordSpan(request))
             return BridgeReply(answer)
@@ -30,8 +30,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/history`.
-    func page(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
-        await read { (reader) throws(RecordQueryError) in
+    func page(_ query: RecordQuery) async -> Result<[UInt8], BackendError> {
+        await read { (reader) throws(BackendError) in
             var page = HistoryPage(limit: query.limit)
             try reader.fill(&page, with: RecordSpan(query))
             return page.finish()
@@ -39,8 +39,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/events`.
-    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
-        await read { (reader) throws(RecordQueryError) in
+    func events(_ query: RecordQuery) async -> Result<[UInt8], BackendError> {
+        await read { (reader) throws(BackendError) in
             let events = try readable { () throws(StoreFault) in
                 try reader.events(device: query.device, newest: query.limit)
             }
@@ -51,8 +51,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/rejects`.
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
-        await read { (reader) throws(RecordQueryError) in
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], BackendError> {
+        await read { (reader) throws(BackendError) in
             let rejects = try readable { () throws(StoreFault) in
                 try reader.rejects(device: query.device, newest: query.limit)
             }
@@ -64,18 +64,18 @@ final class HistoryService: Sendable {
 
     /// Runs `body` on a thread of its own, because the disk may block it.
     private func read<Value: Sendable>(
-        _ body: @escaping @Sendable (HistoryReader) throws(RecordQueryError) -> Value
-    ) async -> Result<Value, RecordQueryError> {
+        _ body: @escaping @Sendable (HistoryReader) throws(BackendError) -> Value
+    ) async -> Result<Value, BackendError> {
         guard startRequest() else {
-            return .failure(RecordQueryError(.busy, "too many history requests at once; try again"))
+            return .failure(BackendError(.unavailable, "too many history requests at once; try again"))
         }
         defer { running.withLock { $0 -= 1 } }
         let result = await NamedThread.result(name: "history-answer") { [path] in
-            Result { () throws(RecordQueryError) in
+            Result { () throws(BackendError) in
                 try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
             }
         }
-        return result ?? .failure(RecordQueryError(.busy, "stopping"))
+        return result ?? .failure(BackendError(.unavailable, "stopping"))
     }
 
     private func startRequest() -> Bool {
@@ -88,16 +88,16 @@ final class HistoryService: Sendable {
 }
 
 /// Runs `body`; an unreadable file becomes an error for the client.
-private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(RecordQueryError) -> Value {
+private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(BackendError) -> Value {
     do throws(StoreFault) {
         return try body()
     } catch {
-        throw RecordQueryError(.unreadable, error.detail)
+        throw BackendError(.unreadable, error.detail)
     }
 }
 
 extension HistoryReader {
-    fileprivate func fill(_ collector: inout some RowCollector, with span: RecordSpan) throws(RecordQueryError) {
+    fileprivate func fill(_ collector: inout some RowCollector, with span: RecordSpan) throws(BackendError) {
         do throws(StoreFault) {
             if let step = span.step {
                 try buckets(span.query, every: step) { bucket in collector.add(bucket) }
@@ -105,7 +105,7 @@ extension HistoryReader {
                 try rows(span.query) { row in collector.add(row) }
             }
         } catch {
-            throw RecordQueryError(.unreadable, error.detail)
+            throw BackendError(.unreadable, error.detail)
         }
     }
 }
@@ -116,12 +116,12 @@ private struct RecordSpan {
     /// The length of a span; `nil` for samples.
     let step: Duration?
 
-    init(_ request: HistoryRequest) throws(RecordQueryError) {
+    init(_ request: HistoryRequest) throws(BackendError) {
         query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
         step = try Self.step(request.every)
     }
 
-    init(_ request: RecordQuery) throws(RecordQueryError) {
+    init(_ request: RecordQuery) throws(BackendError) {
         query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
         step = try Self.step(request.every)
     }
@@ -131,20 +131,20 @@ private struct RecordSpan {
         _ metric: String?,
         since: String?,
         until: String?
-    ) throws(RecordQueryError) -> HistoryQuery {
+    ) throws(BackendError) -> HistoryQuery {
         HistoryQuery(device: device, metric: metric, since: try instant(since), until: try instant(until))
     }
 
-    private static func instant(_ text: String?) throws(RecordQueryError) -> Timestamp? {
+    private static func instant(_ text: String?) throws(BackendError) -> Timestamp? {
         guard let text else { return nil }
         if let instant = TimeExpression.instant(text, now: SystemClock.now) { return instant }
-        throw RecordQueryError(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
+        throw BackendError(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
     }
 
-    private static func step(_ text: String?) throws(RecordQueryError) -> Duration? {
+    private static func step(_ text: String?) throws(BackendError) -> Duration? {
         guard let text else { return nil }
         if let step = TimeExpression.duration(text) { return step }
-        throw RecordQueryError(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
+        throw BackendError(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
     }
 }
 

@@ -6,61 +6,25 @@ package protocol AdministrationBackend: Sendable {
     /// Returns the peripherals in reach; the adapters listen for more for a while.
     func peripherals() async -> [UInt8]
     /// Adds a device to the configuration, or returns the text that would be written.
-    func add(_ device: NewDevice) async -> Result<[UInt8], AdministrationError>
+    func add(_ device: NewDevice) async -> Result<[UInt8], BackendError>
     /// Changes the name for people, the area and the note of a device.
-    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], AdministrationError>
+    func label(_ device: String, _ label: NewLabel) async -> Result<[UInt8], BackendError>
     /// Returns the list of the configuration's files.
     func configurationFiles() async -> [UInt8]
     /// Returns the text of a file of the configuration.
-    func configurationFile(_ name: String) async -> Result<[UInt8], AdministrationError>
+    func configurationFile(_ name: String) async -> Result<[UInt8], BackendError>
     /// Checks the configuration with another text of a file.
-    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
+    func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], BackendError>
     /// Writes a file of the configuration and reloads it.
-    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], AdministrationError>
+    func apply(_ draft: ConfigurationDraft) async -> Result<[UInt8], BackendError>
     /// Ends the daemon, which its supervisor starts again.
-    func restart() async -> Result<[UInt8], AdministrationError>
+    func restart() async -> Result<[UInt8], BackendError>
     /// Returns the newest entries of the log.
     func log(_ query: LogQuery) async -> [UInt8]
     /// Explains the state of a device.
-    func explanation(of device: String) async -> Result<[UInt8], AdministrationError>
+    func explanation(of device: String) async -> Result<[UInt8], BackendError>
     /// Checks the host.
-    func doctor() async -> Result<[UInt8], AdministrationError>
-}
-
-/// A failed change or check.
-package struct AdministrationError: Error, Hashable, Sendable {
-    package enum Kind: Hashable, Sendable {
-        case invalid
-        case notFound
-        /// Something else has the name, or was changed meanwhile.
-        case conflict
-        /// The configuration would be wrong.
-        case refused
-        /// The daemon may not write there.
-        case forbidden
-        /// Another change is being made, or a program cannot be run.
-        case unavailable
-    }
-
-    package let kind: Kind
-    /// The problem and its remedy, as text for users.
-    package let detail: String
-
-    package init(_ kind: Kind, _ detail: String) {
-        self.kind = kind
-        self.detail = detail
-    }
-
-    var status: Int {
-        switch kind {
-        case .invalid: 400
-        case .forbidden: 403
-        case .notFound: 404
-        case .conflict: 409
-        case .refused: 422
-        case .unavailable: 503
-        }
-    }
+    func doctor() async -> Result<[UInt8], BackendError>
 }
 
 /// A device that a user adds.
@@ -130,17 +94,17 @@ package struct LogQuery: Hashable, Sendable {
     /// The largest limit that a request may set.
     static let maximum = 1000
 
-    /// - Throws: ``AdministrationError`` for an invalid level or limit.
-    init(_ request: HTTPRequest) throws(AdministrationError) {
+    /// - Throws: ``BackendError`` for an invalid level or limit.
+    init(_ request: HTTPRequest) throws(BackendError) {
         device = request.query["device"]
         let word = request.query["level"] ?? "info"
         guard let level = LogLevel.allCases.first(where: { "\($0)" == word }) else {
             let words = LogLevel.allCases.map { "\($0)" }.joined(separator: ", ")
-            throw AdministrationError(.invalid, "'level' must be one of \(words)")
+            throw BackendError(.invalid, "'level' must be one of \(words)")
         }
         let text = request.query["limit"] ?? "200"
         guard let limit = Int(text), (1...Self.maximum).contains(limit) else {
-            throw AdministrationError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
+            throw BackendError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
         }
         (self.level, self.limit) = (level, limit)
     }

@@ -14,11 +14,11 @@ package protocol HTTPBackend: Sendable {
     /// Returns the error as text for users.
     func words(for error: ControlError) -> String
     /// Returns samples or summaries: `{"rows":[…],"next":…}`, where `next` is the start of the next page or null.
-    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
+    func history(_ query: RecordQuery) async -> Result<[UInt8], BackendError>
     /// Returns the newest events as an array, oldest first.
-    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
+    func events(_ query: RecordQuery) async -> Result<[UInt8], BackendError>
     /// Returns the newest rejects as an array, oldest first.
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError>
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], BackendError>
     /// Changes of the configuration, and checks.
     var administration: any AdministrationBackend { get }
     /// Counters that are not part of the status.
@@ -48,8 +48,8 @@ package struct RecordQuery: Hashable, Sendable {
     static let maximum = 10_000
 
     /// - Parameter request: A request with valid arguments: see ``Route/misuse(in:)``.
-    /// - Throws: ``RecordQueryError`` for an invalid limit.
-    init(_ request: HTTPRequest) throws(RecordQueryError) {
+    /// - Throws: ``BackendError`` for an invalid limit.
+    init(_ request: HTTPRequest) throws(BackendError) {
         device = request.query["device"]
         metric = request.query["metric"]
         since = request.query["since"]
@@ -57,19 +57,25 @@ package struct RecordQuery: Hashable, Sendable {
         every = request.query["every"]
         guard let text = request.query["limit"] else { return }
         guard let number = Int(text), (1...Self.maximum).contains(number) else {
-            throw RecordQueryError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
+            throw BackendError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
         }
         limit = number
     }
 }
 
-/// A failed query for stored records.
-package struct RecordQueryError: Error, Hashable, Sendable {
+/// A failed request: a query, a change or a check.
+package struct BackendError: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// The query is invalid.
         case invalid
-        /// Other queries are running.
-        case busy
+        case notFound
+        /// Something else has the name, or was changed meanwhile.
+        case conflict
+        /// The configuration would be wrong.
+        case refused
+        /// The daemon may not write there.
+        case forbidden
+        /// Other queries or another change are running, or a program cannot be run.
+        case unavailable
         /// The history cannot be read.
         case unreadable
     }
@@ -86,8 +92,12 @@ package struct RecordQueryError: Error, Hashable, Sendable {
     var status: Int {
         switch kind {
         case .invalid: 400
-        case .busy: 503
+        case .forbidden: 403
+        case .notFound: 404
+        case .conflict: 409
+        case .refused: 422
         case .unreadable: 500
+        case .unavailable: 503
         }
     }
 }

@@ -40,9 +40,9 @@ extension HTTPService {
 
     private func records(
         _ request: HTTPRequest,
-        _ answer: (RecordQuery) async -> Result<[UInt8], RecordQueryError>
+        _ answer: (RecordQuery) async -> Result<[UInt8], BackendError>
     ) async -> HTTPResponse {
-        do throws(RecordQueryError) {
+        do throws(BackendError) {
             return .json(try await answer(try RecordQuery(request)).get())
         } catch {
             return .error(error.status, error.detail)

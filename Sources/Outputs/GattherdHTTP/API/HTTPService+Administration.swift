@@ -4,7 +4,7 @@ import GattherdModel
 extension HTTPService {
     func answer(_ request: HTTPRequest, _ route: Route.Administration) async -> HTTPResponse {
         let backend = backend.administration
-        do throws(AdministrationError) {
+        do throws(BackendError) {
             switch route {
             case .peripherals: return .json(await backend.peripherals())
             case .newDevice: return try await add(request)
@@ -22,34 +22,34 @@ extension HTTPService {
         }
     }
 
-    private func add(_ request: HTTPRequest) async throws(AdministrationError) -> HTTPResponse {
+    private func add(_ request: HTTPRequest) async throws(BackendError) -> HTTPResponse {
         guard let device = NewDevice(try body(request)) else {
-            throw AdministrationError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
+            throw BackendError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
         }
         let answer = try await backend.administration.add(device).get()
         return .json(answer, status: device.isPreview ? 200 : 201)
     }
 
     /// Reads or replaces a file of the configuration.
-    private func file(_ request: HTTPRequest) async throws(AdministrationError) -> HTTPResponse {
+    private func file(_ request: HTTPRequest) async throws(BackendError) -> HTTPResponse {
         if request.method == .post { return .json(try await backend.administration.apply(try draft(request)).get()) }
         guard let name = request.query["file"] else {
-            throw AdministrationError(.invalid, "name the file: ?file=gattherd.yaml")
+            throw BackendError(.invalid, "name the file: ?file=gattherd.yaml")
         }
         return .json(try await backend.administration.configurationFile(name).get())
     }
 
-    private func draft(_ request: HTTPRequest) throws(AdministrationError) -> ConfigurationDraft {
+    private func draft(_ request: HTTPRequest) throws(BackendError) -> ConfigurationDraft {
         guard let draft = ConfigurationDraft(try body(request)) else {
-            throw AdministrationError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)
+            throw BackendError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)
         }
         return draft
     }
 
-    private func body(_ request: HTTPRequest) throws(AdministrationError) -> RequestBody {
+    private func body(_ request: HTTPRequest) throws(BackendError) -> RequestBody {
         let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/json", let body = RequestBody(request.body) else {
-            throw AdministrationError(.invalid, "send an object of JSON: Content-Type: application/json")
+            throw BackendError(.invalid, "send an object of JSON: Content-Type: application/json")
         }
         return body
     }
