@@ -64,12 +64,12 @@ import Testing
         #expect(board.publishes("tag", at: at(15)))
     }
 
-    @Test func `advertisements between two looks are bounded`() {
+    @Test func `advertisements between two reads are bounded`() {
         let board = LeaseBoard()
         let sighting = LeaseBoard.Sighting(address: "a", adapter: "b", rssi: -60)
         for _ in 0..<10_000 { board.record(sighting) }
-        #expect(board.takeSightings().count == 4096)
-        #expect(board.takeSightings().isEmpty)
+        #expect(board.drainSightings().count == 4096)
+        #expect(board.drainSightings().isEmpty)
     }
 
     @Test func `held leases, hand-overs and refused controls are counted`() {

@@ -33,7 +33,7 @@ import Testing
             let id = PeripheralID(adapter: bench.adapter, address: bench.address)
             bench.central.advertise(HeardAdvertisement(peripheral: id, name: nil, rssi: -61, frames: []))
             let (address, adapter) = (id.address.description, id.adapter.description)
-            #expect(board.takeSightings() == [LeaseBoard.Sighting(address: address, adapter: adapter, rssi: -61)])
+            #expect(board.drainSightings() == [LeaseBoard.Sighting(address: address, adapter: adapter, rssi: -61)])
         }
     }
 }

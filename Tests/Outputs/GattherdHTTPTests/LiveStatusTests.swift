@@ -27,21 +27,21 @@ import Testing
         live.update(LiveFixtures.link("strap", .ready))
         live.describe(LiveFixtures.description)
         live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "daemon", [:]))
-        let changes = live.takeChanges(wantsPicture: false).changes
+        let changes = live.drainChanges(wantsPicture: false).changes
         #expect(values(changes.streams) == [[.integer(73), nil, nil]])
         #expect(changes.links == [LiveFixtures.link("strap", .ready)])
         #expect(changes.devices == ["strap"])
         #expect(changes.events.map(\.kind) == ["daemon"])
-        let (later, picture) = live.takeChanges(wantsPicture: true)
+        let (later, picture) = live.drainChanges(wantsPicture: true)
         #expect(later.streams.isEmpty && later.links.isEmpty && later.devices.isEmpty && later.events.isEmpty)
         #expect(picture?.streams.count == 1 && picture?.links.count == 1 && picture?.events.count == 1)
     }
 
     @Test func `an equal description is not a change`() {
         live.describe(LiveFixtures.description)
-        _ = live.takeChanges(wantsPicture: false)
+        _ = live.drainChanges(wantsPicture: false)
         live.describe(LiveFixtures.description)
-        #expect(live.takeChanges(wantsPicture: false).changes.devices.isEmpty)
+        #expect(live.drainChanges(wantsPicture: false).changes.devices.isEmpty)
     }
 
     @Test func `a stream that a device no longer has is removed`() {
@@ -67,7 +67,7 @@ import Testing
             live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "k\(number)", [:]))
         }
         #expect(live.picture.events.map(\.kind) == (800..<1000).map { "k\($0)" })
-        #expect(live.takeChanges(wantsPicture: false).changes.events.count == 200)
+        #expect(live.drainChanges(wantsPicture: false).changes.events.count == 200)
     }
 
     @Test func `links that become ready and that fail are counted`() {
@@ -86,7 +86,7 @@ import Testing
         live.remove(device: "strap")
         let picture = live.picture
         #expect(picture.streams.isEmpty && picture.links.isEmpty && picture.descriptions.isEmpty)
-        #expect(live.takeChanges(wantsPicture: false).changes.links.isEmpty)
+        #expect(live.drainChanges(wantsPicture: false).changes.links.isEmpty)
     }
 
     private struct BrokenStore: ReadingStore {

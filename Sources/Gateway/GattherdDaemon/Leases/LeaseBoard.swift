@@ -58,7 +58,7 @@ public final class LeaseBoard: Sendable {
     }
 
     /// Removes and returns the advertisements since the last call.
-    public func takeSightings() -> [Sighting] {
+    public func drainSightings() -> [Sighting] {
         shared.withLock { shared in
             defer { shared.sightings.removeAll(keepingCapacity: true) }
             return shared.sightings

@@ -133,7 +133,7 @@ final class LeaseService: Sendable {
         if devices != loop.devices { events.append(.configured(devices)) }
         loop.devices = devices
         let names = Dictionary(devices.map { ($0.address, $0.name) }) { first, _ in first }
-        for sighting in board.takeSightings() {
+        for sighting in board.drainSightings() {
             guard let name = names[sighting.address] else { continue }
             events.append(.heard(device: name, adapter: sighting.adapter, rssi: sighting.rssi))
         }

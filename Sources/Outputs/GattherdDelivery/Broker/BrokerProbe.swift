@@ -66,7 +66,7 @@ public enum BrokerProbe {
 
     /// True if the broker has accepted the connection.
     private static func isAccepted(by connection: MQTTConnection) throws(BrokerFault) -> Bool {
-        for case .connected(let reason, let text, let limits) in connection.takeEvents() {
+        for case .connected(let reason, let text, let limits) in connection.drainEvents() {
             guard reason == .success else { throw reason.refusal(text) }
             guard limits.takesQoS1 else { throw .withoutQoS1 }
             return true

@@ -172,7 +172,7 @@ extension BrokerSession {
 
     /// Handles the broker's packets and collects the outcomes of readings.
     private func handlePackets(_ outcomes: inout [PublishOutcome]) {
-        for event in connection.mqtt.takeEvents() {
+        for event in connection.mqtt.drainEvents() {
             guard !connection.isClosed else { return }
             switch event {
             case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)

@@ -60,7 +60,7 @@ final class PacketSender {
     func removeMessage(_ identifier: UInt16) -> PacketsInFlight.Packet? { others.remove(identifier) }
 
     /// Returns the readings of QoS 0 that the kernel has accepted since the last call.
-    func sentReadings() -> [PublishOutcome] { readings.sent(mqtt.takeSentCount()) }
+    func sentReadings() -> [PublishOutcome] { readings.sent(mqtt.drainSentCount()) }
 
     /// Records that the broker did not acknowledge a reading in time.
     ///

@@ -67,7 +67,7 @@ final class EventHub: Sendable {
     private func publish(_ round: Int) async {
         let isGatewayDue = round.isMultiple(of: Self.gatewayPeriod)
         let wantsSnapshot = readers.withLock { $0.contains { !$0.hasSnapshot } }
-        let (changes, picture) = live.takeChanges(wantsPicture: wantsSnapshot)
+        let (changes, picture) = live.drainChanges(wantsPicture: wantsSnapshot)
         if changes.hasOtherDevices { invalidateSnapshots() }
         let needsStatus = isGatewayDue || picture != nil || !changes.devices.isEmpty
         let status = needsStatus ? await backend.status() : nil

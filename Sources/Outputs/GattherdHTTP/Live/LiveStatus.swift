@@ -80,7 +80,7 @@ package final class LiveStatus: Sendable {
     var picture: Picture { shared.withLock { Self.picture(of: $0) } }
 
     /// Returns the changes since the last call, and the whole state if it is wanted or devices were added or removed.
-    func takeChanges(wantsPicture: Bool) -> (changes: Changes, picture: Picture?) {
+    func drainChanges(wantsPicture: Bool) -> (changes: Changes, picture: Picture?) {
         shared.withLock { shared in
             var changes = Changes()
             changes.hasOtherDevices = shared.hasOtherDevices

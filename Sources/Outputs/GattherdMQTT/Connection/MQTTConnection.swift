@@ -68,7 +68,7 @@ public final class MQTTConnection {
     }
 
     /// Returns the events since the last call.
-    public func takeEvents() -> [MQTTEvent] {
+    public func drainEvents() -> [MQTTEvent] {
         guard !events.isEmpty else { return [] }
         defer { events.removeAll(keepingCapacity: true) }
         return events
@@ -76,7 +76,7 @@ public final class MQTTConnection {
 
     // MARK: - In
 
-    /// Reads the broker's packets; see ``takeEvents()``, also after an error.
+    /// Reads the broker's packets; see ``drainEvents()``, also after an error.
     ///
     /// - Throws: ``MQTTConnectionError`` if the connection has ended or has to end.
     public func receive(at now: Duration) throws(MQTTConnectionError) {
@@ -143,7 +143,7 @@ public final class MQTTConnection {
     }
 
     /// Returns the number of messages of QoS 0 that the kernel has accepted since the last call.
-    public func takeSentCount() -> Int { session.takeSentCount() }
+    public func drainSentCount() -> Int { session.drainSentCount() }
 
     /// Sends as much as the kernel accepts; the next ``receive(at:)`` reports an ended connection.
     ///

@@ -158,7 +158,7 @@ public struct MQTTSession: Sendable {
     private var hasWaiting: Bool { firstWaiting < waiting.count }
 
     /// Returns the number of messages of QoS 0 that were sent since the last call.
-    public mutating func takeSentCount() -> Int {
+    public mutating func drainSentCount() -> Int {
         guard let first = unacknowledgedEnds.first, first <= outbound.sent else { return 0 }
         let count = unacknowledgedEnds.prefix { $0 <= outbound.sent }.count
         unacknowledgedEnds.removeFirst(count)

@@ -118,7 +118,7 @@ extension SparkplugConnection {
         } catch {
             failure = error
         }
-        for event in connection.mqtt.takeEvents() where !connection.isClosed { handle(event) }
+        for event in connection.mqtt.drainEvents() where !connection.isClosed { handle(event) }
         checkPing()
         guard let failure, !connection.isClosed else { return }
         report(.failed(fault(failure)))

@@ -21,7 +21,7 @@ struct AddedEntries {
     }
 
     /// Removes the extent of the last readings and returns it.
-    mutating func takeExtent() -> Extent? {
+    mutating func removeExtent() -> Extent? {
         defer { extent = nil }
         return extent
     }

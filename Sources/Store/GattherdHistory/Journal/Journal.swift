@@ -111,7 +111,7 @@ final class Journal {
 
     /// Writes the current extent.
     func flush() throws(StoreFault) {
-        if let extent = added.takeExtent() { try extents.insert(extent) }
+        if let extent = added.removeExtent() { try extents.insert(extent) }
     }
 
     /// Hands the committed entries between these two numbers over to the consumers.

@@ -33,13 +33,13 @@ final class VirtualSite {
         let gateway = target(of: event, from: gateway)
         select(gateway)
         gateways[gateway].apply(event)
-        return takeOutputs()
+        return drainOutputs()
     }
 
     /// Runs the timers that are due and returns their effects.
     func advance(to now: Duration) -> [Output] {
         runTimers(until: now)
-        return takeOutputs()
+        return drainOutputs()
     }
 
     private func runTimers(until end: Duration) {
@@ -71,7 +71,7 @@ final class VirtualSite {
         outputs += effects.map { Output(gateway: lastGateway, effect: $0) }
     }
 
-    private func takeOutputs() -> [Output] {
+    private func drainOutputs() -> [Output] {
         collect()
         defer { outputs.removeAll() }
         return outputs
