@@ -186,7 +186,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func timeOut(at now: Duration) -> [Effect] {
         guard let end = call.end, now >= end else { return [] }
-        let detail = "the receiver has not taken a batch for \(options.writeTimeout); check it and its network"
+        let detail = "the receiver has not accepted a batch for \(options.writeTimeout); check it and its network"
         sizer.timedOut(call.count)
         return call.cancel() + failed(OutputFault(.unavailable, detail), at: now)
     }

@@ -45,7 +45,7 @@ final class OutputReporter: Sendable {
         record(["output": .text(name), "state": .text(fault.kind.rawValue), "error": .text(fault.detail)])
         log(
             fault.kind == .unavailable ? .warning : .error,
-            "an output does not take entries, which wait",
+            "an output accepts no entries, which wait",
             [LogField("output.error", fault.detail), LogField("retry.after", pause)]
         )
     }

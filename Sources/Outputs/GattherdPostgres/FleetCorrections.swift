@@ -128,49 +128,49 @@ enum FleetCorrections {
         END $$;
 
         -- Does the next step of the oldest correction of a journal: one extent. Returns true if more is to do.
-        CREATE OR REPLACE FUNCTION gattherd.settle_journal(owner int, settled int) RETURNS boolean
+        CREATE OR REPLACE FUNCTION gattherd.correct_journal(owner int, corrected int) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
             job record;
             span record;
         BEGIN
-            SELECT * INTO job FROM gattherd.correction c WHERE c.journal = settled ORDER BY c.seq LIMIT 1;
+            SELECT * INTO job FROM gattherd.correction c WHERE c.journal = corrected ORDER BY c.seq LIMIT 1;
             IF NOT FOUND THEN RETURN false; END IF;
             -- An extent with old and new times would have the rows of all times between them read.
-            PERFORM gattherd.split_extent(settled, job.place);
-            PERFORM gattherd.split_extent(settled, job.through);
+            PERFORM gattherd.split_extent(corrected, job.place);
+            PERFORM gattherd.split_extent(corrected, job.through);
             IF job.place = job.after THEN
                 UPDATE gattherd.metric_series q SET first_ts = gattherd.shifted(q.first_ts, job.shift)
                 WHERE q.gateway = owner AND EXISTS (
-                    SELECT FROM gattherd.extent e WHERE e.journal = settled AND e.first > job.after
+                    SELECT FROM gattherd.extent e WHERE e.journal = corrected AND e.first > job.after
                         AND e.first <= job.through AND q.first_ts BETWEEN e.first_ts AND e.last_ts
                 );
                 UPDATE gattherd.event e SET ts = gattherd.shifted(e.ts, job.shift)
-                WHERE e.journal = settled AND e.seq > job.after AND e.seq <= job.through;
+                WHERE e.journal = corrected AND e.seq > job.after AND e.seq <= job.through;
                 UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
-                WHERE x.journal = settled AND x.seq > job.after AND x.seq <= job.through;
+                WHERE x.journal = corrected AND x.seq > job.after AND x.seq <= job.through;
             END IF;
             SELECT * INTO span FROM gattherd.extent e
-            WHERE e.journal = settled AND e.first > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
+            WHERE e.journal = corrected AND e.first > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
             IF NOT FOUND THEN
-                DELETE FROM gattherd.correction c WHERE c.journal = settled AND c.seq = job.seq;
-                RETURN EXISTS (SELECT FROM gattherd.correction c WHERE c.journal = settled);
+                DELETE FROM gattherd.correction c WHERE c.journal = corrected AND c.seq = job.seq;
+                RETURN EXISTS (SELECT FROM gattherd.correction c WHERE c.journal = corrected);
             END IF;
-            PERFORM gattherd.move_extent(owner, settled, span.first - 1, span.last, job.shift, span.first_ts,
+            PERFORM gattherd.move_extent(owner, corrected, span.first - 1, span.last, job.shift, span.first_ts,
                 span.last_ts);
             UPDATE gattherd.extent e SET first_ts = gattherd.shifted(e.first_ts, job.shift),
                 last_ts = gattherd.shifted(e.last_ts, job.shift)
-            WHERE e.journal = settled AND e.first = span.first;
-            UPDATE gattherd.correction c SET place = span.last WHERE c.journal = settled AND c.seq = job.seq;
+            WHERE e.journal = corrected AND e.first = span.first;
+            UPDATE gattherd.correction c SET place = span.last WHERE c.journal = corrected AND c.seq = job.seq;
             RETURN true;
         END $$;
 
-        CREATE OR REPLACE FUNCTION gattherd.settle(epoch text) RETURNS boolean
+        CREATE OR REPLACE FUNCTION gattherd.correct(epoch text) RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE mine record;
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
-            RETURN gattherd.settle_journal(mine.gateway, mine.journal);
+            RETURN gattherd.correct_journal(mine.gateway, mine.journal);
         END $$;
         """#
 }

@@ -44,7 +44,7 @@ package final class FleetDatabase: Sendable {
             EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
             EXECUTE format('GRANT USAGE ON SCHEMA gattherd TO %I', role);
             EXECUTE format('GRANT EXECUTE ON FUNCTION gattherd.position, gattherd.skip, gattherd.append, '
-                'gattherd.settle, gattherd.maintain, gattherd.report, gattherd.exchange_leases TO %I', role);
+                'gattherd.correct, gattherd.maintain, gattherd.report, gattherd.exchange_leases TO %I', role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
         SELECT gattherd.move_stranded(9223372036854775807);

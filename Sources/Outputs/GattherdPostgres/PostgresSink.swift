@@ -159,7 +159,7 @@ package final class PostgresSink: CursorKeepingSink {
         let end = SuspendingClock.now + Self.correctionLimit
         while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {
             let answer = try? await client.run(
-                "SELECT gattherd.settle($1)",
+                "SELECT gattherd.correct($1)",
                 [.text(epoch.text)],
                 within: Self.correctionLimit
             )

@@ -3,8 +3,8 @@ package import GattherdModel
 
 /// The bytes of a payload on which each sample depends, found by trials.
 ///
-/// The way in which a native decoder reads a payload is not known. Each trial decodes the payload in a new session with one
-/// bit changed.
+/// The way in which a native decoder reads a payload is not known. Each trial decodes the payload in a new session with
+/// one bit changed.
 package struct SampleDependence: Sendable {
     /// One sample.
     package struct Row: Hashable, Sendable {

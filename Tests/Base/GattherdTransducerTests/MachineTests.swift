@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `the supervisor's wakes are events of its effects`() async throws {
+    @Test func `the supervisor's wake-ups are events that its effects send`() async throws {
         let runner = TransducerRunner(SupervisorMachine(devices: [], seed: 1), clock: clock) { [clock] effect in
             switch effect {
             case .wake(let time):

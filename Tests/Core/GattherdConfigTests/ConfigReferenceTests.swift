@@ -78,7 +78,7 @@ import Testing
         #expect(written == Self.reference.page, "run: gattherd config page > docs/configuration.md")
     }
 
-    @Test func `the manual has every key, and no line of text is taken for a request`() {
+    @Test func `the manual has every key, and no line of text is read as a request`() {
         let lines = Self.reference.manual(version: "1.2.3").split(separator: "\n")
         for entry in Self.reference.all { #expect(lines.contains(".B \(entry.path.replacing("-", with: "\\-"))")) }
         let requests = Set([".TH", ".SH", ".TP", ".B", ".BR", ".I", ".br", ".PP"])

@@ -48,7 +48,7 @@ import Testing
         world.restartDaemon()
         let (adapter, now) = (world.adapter, world.now)
         world.peripherals["d1"]?.objects[adapter] = now
-        world.tellSighting("d1", adapter)
+        world.reportSighting("d1", adapter)
         world.run(for: .seconds(2))
         world.peripherals["d1"]?.fault = nil
         let time = world.run(for: .seconds(60), until: \.isIdle)

@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `no step is taken while no device is sought`() {
+    @Test func `no remedy is applied while no device is sought`() {
         var ladder = RecoveryLadder()
         #expect(steps(&ladder, idle, seconds: 0..<10_000).isEmpty)
         #expect(ladder.deadline(idle, at: .zero) == nil)

@@ -44,7 +44,7 @@ import Testing
 
     @Test func `an unseen device starts discovery`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
-        world.tellEverything()
+        world.reportEverything()
         #expect(world.run(for: .seconds(3), until: \.isIdle) != nil)
         world.vanish("d1")
         world.remove("d1", from: world.adapter)
@@ -67,7 +67,7 @@ import Testing
 
     @Test func `a held device starts no discovery`() throws {
         var world = try SupervisorWorld(devices: 1, seed: 1, held: ["d1"])
-        world.tellEverything()
+        world.reportEverything()
         world.run(for: .seconds(100))
         #expect(world.adapters[world.adapter]?.session == 0)
         #expect(world.connectCount.isEmpty)
@@ -88,7 +88,7 @@ import Testing
             world.peripherals[name]?.rssi = [world.addresses[0]: -85, world.addresses[1]: -50]
         }
         world.peripherals["d2"]?.rssi[world.addresses[1]] = -90
-        world.tellEverything()
+        world.reportEverything()
         #expect(world.run(for: .seconds(15), until: \.isIdle) != nil)
         let places = ["d1", "d2", "d3"].map { world.peripherals[$0]?.link }
         #expect(places == [world.addresses[1], world.addresses[0], world.addresses[0]])
@@ -154,7 +154,7 @@ import Testing
     @Test func `an adapter unplugged during a power cycle gets no further steps, and works after its return`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.adapters[world.adapter]?.hearsNothing = true
-        world.tellEverything()
+        world.reportEverything()
         let cycle = world.run(for: .seconds(600)) { $0.cycling.contains($0.adapter) }
         #expect(cycle != nil)
         world.unplug(world.adapter)
@@ -191,7 +191,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `slots taken by other programs count`() throws {
+    @Test func `slots used by other programs count`() throws {
         var world = try SupervisorWorld(devices: 4, seed: 1)
         world.adapters[world.adapter]?.slots = 5
         world.start()

@@ -14,7 +14,7 @@ import Testing
         #expect(throws: CommandFailure.self) { try Arguments(["dial", "number", word], for: .set) }
     }
 
-    @Test func `check takes its file with or without --config, but not two`() throws {
+    @Test func `check accepts a file with or without --config, but not two`() throws {
         for words in [["a.yaml"], ["--config", "a.yaml"], []] {
             #expect(throws: Never.self) { try CheckCommand(try Arguments(words, for: .check)) }
         }

@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(.enabled(if: Programs.isThere("fish"), "apt-get install fish"))
-    func `fish completes`() async throws {
+    func `fish completes commands and options`() async throws {
         let folder = try TemporaryFolder()
         try Data().write(to: URL(filePath: folder.file("only.yaml")))
         let script = """

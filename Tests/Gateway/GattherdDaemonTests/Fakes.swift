@@ -23,7 +23,7 @@ actor FakeStore: ReadingStore {
     init(marks: [String: UInt32] = [:]) { self.marks = marks }
 
     func failToRecall(_ count: Int) { recallFailures = count }
-    func failToTellHolds(_ count: Int) { holdFailures = count }
+    func failToReportHolds(_ count: Int) { holdFailures = count }
     func failNext(_ count: Int) { failures = count }
     func hold(_ device: String) { held.insert(device) }
 
@@ -228,18 +228,18 @@ final class FakeCentral: CentralBackend {
         watch.sink.receive(advertisement, at: Timestamp(microseconds: 1_000_000))
     }
 
-    private func note(_ call: Call) { calls.update { $0.append(call) } }
+    private func record(_ call: Call) { calls.update { $0.append(call) } }
 
     func run() async {}
 
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
-        note(.startDiscovery)
+        record(.startDiscovery)
     }
 
-    func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) { note(.stopDiscovery) }
+    func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) { record(.stopDiscovery) }
 
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
-        note(.connect)
+        record(.connect)
         let fails = state.withLock { state in
             defer { state.failConnects = max(0, state.failConnects - 1) }
             return state.failConnects > 0
@@ -248,7 +248,7 @@ final class FakeCentral: CentralBackend {
         if let error = state.withLock({ $0.connectErrors.popLast() }) { throw error }
     }
 
-    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { note(.disconnect) }
+    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { record(.disconnect) }
 
     func characteristics(
         of peripheral: PeripheralID,
@@ -258,7 +258,7 @@ final class FakeCentral: CentralBackend {
     }
 
     func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
-        note(.read)
+        record(.read)
         let (error, hangs) = state.withLock { state in
             defer { state.hangingReads = max(0, state.hangingReads - 1) }
             return (state.readErrors.isEmpty ? nil : state.readErrors.removeFirst(), state.hangingReads > 0)
@@ -285,7 +285,7 @@ final class FakeCentral: CentralBackend {
     }
 
     func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8] {
-        note(.readDescriptor(descriptor.uuid))
+        record(.readDescriptor(descriptor.uuid))
         guard let octets = state.withLock({ state in state.descriptors.first { $0.0 == descriptor }?.1 }) else {
             throw BluetoothError(.notPermitted, "read not permitted")
         }
@@ -301,7 +301,7 @@ final class FakeCentral: CentralBackend {
         by method: PairingMethod,
         timeout: Duration
     ) async throws(BluetoothError) {
-        note(.pair(method))
+        record(.pair(method))
         if let error = state.withLock({ $0.pairingError }) { throw error }
     }
 
@@ -314,7 +314,7 @@ final class FakeCentral: CentralBackend {
         to characteristic: RemoteCharacteristic,
         withResponse: Bool
     ) async throws(BluetoothError) {
-        note(.write(octets))
+        record(.write(octets))
         if let answer = state.withLock({ $0.answers[octets] }) { notify(answer) }
     }
 
@@ -336,7 +336,7 @@ final class FakeCentral: CentralBackend {
             defer { state.endingSubscriptions = max(0, state.endingSubscriptions - 1) }
             return state.endingSubscriptions > 0
         }
-        note(.subscribe)
+        record(.subscribe)
         if let octets = state.withLock({ $0.notifiedAtOnce }) {
             sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
             sink.flush()
@@ -348,23 +348,23 @@ final class FakeCentral: CentralBackend {
 
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
         state.withLock { $0.sinks[token] = nil }
-        note(.unsubscribe)
+        record(.unsubscribe)
     }
 
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {
-        note(.setPowered(isPowered))
+        record(.setPowered(isPowered))
     }
 
-    func reconnectToBus() async { note(.reconnectToBus) }
+    func reconnectToBus() async { record(.reconnectToBus) }
 
     /// Hangs while ``attends`` is false.
     func catchUp(within limit: Duration) async {
-        note(.catchUp)
+        record(.catchUp)
         for octets in state.withLock({ $0.waiting }) { notify(octets) }
     }
 
     func roundTrip() async {
-        note(.roundTrip)
+        record(.roundTrip)
         for await attends in attends.watch() where attends { return }
     }
 
@@ -372,7 +372,7 @@ final class FakeCentral: CentralBackend {
 
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
         state.withLock { $0.bonds.removeAll { $0.peripheral == peripheral } }
-        note(.forget)
+        record(.forget)
     }
 
     func close() async { tell.finish() }

@@ -122,9 +122,9 @@ import Testing
                 group.addTask {
                     for times in 1...50 where !Task.isCancelled {
                         await bench.central.wait(for: .read, times: times)
-                        bench.tellPeripheral(isConnected: true)
+                        bench.reportPeripheral(isConnected: true)
                         bench.central.tell.yield(.disconnected(bench.id))
-                        bench.tellPeripheral(isConnected: false)
+                        bench.reportPeripheral(isConnected: false)
                     }
                 }
                 await bench.announcer.wait(for: "strap", .failed)
@@ -220,7 +220,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             await bench.central.wait(for: .read)
-            bench.tellPeripheral(isConnected: true, isResolved: true, isPaired: true)
+            bench.reportPeripheral(isConnected: true, isResolved: true, isPaired: true)
             await bench.announcer.wait(for: "strap", .ready)
         }
         #expect(bench.central.calls.state.filter { $0 == .connect }.count == 2)
@@ -233,9 +233,9 @@ import Testing
         for times in 1...3 {
             // The attempt has succeeded, but the session ends early.
             await bench.central.wait(for: .read, times: times)
-            bench.tellPeripheral(isConnected: true, isPaired: true)
+            bench.reportPeripheral(isConnected: true, isPaired: true)
             bench.central.tell.yield(.disconnected(bench.id))
-            bench.tellPeripheral(isConnected: false, isPaired: true)
+            bench.reportPeripheral(isConnected: false, isPaired: true)
         }
     }
 
@@ -254,7 +254,7 @@ import Testing
             #expect(detail.contains("gattherd bond forget strap"))
             try await bench.supervisor.bonds.forget("strap")
             bench.central.tell.yield(.peripheralRemoved(bench.id))
-            bench.tellPeripheral(isConnected: false)
+            bench.reportPeripheral(isConnected: false)
             await bench.announcer.wait(for: "strap", .ready)
         }
         #expect(bench.central.calls.state.contains(.forget))
@@ -286,7 +286,7 @@ import Testing
             await loseBond(bench)
             await bench.central.wait(for: .forget)
             bench.central.tell.yield(.peripheralRemoved(bench.id))
-            bench.tellPeripheral(isConnected: false)
+            bench.reportPeripheral(isConnected: false)
             await bench.announcer.wait(for: "strap", .ready)
             await bench.store.wait { store in store.events.filter { $0.kind == "bond" }.count == 2 }
         }

@@ -103,7 +103,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
-            bench.tellPeripheral(isConnected: true, isResolved: true, heard: 1)
+            bench.reportPeripheral(isConnected: true, isResolved: true, heard: 1)
             while bench.supervisor.counters.silenceProbes.value == 0 { await Task.yield() }
         }
     }

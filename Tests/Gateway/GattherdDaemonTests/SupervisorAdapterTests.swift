@@ -21,7 +21,7 @@ import Testing
             await bench.announcer.wait(for: "strap", .disconnected)
             let status = AdapterStatus(address: bench.adapter, name: "hci7", isPowered: true, isDiscovering: false)
             bench.central.tell.yield(.adapterChanged(status))
-            bench.tellPeripheral(isConnected: false)
+            bench.reportPeripheral(isConnected: false)
             await bench.announcer.wait(for: "strap", .ready, times: 2)
         }
         #expect(bench.supervisor.status.adapters.map(\.name) == ["hci7"])

@@ -226,7 +226,7 @@ import Testing
     func `a device on hold is disconnected as soon as history is readable`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         await bench.store.hold("strap")
-        await bench.store.failToTellHolds(1)
+        await bench.store.failToReportHolds(1)
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)

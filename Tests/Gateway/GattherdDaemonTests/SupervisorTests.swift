@@ -81,10 +81,10 @@ struct Bench: Sendable {
         central.tell.yield(
             .adapterChanged(.init(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
         )
-        tellPeripheral(isConnected: isConnected, isResolved: isConnected, isPaired: isPaired)
+        reportPeripheral(isConnected: isConnected, isResolved: isConnected, isPaired: isPaired)
     }
 
-    func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false, heard: UInt64 = 0) {
+    func reportPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false, heard: UInt64 = 0) {
         var peripheral = PeripheralStatus(id: id)
         peripheral.isConnected = isConnected
         peripheral.isServicesResolved = isResolved
@@ -347,7 +347,7 @@ struct Bench: Sendable {
     }
 
     @Test
-    func `a profile for any service takes the rest, and an opt-in one needs its name`() async throws {
+    func `a profile for any service gets what is left, and an opt-in one needs its name`() async throws {
         var loose = OctetProfile("a-loose", service: 0xAAAA, characteristic: 0xBBBB)
         loose.services = []
         loose.characteristics += OctetProfile("left", service: 0xAAAA, characteristic: 0xCCCC).characteristics

@@ -46,7 +46,7 @@ import Testing
         #expect(!candidates.contains("d0") && candidates.contains("d1"))
     }
 
-    @Test func `fake advertisers take few places and only for minutes`() {
+    @Test func `fake advertisers occupy few places, and only for minutes`() {
         var candidates = EnrolmentCandidates([], now: start)
         #expect(offer(&candidates, 0..<10_000, at: 0).count == EnrolmentCandidates.places)
         #expect(candidates.admit("x", at: "x", by: "other rule", now: start) == .admitted)

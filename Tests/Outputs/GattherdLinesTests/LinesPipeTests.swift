@@ -76,7 +76,7 @@ import Testing
         #expect(fault.kind == .unavailable && fault.detail.contains("start its reader"))
     }
 
-    @Test func `entries count as written when the reader has taken them`() async throws {
+    @Test func `entries count as written when the reader has read them`() async throws {
         let fixture = try Fixture()
         let reader = try Reader(fixture.path)
         let isWritten = LatestValue(false)

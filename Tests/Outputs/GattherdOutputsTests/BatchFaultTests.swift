@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [(7.0, 7.0), (100_000, 3600)])
-    func `the receiver's own wish for a pause is honoured up to a limit`(wish: Double, expected: Double) throws {
+    func `the pause that the receiver asks for is kept, up to a limit`(wish: Double, expected: Double) throws {
         var world = World.started(committed: 1000)
         world.fault = OutputFault(.unavailable, "busy", retryAfter: .seconds(wish))
         world.answerAll()

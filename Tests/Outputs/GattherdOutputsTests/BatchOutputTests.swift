@@ -80,7 +80,7 @@ import Testing
         #expect(fixture.events.count == 3)
         #expect(fixture.events[1].contains("unavailable") && fixture.events[1].contains("no route"))
         #expect(fixture.events[2].contains("connected"))
-        let line = "an output does not take entries, which wait"
+        let line = "an output accepts no entries, which wait"
         #expect(fixture.log == ["output connected", line, "output connected"])
     }
 

@@ -171,7 +171,7 @@ struct FleetDatabaseTests {
         await #expect(throws: PostgresError.self) { _ = try await client.run("SELECT * FROM gattherd.gateway") }
     }
 
-    @Test func `rows older than the retention are dropped by partitions, their summaries stay`() async throws {
+    @Test func `rows older than the retention are dropped by partitions, and their summaries stay`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let now = try #require(Int64(try await centre.value("SELECT floor(extract(epoch FROM now()) * 1000000)")))

@@ -34,7 +34,7 @@ struct PostgresClockStepTests {
         let answer = try await centre.rows(
             """
             BEGIN;
-            DO $$ BEGIN WHILE gattherd.settle_journal(1, 1) LOOP END LOOP; END $$;
+            DO $$ BEGIN WHILE gattherd.correct_journal(1, 1) LOOP END LOOP; END $$;
             SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname LIKE 'sample%';
             COMMIT
             """

@@ -24,7 +24,7 @@ struct PostgresSinkTests {
         #expect(gateways == [["attic", "1.2.3", "300", "0", "1"]])
     }
 
-    @Test func `entries after the centre's cursor are not taken`() async throws {
+    @Test func `entries after the centre's cursor are refused`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         _ = try await sink.cursor(in: .test)
@@ -48,7 +48,7 @@ struct PostgresSinkTests {
         #expect(try await sink.cursor(in: .test) == 42)
     }
 
-    @Test func `a gap that begins after the centre's cursor is not taken`() async throws {
+    @Test func `a gap that begins after the centre's cursor is refused`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
@@ -62,7 +62,7 @@ struct PostgresSinkTests {
         #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
     }
 
-    @Test func `a new epoch starts at 0, one that continues another starts at its cursor`() async throws {
+    @Test func `a new epoch starts at 0, and one that continues another goes on from its cursor`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
@@ -169,7 +169,7 @@ struct PostgresSinkTests {
         }
     }
 
-    @Test func `an entry that the centre can never take is refused`() async throws {
+    @Test func `an entry that the centre can never store is refused`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         _ = try await sink.cursor(in: .test)
@@ -191,7 +191,7 @@ struct PostgresSinkTests {
         #expect(try await centre.value("SELECT seq FROM gattherd.history") == "2")
     }
 
-    @Test func `gateways cannot write or read each other's rows, nor take each other's names`() async throws {
+    @Test func `gateways cannot write or read each other's rows, nor use each other's names`() async throws {
         let centre = try await Centre()
         let attic = try await centre.sink(of: "attic")
         let cellar = try await centre.fleet.add(gateway: "cellar")

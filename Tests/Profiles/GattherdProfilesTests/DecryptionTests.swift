@@ -113,7 +113,7 @@ struct DecryptionTests {
         #expect(try Self.decode("B8 0000", rule).contains("it does not match key_check"))
     }
 
-    @Test func `a lower number is a replay, the same one a repetition`() throws {
+    @Test func `a lower number is a replay, and the same one is a repetition`() throws {
         let profile = try DeclarativeText.compile(Self.text(Self.ccm + ", replay: 0..1"))
         let decoder = profile.makeDecoder(for: Self.sender)
         // Encrypted with another implementation of AES-CCM.

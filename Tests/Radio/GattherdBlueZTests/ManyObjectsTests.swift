@@ -89,7 +89,7 @@ import Testing
         #expect(tree.table(of: ids[0]).count == 3)
     }
 
-    @Test func `two hundred thousand events that wait are taken in order`() async throws {
+    @Test func `two hundred thousand waiting events are read in order`() async throws {
         let queue = EventQueue()
         let count = 200_000
         for number in 0..<count { queue.push(.peripheralRemoved(try id(number))) }

@@ -14,7 +14,7 @@ import Testing
         return (characteristic, pair)
     }
 
-    @Test func `commands come in order and none is lost, however slowly they are taken`() async throws {
+    @Test func `commands come in order and none is lost, however slowly they are read`() async throws {
         try await Stage.run { stage in
             let (characteristic, pair) = try await acquired(stage)
             let commands = (0..<1000).map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `a full socket takes more when there is room again`() async throws {
+    @Test func `a full socket accepts more when there is room again`() async throws {
         let loop = EventLoop(name: "test")
         let pair = SocketPair()
         let (outcomes, outcome) = AsyncStream.makeStream(of: WriteSocket.Outcome?.self)

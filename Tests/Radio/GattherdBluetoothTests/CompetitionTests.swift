@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral of an earlier scan is not taken as present`() async throws {
+    @Test func `a peripheral of an earlier scan does not count as present`() async throws {
         let turns = ConnectTurns(ConnectQueue(timeout: .milliseconds(1), limit: 1), scanDelay: .zero)
         try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(3600) }) { bench in
             bench.backend.advertise(FakeBackend.strap)

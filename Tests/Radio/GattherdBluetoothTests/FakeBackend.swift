@@ -53,7 +53,7 @@ final class FakeBackend: ClientBackend {
 
     /// A scan hears the peripheral.
     func advertise(_ id: PeripheralID, _ change: (inout PeripheralStatus) -> Void = { _ in }) {
-        tellStatus(id) { status in
+        reportStatus(id) { status in
             status.rssi = status.rssi ?? -60
             change(&status)
             status.heard += 1
@@ -62,7 +62,7 @@ final class FakeBackend: ClientBackend {
 
     /// The peripheral is known without a scan.
     func know(_ id: PeripheralID, _ change: (inout PeripheralStatus) -> Void = { _ in }) {
-        tellStatus(id, change)
+        reportStatus(id, change)
     }
 
     /// Ends the link with a reason.
@@ -80,7 +80,7 @@ final class FakeBackend: ClientBackend {
             world.links += isConnected ? 1 : 0
             return world.links
         }
-        tellStatus(id) { status in
+        reportStatus(id) { status in
             status.isConnected = isConnected
             if isConnected { status.link = link }
         }
@@ -91,7 +91,7 @@ final class FakeBackend: ClientBackend {
         tell.yield(.peripheralRemoved(id))
     }
 
-    private func tellStatus(_ id: PeripheralID, _ change: (inout PeripheralStatus) -> Void) {
+    private func reportStatus(_ id: PeripheralID, _ change: (inout PeripheralStatus) -> Void) {
         let status = world.withLock { world in
             var status = world.statuses[id] ?? PeripheralStatus(id: id)
             change(&status)
@@ -303,7 +303,7 @@ final class FakeBackend: ClientBackend {
     func pair(_ peripheral: PeripheralID, by method: PairingMethod, timeout: Duration) async throws(BluetoothError) {
         try await ask("pair")
         world.withLock { $0.paired.append(method) }
-        tellStatus(peripheral) { $0.isPaired = true }
+        reportStatus(peripheral) { $0.isPaired = true }
     }
 
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {}

@@ -68,9 +68,9 @@ import Testing
             strap.keepConnected()
             await bench.backend.waitUntilAsked("connect 1")
             // The central still has its task when the model hears of the failure.
-            model.take(change(of: strap, .disconnected(.authentication), willReconnect: false))
+            model.apply(change(of: strap, .disconnected(.authentication), willReconnect: false))
             #expect(!model.isReconnecting)
-            model.take(change(of: strap, .disconnected(.timedOut), willReconnect: true))
+            model.apply(change(of: strap, .disconnected(.timedOut), willReconnect: true))
             #expect(model.isReconnecting)
         }
     }

@@ -88,7 +88,7 @@ private struct Seen: Hashable, Sendable {
         #expect(seen.map(\.bytes) == Array(repeating: nil, count: 6))
     }
 
-    @Test func `a removed path is not found`() {
+    @Test func `a path removed from the table is not found`() {
         var table = DBusPathTable<Int>()
         for number in 0..<100 { table["/\(number)"] = number }
         table["/7"] = nil

@@ -106,7 +106,7 @@ struct ConsumerTests {
         for await head in history.consumer("copy").heads() where head == 3 { break }
     }
 
-    @Test func `a new consumer starts at the newest entry, one that comes back at its cursor`() async throws {
+    @Test func `a new consumer starts at the newest entry, and one that comes back at its cursor`() async throws {
         var history = try await open(Self.mqtt)
         try await history.append(.plain(integers: 0..<5))
         try await history.close()

@@ -101,7 +101,7 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT count(*) FROM metric_series") == "3")
     }
 
-    @Test func `equal elements of one reading are kept, repeated lines are not`() async throws {
+    @Test func `equal elements of one reading are kept, and repeated lines are not`() async throws {
         let reading = [
             row(0, 1, Self.interval, seq: 5), row(0, 1, Self.interval, seq: 5), row(0, 2, Self.interval, seq: 5),
         ]

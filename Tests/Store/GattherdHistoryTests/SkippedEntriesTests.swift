@@ -57,7 +57,7 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
-    @Test func `a gap is an event of its output, all else of history`() {
+    @Test func `a gap is an event of its output, and other notices are events of history`() {
         let gap = HistoryNotice.skipped(output: "influx", readings: 90, after: 0, through: 90)
         #expect(gap.kind == "output")
         #expect(

@@ -39,7 +39,7 @@ struct DelayedReadings: Sendable {
 
     /// Removes a delayed reading that is not published.
     mutating func drop(_ seq: Int64) {
-        if take(seq) != nil { endHold(seq) }
+        if remove(seq) != nil { endHold(seq) }
     }
 
     /// Removes the delayed readings of a device.
@@ -51,7 +51,7 @@ struct DelayedReadings: Sendable {
     }
 
     /// Removes and returns a reading that is to be published; it holds the resume point until ``endHold(_:)``.
-    mutating func take(_ seq: Int64) -> (reading: JournalReading, gathering: Duration?)? {
+    mutating func remove(_ seq: Int64) -> (reading: JournalReading, gathering: Duration?)? {
         guard let found = delayed.first(where: { $0.value.reading.seq == seq }) else { return nil }
         delayed[found.key] = nil
         return (found.value.reading, found.value.gathering)

@@ -335,7 +335,7 @@ extension DeliveryWindow {
     /// No newer reading of their streams was published, or they would not be delayed any more.
     mutating func release(_ seqs: [Int64]) {
         for seq in seqs {
-            guard let (reading, gathering) = delayed.take(seq) else { continue }
+            guard let (reading, gathering) = delayed.remove(seq) else { continue }
             insert(reading, isGathered: gathering != nil)
         }
     }

@@ -112,7 +112,7 @@ struct LeaseOutlook {
 
     /// The pause before the next exchange.
     var pause: Duration {
-        if state.isReadyToRelease(at: now) || isClaimable || state.isNews(own) { return policy.shortestPause }
+        if state.isReadyToRelease(at: now) || isClaimable || state.isChange(own) { return policy.shortestPause }
         guard isBusy else { return policy.calmPause }
         return isHandingOver ? policy.quickPause : policy.busyPause
     }

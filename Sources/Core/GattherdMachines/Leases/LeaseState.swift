@@ -157,7 +157,7 @@ struct LeaseState: Sendable {
     }
 
     /// True if the bid's kind differs from the one at the centre.
-    func isNews(_ bid: LeaseBid) -> Bool {
+    func isChange(_ bid: LeaseBid) -> Bool {
         guard let sentBid else { return bid.standing != .gone }
         return sentBid.standing != bid.standing || sentBid.problem != bid.problem
     }
@@ -166,7 +166,7 @@ struct LeaseState: Sendable {
     private static let notableChange = 4
 
     func isBidDue(_ bid: LeaseBid, _ policy: LeaseMachine.Policy, at now: Duration) -> Bool {
-        if isNews(bid) { return true }
+        if isChange(bid) { return true }
         guard bid.standing != .gone else { return false }
         return abs((sentBid?.rssi ?? -128) - (bid.rssi ?? -128)) >= Self.notableChange
             || now - sentTime >= policy.renewal

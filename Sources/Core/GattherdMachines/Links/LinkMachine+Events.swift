@@ -71,8 +71,8 @@ extension LinkMachine {
         case .disconnecting, .held:
             return ended
         case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready, .failed:
-            let isNews = state != .disconnected || self.reason != reason
-            return leaveQueue() + closeSession() + (isNews ? move(to: .disconnected, reason: reason, detail) : [])
+            let isChange = state != .disconnected || self.reason != reason
+            return leaveQueue() + closeSession() + (isChange ? move(to: .disconnected, reason: reason, detail) : [])
         }
     }
 
@@ -156,8 +156,11 @@ extension LinkMachine {
     // MARK: - The way down
 
     /// Ignores a link that was up for a moment only: the answer to the attempt follows.
-    mutating func lost(_ fault: LinkFault, at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect]
-    {
+    mutating func lost(
+        _ fault: LinkFault,
+        at now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
         state == .connecting ? [] : failed(fault, isDown: true, at: now, using: &generator)
     }
 

@@ -85,8 +85,8 @@ struct BatchDecoder {
             batch.samples.removeSubrange(start...)
             let reject = reject(entry, payload, error)
             batch.rejects.append(reject)
-            let isNews = binding.meter.countReject(of: binding.stream.stream, reject.reason, at: entry.time)
-            if isNews { undecodable.append(reject) }
+            let isNew = binding.meter.countReject(of: binding.stream.stream, reject.reason, at: entry.time)
+            if isNew { undecodable.append(reject) }
         }
     }
 

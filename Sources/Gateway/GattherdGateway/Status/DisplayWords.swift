@@ -95,13 +95,13 @@ extension LinkReason {
         case .timedOut, .connectFailed:
             "it may be connected to something else, such as a phone, or be at the edge of its range: end the other "
                 + "link, or bring it or the adapter nearer"
-        case .remote, .silent: "look at its battery, and bring it or the adapter nearer"
+        case .remote, .silent: "check its battery, and bring it or the adapter nearer"
         case .authentication:
             "give it the pairing that it wants (devices: pairing, pin_file), put it into its pairing mode, then: "
                 + "gattherd bond forget \(device)"
-        case .profileMismatch: "look at its 'profiles' in the configuration, and at: gattherd profile list"
+        case .profileMismatch: "check its 'profiles' in the configuration; see: gattherd profile list"
         case .gattError, .busy: "see whether another program uses the device or the adapter (bluetoothctl, a desktop)"
-        case .daemonLost: "look at: systemctl status bluetooth; gattherd doctor says more"
+        case .daemonLost: "see: systemctl status bluetooth; gattherd doctor says more"
         case .adapterLost: "plug the adapter in; gattherd doctor says more"
         case .adapterPoweredOff: "switch the adapter on: bluetoothctl power on; gattherd doctor says more"
         case .adapterFull:

@@ -111,7 +111,7 @@ struct AddCommand {
         let configured = configuration.recallingEnrolled().devices.first { $0.address.value == address }
         guard let configured else { return }
         let place = configured.name.place.map { ", in \($0)" } ?? ", which a rule has made"
-        throw CommandFailure(.data, "gattherd: \(address) is the device '\(configured.name.value)' already\(place)")
+        throw CommandFailure(.data, "gattherd: \(address) is already the device '\(configured.name.value)'\(place)")
     }
 
     private func find() async throws(CommandFailure) -> HeardPeripheral {

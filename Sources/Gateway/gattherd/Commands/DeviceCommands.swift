@@ -61,7 +61,7 @@ extension CommandSpec {
             when the device has accepted the value. gattherd profile show PROFILE lists the controls.
             """,
         exits: [
-            .data: "no such device or control, not in its range, or the device did not take it",
+            .data: "no such device or control, not in its range, or the device refused it",
             .unavailable: "no daemon runs with this configuration",
         ],
         examples: ["gattherd set dial number 128", "gattherd set strap reset_energy_expended"],

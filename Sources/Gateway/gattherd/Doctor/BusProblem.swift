@@ -53,13 +53,13 @@ struct BusProblem {
         if words.contains("SELinux") {
             return facts.isContainer
                 ? "run the container with --security-opt label=disable"
-                : "look at: ausearch -m user_avc; allow it with audit2allow"
+                : "see: ausearch -m user_avc; allow it with audit2allow"
         }
         if words.contains("hung up during the handshake") {
             return facts.isContainer
                 ? "the bus does not know the container's user: run without a user namespace (podman: --userns=host), "
                     + "as root or with the id of a user of the host"
-                : "the bus does not take user \(facts.user): run as root or as the service's user"
+                : "the bus refuses user \(facts.user): run as root or as the service's user"
         }
         return nil
     }

@@ -111,7 +111,7 @@ struct Doctor {
         do throws(BrokerFault) {
             try await BrokerProbe.connect(with: settings, within: .seconds(8))
             let way = mqtt.broker.usesTLS ? ", and its certificate is good" : ""
-            return [.good("broker", "the broker at \(mqtt.broker) takes us\(way)")]
+            return [.good("broker", "the broker at \(mqtt.broker) accepts the gateway\(way)")]
         } catch {
             return [DoctorFinding("broker", .error, error.detail, remedy: error.kind.remedy(mqtt))]
         }
@@ -153,11 +153,11 @@ extension BrokerFault.Kind {
         switch self {
         case .unreachable, .lost:
             "is it running, and is mqtt.url right? Try: nc -z \(settings.broker.host) \(settings.broker.port)"
-        case .busy: "look at the broker's log"
+        case .busy: "read the broker's log"
         case .credentials: "correct mqtt.username and mqtt.password_file, or the broker's list of users"
         case .session: nil
         case .security:
-            "look at it with: openssl s_client -connect \(settings.broker.host):\(settings.broker.port)"
+            "check it with: openssl s_client -connect \(settings.broker.host):\(settings.broker.port)"
                 + (settings.tls.ca.map { " -CAfile \($0.value)" } ?? "")
         }
     }

@@ -81,7 +81,7 @@ struct UnitCheck {
                     [.string(Self.service + interface)],
                     timeout: .seconds(5)
                 )
-                for entry in reply.first?.entries ?? [] { unit.take(entry) }
+                for entry in reply.first?.entries ?? [] { unit.apply(entry) }
             }
             return unit
         } catch {
@@ -91,7 +91,7 @@ struct UnitCheck {
 }
 
 extension UnitCheck.Unit {
-    fileprivate mutating func take(_ entry: DBusEntry) {
+    fileprivate mutating func apply(_ entry: DBusEntry) {
         let text = entry.value.string ?? ""
         switch entry.key.string {
         case "LoadState": load = text

@@ -44,7 +44,7 @@ struct ExplanationText {
         let end = [
             "Bytes that decide which values there are: \(list(dependence.deciding)).",
             "Bytes without effect: \(list(dependence.unused)).",
-            "A native profile does not tell how it decodes. Each bit was changed in turn to see what depends on it.",
+            "It is not known how a native profile decodes. Each bit was changed in turn to see what depends on it.",
         ]
         text = ([title, ""] + table + end).joined(separator: "\n")
     }

@@ -103,7 +103,7 @@ struct DeviceState {
         if let advice = link.decodingAdvice { return [advice] }
         switch state {
         case .ready where isStalled:
-            return ["look at: systemctl status bluetooth; if this lasts: systemctl restart bluetooth"]
+            return ["see: systemctl status bluetooth; if this lasts: systemctl restart bluetooth"]
         case .ready, .held, .disconnecting: return []
         case .waiting: return waiting(link)
         case .connecting, .discovering, .preparing, .disconnected, .backingOff, .failed:

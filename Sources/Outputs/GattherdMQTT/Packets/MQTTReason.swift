@@ -112,7 +112,7 @@ public enum MQTTRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .tooLarge(let size, let limit): "a packet of \(size) bytes; the broker takes at most \(limit)"
+        case .tooLarge(let size, let limit): "a packet of \(size) bytes; the broker accepts at most \(limit)"
         case .invalidTopic: "the topic is empty, longer than 65535 bytes, or has a wildcard or a NUL"
         case .tooLong(let field): "the \(field) is longer than 65535 bytes"
         case .noIdentifier: "all packet identifiers wait for the broker"

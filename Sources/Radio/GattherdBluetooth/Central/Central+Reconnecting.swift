@@ -16,7 +16,7 @@ extension Central {
         let isReconnecting = link.state.withLock { $0.isWanted && (reasonIsMissing || $0.reconnecter != nil) }
         let isDue = !isReconnecting && wasReady && mayReconnect(link, reason, error)
         let reconnecter = isDue ? makeReconnecter(of: link) : nil
-        link.lasting.tellLoss(error)
+        link.lasting.reportLoss(error)
         link.move(
             to: .disconnected(reason, error: error),
             self,

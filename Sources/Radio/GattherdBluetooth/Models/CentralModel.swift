@@ -41,7 +41,7 @@ public import Observation
     }
 
     private func follow(_ changes: BufferedSequence<ConnectionStateChange>) async {
-        for await change in changes { model(of: change.peripheral).take(change) }
+        for await change in changes { model(of: change.peripheral).apply(change) }
     }
 
     /// Scans until the task is cancelled, or the time is up.
@@ -51,13 +51,13 @@ public import Observation
         var places: [PeripheralID: Int] = [:]
         do throws(BluetoothError) {
             let scan = central.scan(filter, allowDuplicates: true, timeout: timeout).makeAsyncIterator()
-            while let advertisement = try await scan.nextAdvertisement() { take(advertisement, &places) }
+            while let advertisement = try await scan.nextAdvertisement() { record(advertisement, &places) }
         } catch {
             scanError = error.kind == .timedOut ? nil : error
         }
     }
 
-    private func take(_ advertisement: Advertisement, _ places: inout [PeripheralID: Int]) {
+    private func record(_ advertisement: Advertisement, _ places: inout [PeripheralID: Int]) {
         let id = advertisement.peripheral.id
         if let place = places[id] {
             discoveries[place] = advertisement

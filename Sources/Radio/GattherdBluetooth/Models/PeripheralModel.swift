@@ -50,7 +50,7 @@ public import Observation
         rssi = peripheral.rssi
     }
 
-    func take(_ change: ConnectionStateChange) {
+    func apply(_ change: ConnectionStateChange) {
         update()
         connectionState = change.state
         connectionError = change.error ?? (change.state == .connecting ? connectionError : peripheral.connectionError)

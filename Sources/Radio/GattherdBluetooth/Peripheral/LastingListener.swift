@@ -81,7 +81,7 @@ final class LastingListener: SubscriptionListener {
     }
 
     /// Handles the reason of the loss of a link.
-    func tellLoss(_ error: BluetoothError?) {
+    func reportLoss(_ error: BluetoothError?) {
         state.withLock { state in
             guard state.hasLostLink else { return }
             state.hasLostLink = false
@@ -167,8 +167,8 @@ final class LastingListeners: Sendable {
     }
 
     /// Publishes the reason of the loss of a link.
-    func tellLoss(_ error: BluetoothError?) {
-        for listener in all.values { listener.tellLoss(error) }
+    func reportLoss(_ error: BluetoothError?) {
+        for listener in all.values { listener.reportLoss(error) }
     }
 
     /// Ends all sequences; the central is closed.

@@ -62,7 +62,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .linkLost: world.drop(name)
         case .outOfRange: world.vanish(name)
         case .objectRemoved: world.remove(name, from: world.adapter)
-        case .servicesChanged: world.tell(.link(device: name, .tableChanged))
+        case .servicesChanged: world.send(.link(device: name, .tableChanged))
         case .flapping: flap(&world, name)
         case .adapterOff: world.setPowered(world.adapter, false)
         case .adapterUnplugged: world.unplug(world.adapter)
@@ -78,7 +78,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .otherProgramConnects: world.connectByOther(name)
         case .otherProgramDisconnects: world.drop(name)
         case .heldAndReleased: world.hold(name)
-        case .reconfigured: world.tell(.link(device: name, .reconfigured))
+        case .reconfigured: world.send(.link(device: name, .reconfigured))
         case .dismissedAndEnrolled: world.dismiss(name)
         default: break
         }

@@ -29,7 +29,7 @@ extension SupervisorWorld {
         switch state {
         case .waiting:
             peripherals[name]?.isInRange = false
-            tellEverything()
+            reportEverything()
         case .disconnected:
             start()
             killDaemon()

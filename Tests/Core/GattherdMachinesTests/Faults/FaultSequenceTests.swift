@@ -28,7 +28,7 @@ import Testing
         )
         var steps: [String] = []
         world.failureRate = Bool.random(using: &dice) ? 0.2 : 0
-        if Bool.random(using: &dice) { world.start() } else { world.tellEverything() }
+        if Bool.random(using: &dice) { world.start() } else { world.reportEverything() }
         for _ in 0..<Int.random(in: 5...40, using: &dice) {
             steps.append("\(world.now / .seconds(1)) " + disturb(&world, &dice))
             world.run(for: pause(&dice))
@@ -68,7 +68,7 @@ import Testing
         case 1: world.vanish(name)
         case 2: world.appear(name)
         case 3: world.remove(name, from: address)
-        case 4: world.tell(.link(device: name, .sessionStale))
+        case 4: world.send(.link(device: name, .sessionStale))
         case 5, 6: world.peripherals[name]?.fault = SupervisorWorld.PeripheralFault.allCases.randomElement(using: &dice)
         case 7: world.peripherals[name]?.fault = nil
         case 8: world.setPowered(address, false)

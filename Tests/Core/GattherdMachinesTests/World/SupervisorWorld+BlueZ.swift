@@ -9,30 +9,30 @@ extension SupervisorWorld {
     static let objectLifetime = Duration.seconds(30)
 
     /// Reports all that bluetoothd knows, adapters last.
-    mutating func tellEverything() {
+    mutating func reportEverything() {
         isDaemonUp = true
         for name in names {
-            for address in addresses where peripherals[name]?.objects[address] != nil { tellSighting(name, address) }
+            for address in addresses where peripherals[name]?.objects[address] != nil { reportSighting(name, address) }
         }
-        for address in addresses where adapters[address]?.isPresent == true { tellAdapter(address) }
+        for address in addresses where adapters[address]?.isPresent == true { reportAdapter(address) }
     }
 
-    /// Reports everything, with all peripherals known; see ``tellEverything()``.
+    /// Reports everything, with all peripherals known; see ``reportEverything()``.
     mutating func start() {
         for name in names {
             for address in addresses { peripherals[name]?.objects[address] = now }
         }
-        tellEverything()
+        reportEverything()
     }
 
-    mutating func tellAdapter(_ address: BluetoothAddress) {
+    mutating func reportAdapter(_ address: BluetoothAddress) {
         guard isDaemonUp, let adapter = adapters[address], adapter.isPresent else { return }
         if adapter.isPowered { toldPowered.insert(address) } else { toldPowered.remove(address) }
-        tell(.adapter(address, isPowered: adapter.isPowered, isDiscovering: adapter.isScanning))
-        tell(.otherLinks(address, adapter.otherLinks))
+        send(.adapter(address, isPowered: adapter.isPowered, isDiscovering: adapter.isScanning))
+        send(.otherLinks(address, adapter.otherLinks))
     }
 
-    mutating func tellSighting(_ name: String, _ address: BluetoothAddress, isHeard: Bool = false) {
+    mutating func reportSighting(_ name: String, _ address: BluetoothAddress, isHeard: Bool = false) {
         guard isDaemonUp, let peripheral = peripherals[name], peripheral.objects[address] != nil else { return }
         let rssi = isHeard ? peripheral.rssi[address] ?? -60 : nil
         let isGhost = peripheral.ghost == address
@@ -43,7 +43,7 @@ extension SupervisorWorld {
             rssi: rssi,
             isHeard: isHeard
         )
-        tell(.sighted(device: name, on: address, sighting))
+        send(.sighted(device: name, on: address, sighting))
     }
 
     func isUsable(_ address: BluetoothAddress) -> Bool {
@@ -63,7 +63,7 @@ extension SupervisorWorld {
         case .start(let ticket): startDiscovery(on: address, ticket: ticket)
         case .stop(let ticket):
             adapters[address]?.isScanning = false
-            after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, .done)) }
+            after(.milliseconds(3)) { $0.send(.discovery(address, ticket: ticket, .done)) }
         }
     }
 
@@ -76,8 +76,8 @@ extension SupervisorWorld {
             adapters[address]?.session = session
             after(.milliseconds(100)) { $0.hear(on: address, session: session) }
         }
-        if works { after(.milliseconds(2)) { $0.tellAdapter(address) } }
-        after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, works ? .done : .refused)) }
+        if works { after(.milliseconds(2)) { $0.reportAdapter(address) } }
+        after(.milliseconds(3)) { $0.send(.discovery(address, ticket: ticket, works ? .done : .refused)) }
     }
 
     /// Hears all peripherals, every few seconds.
@@ -87,7 +87,7 @@ extension SupervisorWorld {
         }
         for name in names where isHeard(name, on: address) {
             peripherals[name]?.objects[address] = now
-            tellSighting(name, address, isHeard: true)
+            reportSighting(name, address, isHeard: true)
         }
         after(.seconds(8)) { $0.hear(on: address, session: session) }
     }
@@ -115,7 +115,7 @@ extension SupervisorWorld {
         guard peripherals[name]?.objects.removeValue(forKey: address) != nil else { return }
         if peripherals[name]?.link == address { peripherals[name]?.link = nil }
         if attempts[name]?.adapter == address { breakAttempt(name, LinkFault(.connectFailed, "removed")) }
-        if isDaemonUp { tell(.forgotten(device: name, on: address)) }
+        if isDaemonUp { send(.forgotten(device: name, on: address)) }
     }
 
     // MARK: - Connecting
@@ -166,7 +166,7 @@ extension SupervisorWorld {
         guard let adapter = adapters[attempt.adapter], adapter.ailment == nil else { return }
         peripherals[name]?.link = attempt.adapter
         peripherals[name]?.objects[attempt.adapter] = now
-        tellSighting(name, attempt.adapter)
+        reportSighting(name, attempt.adapter)
         guard peripheral.fault != .abortsConnect, Double.random(in: 0..<1, using: &dice) >= failureRate else {
             drop(name)
             return end(id, name, LinkFault(.connectFailed, "le-connection-abort-by-local"), after: .zero)
@@ -178,7 +178,7 @@ extension SupervisorWorld {
         after(delay) { world in
             guard let attempt = world.attempts[name], attempt.id == id else { return }
             world.attempts[name] = nil
-            world.tell(.link(device: name, .connected(ticket: attempt.ticket)))
+            world.send(.link(device: name, .connected(ticket: attempt.ticket)))
         }
     }
 
@@ -187,7 +187,7 @@ extension SupervisorWorld {
             guard let attempt = world.attempts[name], attempt.id == id else { return }
             guard world.peripherals[name]?.fault != .connectUnanswered else { return }
             world.attempts[name] = nil
-            world.tell(.link(device: name, .failed(fault, ticket: attempt.ticket)))
+            world.send(.link(device: name, .failed(fault, ticket: attempt.ticket)))
         }
     }
 
@@ -197,8 +197,8 @@ extension SupervisorWorld {
         peripherals[name]?.link = nil
         peripherals[name]?.objects[address] = now
         guard isDaemonUp else { return }
-        tell(.dropped(device: name, on: address))
-        tellSighting(name, address)
+        send(.dropped(device: name, on: address))
+        reportSighting(name, address)
     }
 
     mutating func disconnect(_ name: String, ticket: Int) {
@@ -212,7 +212,7 @@ extension SupervisorWorld {
         let number = peripherals[name]?.linkNumber
         after(isConnected ? .seconds(2) : .milliseconds(5)) { world in
             if isConnected, world.peripherals[name]?.linkNumber == number { world.drop(name) }
-            world.tell(.link(device: name, .disconnected(ticket: ticket)))
+            world.send(.link(device: name, .disconnected(ticket: ticket)))
         }
     }
 
@@ -255,7 +255,7 @@ extension SupervisorWorld {
             guard world.sessions[name] == ticket else { return }
             let isUp = world.peripherals[name]?.link != nil
             let fault = LinkFault(.remote, "Not connected")
-            world.tell(.link(device: name, isUp ? event : .failed(fault, ticket: ticket)))
+            world.send(.link(device: name, isUp ? event : .failed(fault, ticket: ticket)))
         }
     }
 
@@ -269,8 +269,8 @@ extension SupervisorWorld {
             cure(address, by: .newBusConnection)
         }
         breakAttempts(on: nil, LinkFault(.daemonLost, "the bus is left"))
-        tell(.unavailable(detail: "renewed"))
-        after(.milliseconds(250)) { world in if world.isDaemonUp { world.tellEverything() } }
+        send(.unavailable(detail: "renewed"))
+        after(.milliseconds(250)) { world in if world.isDaemonUp { world.reportEverything() } }
     }
 
     mutating func powerCycle(_ address: BluetoothAddress) {
@@ -284,12 +284,12 @@ extension SupervisorWorld {
 
     mutating func finishCycle(_ address: BluetoothAddress) {
         guard isDaemonUp, adapters[address]?.isPresent == true else {
-            return tell(.powered(address, isOn: false))
+            return send(.powered(address, isOn: false))
         }
         cycling.remove(address)
         cure(address, by: .powerCycle)
         setPowered(address, true)
-        tell(.powered(address, isOn: true))
+        send(.powered(address, isOn: true))
     }
 
     mutating func cure(_ address: BluetoothAddress, by step: RecoveryLadder.Step) {
@@ -309,7 +309,7 @@ extension SupervisorWorld {
         let linked = names.filter { peripherals[$0]?.link == address }
         let dropsFirst = Bool.random(using: &dice)
         if !isPowered, dropsFirst { for name in linked { drop(name) } }
-        tellAdapter(address)
+        reportAdapter(address)
         guard !isPowered else { return }
         if !dropsFirst { for name in linked { drop(name) } }
         breakAttempts(on: address, LinkFault(.adapterPoweredOff, "off"))

@@ -7,18 +7,18 @@ import GattherdModel
 extension SupervisorWorld {
     mutating func hold(_ name: String) {
         held.insert(name)
-        tell(.link(device: name, .hold))
+        send(.link(device: name, .hold))
     }
 
     mutating func release(_ name: String) {
         held.remove(name)
         forgiven.insert(name)
-        tell(.link(device: name, .release))
+        send(.link(device: name, .release))
     }
 
     mutating func dismiss(_ name: String) {
         dismissed.insert(name)
-        tell(.dismissed(device: name))
+        send(.dismissed(device: name))
     }
 
     /// Enrols the device again once it has left; no earlier state is kept.
@@ -26,8 +26,8 @@ extension SupervisorWorld {
         dismissed.remove(name)
         guard left.remove(name) != nil else { return }
         forgiven.insert(name)
-        tell(.enrolled(device: name, pinned: nil, isHeld: held.contains(name)))
-        for address in addresses where peripherals[name]?.objects[address] != nil { tellSighting(name, address) }
+        send(.enrolled(device: name, pinned: nil, isHeld: held.contains(name)))
+        for address in addresses where peripherals[name]?.objects[address] != nil { reportSighting(name, address) }
     }
 
     /// Moves the peripheral out of range: its link is lost, and no adapter hears it.
@@ -61,7 +61,7 @@ extension SupervisorWorld {
             adapters[address]?.otherLinks = 0
         }
         breakAttempts(on: nil, LinkFault(.daemonLost, "left the bus"))
-        tell(.unavailable(detail: "left the bus"))
+        send(.unavailable(detail: "left the bus"))
     }
 
     /// Drops an unused link, as the kernel does.
@@ -69,13 +69,13 @@ extension SupervisorWorld {
         guard let address = peripherals[name]?.ghost, peripherals[name]?.outlivesCrash == false else { return }
         peripherals[name]?.ghost = nil
         guard isUsable(address), peripherals[name]?.objects[address] != nil else { return }
-        tell(.dropped(device: name, on: address))
-        tellSighting(name, address)
+        send(.dropped(device: name, on: address))
+        reportSighting(name, address)
     }
 
     mutating func restartDaemon() {
         guard !isDaemonUp else { return }
-        tellEverything()
+        reportEverything()
     }
 
     /// Unplugs the adapter: signals for each device, then for the adapter.
@@ -91,14 +91,14 @@ extension SupervisorWorld {
         adapters[address]?.otherLinks = 0
         cycling.remove(address)
         toldPowered.remove(address)
-        if isDaemonUp { tell(.adapterRemoved(address)) }
+        if isDaemonUp { send(.adapterRemoved(address)) }
     }
 
     mutating func plug(_ address: BluetoothAddress) {
         guard adapters[address]?.isPresent == false else { return }
         adapters[address]?.isPresent = true
         adapters[address]?.isPowered = true
-        tellAdapter(address)
+        reportAdapter(address)
     }
 
     /// Connects the device as another program would.
@@ -108,13 +108,13 @@ extension SupervisorWorld {
         else { return }
         let adapter = adapter
         peripherals[name]?.link = adapter
-        tellSighting(name, adapter)
+        reportSighting(name, adapter)
     }
 
     mutating func setOtherLinks(_ count: Int, on address: BluetoothAddress) {
         guard isUsable(address) else { return }
         adapters[address]?.otherLinks = count
-        tell(.otherLinks(address, count))
+        send(.otherLinks(address, count))
     }
 
     /// Ends all faults.

@@ -9,7 +9,7 @@ extension SupervisorWorld {
         guard !holds, problems.count < 20 else { return }
         let problem = "\(now / .seconds(1)) \(problem())"
         problems.append(problem)
-        note("PROBLEM " + problem)
+        record("PROBLEM " + problem)
     }
 
     mutating func checkRules(after event: SupervisorMachine.Event) {

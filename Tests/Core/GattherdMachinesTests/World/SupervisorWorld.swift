@@ -170,14 +170,14 @@ struct SupervisorWorld {
 
     // MARK: - The machine
 
-    mutating func tell(_ event: SupervisorMachine.Event) {
-        note(event)
+    mutating func send(_ event: SupervisorMachine.Event) {
+        record(event)
         for effect in machine.handle(event, at: now) { perform(effect) }
         checkRules(after: event)
     }
 
     mutating func answer(_ name: String, after delay: Duration, _ event: LinkMachine.Event) {
-        after(delay) { $0.tell(.link(device: name, event)) }
+        after(delay) { $0.send(.link(device: name, event)) }
     }
 
     func state(_ name: String) -> LinkState? { machine.state(of: name) }
@@ -203,7 +203,7 @@ struct SupervisorWorld {
             left.insert(name)
             if !dismissed.contains(name) { enrol(name) }
         case .report(let report): reports[report.address] = report
-        case .wake(let time): after(time - now) { $0.tell(.wake(at: time)) }
+        case .wake(let time): after(time - now) { $0.send(.wake(at: time)) }
         case .link(let name, let address, let effect): perform(effect, name, on: address)
         }
     }
@@ -226,7 +226,7 @@ struct SupervisorWorld {
 
     // MARK: - Output
 
-    mutating func note(_ what: Any) {
+    mutating func record(_ what: Any) {
         if history.count > 200 { history.removeFirst(100) }
         history.append((now, what))
     }
