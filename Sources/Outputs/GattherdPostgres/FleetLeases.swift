@@ -25,9 +25,9 @@ enum FleetLeases {
         -- below the time in milliseconds, so that a standby that lacks the last claims does not give an epoch again. A
         -- lease that ends later than it can was given before the clock was set back; it counts as ended.
         --
-        -- A list has the names of the gateways that may own the device, separated by commas; it is empty for all. The
-        -- gateway that is first in the stored list decides about it; if there is none, the first in the new list does.
-        -- All others neither claim nor renew.
+        -- A list has the names of the gateways that may own the device, separated by commas; it is empty for all. Gateways
+        -- that are not in the stored list neither claim nor renew. Without a stored list, any gateway gives one that
+        -- begins with a known gateway. From then on only the gateway that is first in it changes or removes it.
         CREATE OR REPLACE FUNCTION gattherd.exchange_leases(
             gateway_name text, addresses text[], devices text[], standings text[], rssis bigint[], problems text[],
             wishes text[], epochs bigint[], reasons text[], lists text[] DEFAULT NULL
@@ -76,8 +76,9 @@ enum FleetLeases {
                 WHERE length(r.list) <= 4096 ORDER BY r.address COLLATE "C"
             LOOP
                 UPDATE gattherd.lease l SET gateways = entry.owners
-                WHERE l.address = entry.address AND (coalesce(l.gateways, entry.owners))[1] = expected
-                    AND l.gateways IS DISTINCT FROM entry.owners;
+                WHERE l.address = entry.address AND l.gateways IS DISTINCT FROM entry.owners
+                    AND CASE WHEN l.gateways IS NOT NULL THEN l.gateways[1] = expected
+                        ELSE EXISTS (SELECT FROM gattherd.gateway g WHERE g.name = entry.owners[1]) END;
             END LOOP;
             FOR entry IN
                 SELECT r.* FROM unnest(addresses, wishes, epochs, reasons) AS r(address, wish, epoch, reason)

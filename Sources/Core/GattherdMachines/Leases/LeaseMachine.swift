@@ -252,9 +252,10 @@ public struct LeaseMachine: Sendable {
             (state.role, state.reason) = (.claiming, reason)
         }
         devices[name] = state
-        let isBidDue = state.isBidDue(own, policy, at: now)
+        let isBidDue = state.isBidDue(own, policy, isHandingOver: outlook.isHandingOver, at: now)
         let isOld = state.row == nil || now - state.rowTime >= policy.renewal
-        let isDue = isBidDue || isOld || state.areGatewaysDue
+        let isListDue = state.isListDue(of: gateway)
+        let isDue = isBidDue || isOld || isListDue
         let isConcerned = own.isAudible || state.isAdmitted || state.grant != nil
         guard isDue || isConcerned || operation != .observe else { return nil }
         var request = LeaseRequest(
@@ -265,7 +266,7 @@ public struct LeaseMachine: Sendable {
             operation: operation,
             reason: reason
         )
-        if state.areGatewaysDue { request.gateways = state.settings.gateways ?? [] }
+        if isListDue { request.gateways = state.settings.gateways ?? [] }
         return request
     }
 

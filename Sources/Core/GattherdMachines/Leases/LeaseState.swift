@@ -55,11 +55,21 @@ struct LeaseState: Sendable {
     mutating func setGateways(_ gateways: [String]?) {
         guard gateways != settings.gateways else { return }
         settings.gateways = gateways
-        areGatewaysDue = true
+        isListSent = false
     }
 
-    /// True until the centre knows which gateways may own the device.
-    private(set) var areGatewaysDue = true
+    /// True if the centre was told which gateways may own the device.
+    private var isListSent = false
+
+    /// True if the centre needs the list of the gateways that may own the device.
+    ///
+    /// The gateway that decides about the list repeats it until the centre has it: a restored centre may lack it.
+    func isListDue(of gateway: String) -> Bool {
+        guard isListSent, let row else { return true }
+        let (wanted, stored) = (settings.gateways ?? [], row.gateways ?? [])
+        return wanted != stored && (stored.first ?? wanted.first) == gateway
+    }
+
     /// The cause of the last release.
     private(set) var cause: LeaseCause?
 
@@ -110,7 +120,7 @@ struct LeaseState: Sendable {
 
     mutating func received(_ row: LeaseRow, _ request: LeaseRequest, at now: Duration) {
         (self.row, rowTime) = (row, now)
-        if let sent = request.gateways, sent == settings.gateways ?? [] { areGatewaysDue = false }
+        if let sent = request.gateways, sent == settings.gateways ?? [] { isListSent = true }
         guard request.isBidDue else { return }
         (sentBid, sentTime) = (request.bid, now)
     }
@@ -133,9 +143,10 @@ struct LeaseState: Sendable {
         let heard = present.filter { isRecovering ? !$0.isQuiet(at: now) : !$0.isSilent(at: now) }
         let best = (heard.isEmpty ? present : heard).max { ($0.level ?? -128) < ($1.level ?? -128) }
         switch phase {
-        case .linked, .ending: return (.linked, best?.level)
+        case .linked: return (.linked, best?.level)
         case .held: return (.held, best?.level)
-        case .none, .withdrawn, .attempting, .failed: break
+        // A link that ends keeps no other gateway away.
+        case .none, .withdrawn, .attempting, .ending, .failed: break
         }
         if !heard.isEmpty { return (best?.isSteady == true ? .steady : .heard, best?.level) }
         if now < graceEnd { return (.heard, best?.level) }
@@ -165,11 +176,12 @@ struct LeaseState: Sendable {
     /// The dB by which a bid's strength must change to be sent before its time.
     private static let notableChange = 4
 
-    func isBidDue(_ bid: LeaseBid, _ policy: LeaseMachine.Policy, at now: Duration) -> Bool {
+    /// True if the centre needs the bid, during a hand-over also for a small change.
+    func isBidDue(_ bid: LeaseBid, _ policy: LeaseMachine.Policy, isHandingOver: Bool, at now: Duration) -> Bool {
         if isChange(bid) { return true }
         guard bid.standing != .gone else { return false }
-        return abs((sentBid?.rssi ?? -128) - (bid.rssi ?? -128)) >= Self.notableChange
-            || now - sentTime >= policy.renewal
+        let change = abs((sentBid?.rssi ?? -128) - (bid.rssi ?? -128))
+        return change >= (isHandingOver ? 1 : Self.notableChange) || now - sentTime >= policy.renewal
     }
 
     // MARK: - The lease

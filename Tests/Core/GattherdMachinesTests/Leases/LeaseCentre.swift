@@ -25,9 +25,13 @@ struct LeaseCentre {
     private(set) var leases: [String: Lease] = [:]
     private var bids: [String: [String: StoredBid]] = [:]
     /// The gateways that may own a device; none for all.
-    private var gateways: [String: [String]] = [:]
-    /// The gateway that had each epoch of each device.
+    private(set) var gateways: [String: [String]] = [:]
+    /// The gateway that had each epoch of each device, also if the centre has forgotten it.
     private var owners: [String: [Int64: String]] = [:]
+    /// The leases and bids that a standby has.
+    private var replica: (leases: [String: Lease], bids: [String: [String: StoredBid]], gateways: [String: [String]])?
+    /// True once claims were lost; from then on epochs are at least the time in milliseconds.
+    private var hasLostClaims = false
 
     mutating func exchange(_ requests: [LeaseRequest], from gateway: String, at time: Duration) -> [LeaseRow] {
         let now = time + clockOffset
@@ -43,7 +47,7 @@ struct LeaseCentre {
 
     private mutating func setGateways(_ request: LeaseRequest, from gateway: String) {
         guard let wanted = request.gateways else { return }
-        guard (gateways[request.address] ?? wanted).first == gateway else { return }
+        if let stored = gateways[request.address], stored.first != gateway { return }
         gateways[request.address] = wanted.isEmpty ? nil : wanted
     }
 
@@ -56,7 +60,8 @@ struct LeaseCentre {
         case .claim(let epoch):
             guard mayOwn, lease.epoch == epoch, hasEnded || lease.owner == gateway else { return false }
             if lease.owner != gateway { lease.previous = lease.owner }
-            (lease.owner, lease.epoch, lease.expires) = (gateway, lease.epoch + 1, now + Self.term)
+            let least = hasLostClaims ? Int64(now / .milliseconds(1)) : 0
+            (lease.owner, lease.epoch, lease.expires) = (gateway, max(lease.epoch + 1, least), now + Self.term)
             (lease.isReleased, lease.reason) = (false, request.reason)
             #expect(owners[request.address]?[lease.epoch] == nil)
             owners[request.address, default: [:]][lease.epoch] = gateway
@@ -79,6 +84,22 @@ struct LeaseCentre {
         (row.isGranted, row.reason, row.gateways) = (isGranted, lease.reason, gateways[address])
         row.bids = (bids[address] ?? [:]).values.map { LeaseRow.Bid($0.bid, age: max(now - $0.updated, .zero)) }
         return row
+    }
+
+    /// Copies leases and bids to the standby.
+    mutating func replicate() { replica = (leases, bids, gateways) }
+
+    /// Goes on with the leases and bids that the standby has.
+    mutating func failOver() {
+        guard let replica else { return }
+        (leases, bids, gateways) = replica
+        hasLostClaims = true
+    }
+
+    /// The owner of the lease and its epoch; `nil` if it was released.
+    func owner(of address: String) -> (name: String, epoch: Int64)? {
+        guard let lease = leases[address], !lease.isReleased else { return nil }
+        return lease.owner.map { ($0, lease.epoch) }
     }
 
     /// True if the gateway has had this epoch.

@@ -82,6 +82,38 @@ import Testing
         #expect(sorted[sorted.count * 99 / 100] < .seconds(3), "\(sorted.suffix(5))")
     }
 
+    @Test func `straps that run among three gateways get their next link within three seconds`() throws {
+        let devices = (0..<8).map {
+            LeaseWorld.Device.strap("s\($0)", at: Self.place($0, at: 0), every: .milliseconds(200))
+        }
+        var world = LeaseWorld([("west", 0), ("middle", 40), ("east", 80)], devices, seed: 1)
+        (world.exponent, world.tick, world.connectTime) = (2, .milliseconds(50), 100...300)
+        var (losses, last): ([Int: (time: Duration, gateway: Int)], [Int: Int]) = ([:], [:])
+        var times: [Duration] = []
+        world.run(.seconds(160)) { world in
+            for index in devices.indices {
+                world.devices[index].place = Self.place(index, at: world.now / .seconds(1))
+                let link = world.devices[index].link
+                if link == nil, let gateway = last[index] { losses[index] = (world.now, gateway) }
+                if let link, let loss = losses.removeValue(forKey: index), loss.gateway != link {
+                    times.append(world.now - loss.time)
+                }
+                last[index] = link
+            }
+        }
+        let sorted = times.sorted()
+        try #require(sorted.count > 40)
+        #expect(sorted[sorted.count / 2] < .seconds(2))
+        #expect(sorted[sorted.count - 1] < .seconds(3), "\(sorted.suffix(5))")
+    }
+
+    /// The place of a strap that stays at a gateway for 10 s, and runs to the next one in 10 s.
+    private static func place(_ number: Int, at time: Double) -> Double {
+        let (step, rest) = (Int(time / 20), time.truncatingRemainder(dividingBy: 20))
+        let places = [step, step + 1].map { [0.0, 40, 80, 40][(number + $0) % 4] }
+        return places[0] + (places[1] - places[0]) * max(0, rest - 10) / 10
+    }
+
     @Test func `a gateway that is configured wrongly gets no device of others`() {
         var world = world(.strap(at: 22, gateways: ["east"]))
         world.run(.seconds(20))
@@ -95,6 +127,26 @@ import Testing
         #expect(world.claims["strap"] == ["east"])
         let status = world.gateways[0].machine.status(of: "strap", at: world.now + world.gateways[0].clockOffset)
         #expect(status?.bids.first { $0.gateway == "west" }?.problem == "the centre has it for east")
+    }
+
+    @Test func `a centre that has lost the list of gateways gets it again`() {
+        var world = world(.strap(at: 22, gateways: ["east", "west"]))
+        world.centre.replicate()
+        world.run(.seconds(20))
+        #expect(world.centre.gateways["A-strap"] == ["east", "west"])
+        world.failOver()
+        #expect(world.centre.gateways["A-strap"] == nil)
+        world.run(.seconds(20))
+        #expect(world.centre.gateways["A-strap"] == ["east", "west"])
+    }
+
+    @Test func `a link that ends keeps no other gateway from the lease`() {
+        var world = world(.strap(at: 0))
+        world.run(.seconds(10))
+        let time = world.now + world.gateways[0].clockOffset
+        _ = world.gateways[0].machine.handle(.link(device: "strap", .ending), at: time)
+        let bids = world.gateways[0].machine.status(of: "strap", at: time)?.bids ?? []
+        #expect(bids.first { $0.gateway == "west" }?.standing == .heard)
     }
 
     @Test func `the cause of a hand-over is reported`() {

@@ -72,27 +72,31 @@ import Testing
         world.run(.seconds(3600)) { world in
             // Each link is lost every ten minutes.
             guard world.now.components.seconds % 100 == 0, world.now.components.attoseconds == 0 else { return }
-            let index = Int(world.now.components.seconds / 100) % 6
-            if let number = world.devices[index].link {
-                world.gateways[number].sides[world.devices[index].settings.name] = LeaseWorld.Side.none
-            }
-            world.devices[index].link = nil
+            world.dropLink(of: Int(world.now.components.seconds / 100) % 6)
         }
         for strap in straps { #expect(world.claims[strap.settings.name]?.count == 1) }
     }
 
-    @Test func `in a day without movement nothing is handed over`() {
-        var tag = LeaseWorld.Device.tag(at: 22)
-        tag.nextAdvertisement = .milliseconds(300)
-        var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 23), tag], seed: 5)
-        (world.tick, world.noise) = (.seconds(1), 5)
+    @Test(arguments: UInt64(1)...3)
+    func `in a day without movement nothing is handed over, although bodies pass in between`(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let devices: [LeaseWorld.Device] = [
+            .strap("a", at: 12), .strap("b", at: 38), .tag("c", at: 2), .tag("d", at: 34), .tag("e", at: 16),
+        ]
+        var world = LeaseWorld([("west", 0), ("east", 50)], devices, seed: seed)
+        world.noise = 5
+        world.run(.seconds(60))
+        let first = world.claims
+        world.tick = .seconds(1)
         world.run(.seconds(86_400), step: .milliseconds(500)) { world in
-            // The strap's link breaks every hour.
-            guard world.now.components.seconds % 3600 == 1800, world.now.components.attoseconds == 0 else { return }
-            if let number = world.devices[0].link { world.gateways[number].sides["strap"] = LeaseWorld.Side.none }
-            world.devices[0].link = nil
+            guard world.now.components.attoseconds == 0 else { return }
+            let index = Int.random(in: devices.indices, using: &random)
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                let isShaded = Bool.random(using: &random)
+                world.devices[index].shade[index % 2] = isShaded ? Double.random(in: 2...10, using: &random) : nil
+            }
+            if Int.random(in: 0..<1800, using: &random) == 0 { world.dropLink(of: index) }
         }
-        #expect(world.claims["strap"]?.count == 1)
-        #expect(world.claims["tag"]?.count == 1)
+        #expect(world.claims == first)
     }
 }

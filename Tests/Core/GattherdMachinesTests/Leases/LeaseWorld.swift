@@ -1,3 +1,4 @@
+import Foundation
 import GattherdMachines
 import Testing
 
@@ -10,6 +11,8 @@ struct LeaseWorld {
         /// The place in metres, on a line.
         var place: Double
         var interval = Duration.milliseconds(500)
+        /// The dB that bodies in between take, by the number of the gateway.
+        var shade: [Int: Double] = [:]
         var nextAdvertisement = Duration.zero
         /// The number of the gateway that has the link.
         var link: Int?
@@ -34,6 +37,7 @@ struct LeaseWorld {
         var held: Set<String> = []
         var isFull = false
         var isCut = false
+        var suspendedUntil = Duration.zero
         /// An answer on its way: its time, and the rows; `nil` rows for a failure.
         var answer: (due: Duration, ticket: Int, rows: [LeaseRow]?)?
         var nextTick: Duration
@@ -51,6 +55,14 @@ struct LeaseWorld {
     var connectTime = 100...600
     /// The standard deviation of the strength of advertisements, in dB.
     var noise = 3.0
+    /// The path loss exponent, with -60 dBm at 1 m; `nil` for 1 dB for each metre.
+    var exponent: Double?
+    /// The time that an answer of the centre takes, in ms.
+    var answerTime = 5...60
+    /// The share of requests that are carried out, but whose answers are lost.
+    var answerLoss = 0.0
+    /// The time until which owners may differ from the centre, as claims were lost there.
+    private var lossEnd = Duration.zero
     var random: SplitMix64
     /// The times of decisions to release, and of the links that followed, by device.
     private(set) var handovers: [(device: String, decided: Duration, linked: Duration)] = []
@@ -84,6 +96,35 @@ struct LeaseWorld {
         (gateways[number].machine, gateways[number].sides, gateways[number].answer) = (machine, [:], nil)
     }
 
+    /// Ends a device's link, as a loss of radio contact does.
+    mutating func dropLink(of index: Int) {
+        if let number = devices[index].link { gateways[number].sides[devices[index].settings.name] = Side.none }
+        devices[index].link = nil
+    }
+
+    /// Gives a gateway the configuration with all devices, or with all but one.
+    mutating func configure(_ number: Int, without missing: Int? = nil) {
+        let settings = devices.indices.filter { $0 != missing }.map { devices[$0].settings }
+        let removed = missing.map { devices[$0].settings.name }
+        if let removed, let missing {
+            if devices[missing].link == number { devices[missing].link = nil }
+            gateways[number].sides[removed] = nil
+        }
+        handle(.configured(settings), at: number)
+    }
+
+    /// Lets a gateway do nothing for a time, as under `SIGSTOP`; its links stay.
+    mutating func suspend(_ number: Int, for duration: Duration) {
+        gateways[number].suspendedUntil = now + duration
+        gateways[number].nextTick = max(gateways[number].nextTick, now + duration)
+    }
+
+    /// Lets the centre go on with the leases that its standby has.
+    mutating func failOver() {
+        centre.failOver()
+        lossEnd = now + LeaseCentre.term
+    }
+
     mutating func run(_ duration: Duration, step: Duration = step, _ change: (inout LeaseWorld) -> Void = { _ in }) {
         let end = now + duration
         while now < end {
@@ -102,8 +143,10 @@ struct LeaseWorld {
     // MARK: - Radio
 
     /// The strength without noise, in dBm.
-    func strength(_ device: Device, at gateway: Gateway) -> Double {
-        -55 - abs(device.place - gateway.place)
+    func strength(_ device: Device, at number: Int) -> Double {
+        let distance = abs(device.place - gateways[number].place)
+        let level = exponent.map { -60 - 10 * $0 * log10(max(distance, 1)) } ?? (-55 - distance)
+        return level - (device.shade[number] ?? 0)
     }
 
     private mutating func advertise() {
@@ -116,8 +159,8 @@ struct LeaseWorld {
 
     private mutating func hear(_ device: Device, at number: Int) {
         let gaussian = (0..<4).reduce(0.0) { sum, _ in sum + Double.random(in: -1...1, using: &random) } * 0.866
-        let level = strength(device, at: gateways[number]) + noise * gaussian
-        guard level >= Self.sensitivity else { return }
+        let level = strength(device, at: number) + noise * gaussian
+        guard level >= Self.sensitivity, now >= gateways[number].suspendedUntil else { return }
         let event = LeaseMachine.Event.heard(device: device.settings.name, adapter: "hci0", rssi: Int(level.rounded()))
         handle(event, at: number)
     }
@@ -125,9 +168,9 @@ struct LeaseWorld {
     private mutating func updateSides(of number: Int) {
         for index in devices.indices where devices[index].settings.isConnectable {
             let name = devices[index].settings.name
-            let isInReach = strength(devices[index], at: gateways[number]) >= Self.sensitivity
+            let isInReach = strength(devices[index], at: number) >= Self.sensitivity
             switch gateways[number].sides[name] ?? .withdrawn {
-            case .none where !gateways[number].held.contains(name):
+            case .none where !gateways[number].held.contains(name) && !isConnecting(number):
                 let time = Duration.milliseconds(Int.random(in: connectTime, using: &random))
                 gateways[number].sides[name] = .attempting(until: now + time)
             case .attempting(let end) where now >= end && isInReach && devices[index].link == nil:
@@ -141,6 +184,11 @@ struct LeaseWorld {
             default: break
             }
         }
+    }
+
+    /// True if a connection attempt occupies the gateway's adapter.
+    private func isConnecting(_ number: Int) -> Bool {
+        gateways[number].sides.values.contains { if case .attempting = $0 { true } else { false } }
     }
 
     private mutating func recordLink(_ device: String) {
@@ -199,8 +247,10 @@ struct LeaseWorld {
     /// Carries a request to the centre, or loses it or its answer.
     private mutating func exchange(_ requests: [LeaseRequest], _ ticket: Int, at number: Int) {
         exchanges += 1
-        let delay = Duration.milliseconds(Int.random(in: 5...60, using: &random))
-        let isLost = gateways[number].isCut || centre.isDown
+        let delay = Duration.milliseconds(Int.random(in: answerTime, using: &random))
+        let isLost =
+            gateways[number].isCut || centre.isDown
+            || answerLoss > 0 && Double.random(in: 0..<1, using: &random) < answerLoss
         // Half of what is lost was carried out.
         if isLost, centre.isDown || Bool.random(using: &random) {
             gateways[number].answer = (now + .seconds(5), ticket, nil)
@@ -211,7 +261,8 @@ struct LeaseWorld {
     }
 
     private mutating func deliverAnswer(to number: Int) {
-        guard let answer = gateways[number].answer, now >= answer.due else { return }
+        guard let answer = gateways[number].answer, now >= max(answer.due, gateways[number].suspendedUntil)
+        else { return }
         gateways[number].answer = nil
         guard let rows = answer.rows else { return handle(.failed(ticket: answer.ticket), at: number) }
         handle(.answered(ticket: answer.ticket, rows), at: number)
@@ -219,29 +270,39 @@ struct LeaseWorld {
 
     // MARK: - Rules
 
-    /// Each epoch has the owner that the centre gave it, and no two gateways own a device at the same time.
+    /// An owner has the epoch that the centre gave last, so that no control is executed under an old one.
+    ///
+    /// The centre may have forgotten it in a fail-over. Then the epoch has no other owner.
     private func checkOwners() {
         for device in devices {
-            let owners = gateways.compactMap { gateway -> (Int64, String)? in
+            let address = device.settings.address
+            for gateway in gateways {
                 let time = now + gateway.clockOffset
-                return gateway.machine.epoch(of: device.settings.name, at: time).map { ($0, gateway.name) }
+                guard let epoch = gateway.machine.epoch(of: device.settings.name, at: time) else { continue }
+                if centre.owner(of: address)?.epoch == epoch, centre.owner(of: address)?.name == gateway.name {
+                    continue
+                }
+                let isKnown = centre.gave(epoch, of: address, to: gateway.name)
+                if isKnown, centre.clockOffset != .zero || now < lossEnd { continue }
+                Issue.record("\(gateway.name) owns \(device.settings.name) at \(now) under the old epoch \(epoch)")
             }
-            for (epoch, name) in owners {
-                #expect(centre.gave(epoch, of: device.settings.address, to: name))
-            }
-            #expect(Set(owners.map(\.0)).count == owners.count, "two owners of one epoch at \(now): \(owners)")
-            if centre.clockOffset == .zero { #expect(owners.count <= 1, "two owners at \(now): \(owners)") }
         }
     }
 }
 
 extension LeaseWorld.Device {
-    static func strap(_ name: String = "strap", at place: Double, gateways: [String]? = nil) -> Self {
-        Self(settings: LeasedDevice(name: name, address: "A-\(name)", gateways: gateways), place: place)
+    static func strap(
+        _ name: String = "strap",
+        at place: Double,
+        gateways: [String]? = nil,
+        every interval: Duration = .milliseconds(500)
+    ) -> Self {
+        let settings = LeasedDevice(name: name, address: "A-\(name)", gateways: gateways)
+        return Self(settings: settings, place: place, interval: interval)
     }
 
-    static func tag(at place: Double) -> Self {
-        let settings = LeasedDevice(name: "tag", address: "A-tag", isConnectable: false)
+    static func tag(_ name: String = "tag", at place: Double) -> Self {
+        let settings = LeasedDevice(name: name, address: "A-\(name)", isConnectable: false)
         return Self(settings: settings, place: place, interval: .seconds(1))
     }
 }
