@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Lets faults happen to a fleet at random moments, then compares the files of all gateways with the centre, row by row.
 
-Kills gateways, PostgreSQL, PgBouncer and the broker; cuts connections after a random number of bytes; sets clocks wrong
-by years; restores a gateway's history from a backup; fills the centre's disk, makes it read-only, and locks roles out.
+Kills gateways, PostgreSQL, its backends, PgBouncer and the broker; cuts connections after a random number of bytes; sets
+clocks wrong by years; restores a gateway's history from a backup, or lets it begin anew; puts the centre back to an
+earlier state, as an asynchronous standby that is promoted; fills the centre's disk, makes it read-only, and locks roles
+out.
 Each round has a seed, which determines its faults.
 """
 import argparse
@@ -152,7 +154,10 @@ class Round:
     def cause_fault(self):
         faults = [self.kill_gateway, self.kill_gateway, self.stop_gateway, self.kill_server, self.restart_server,
                   self.kill_bouncer, self.cut, self.end_backends, self.read_only, self.lock_role, self.freeze,
-                  self.restore_backup, self.statement_timeout, self.lock_table, self.kill_broker]
+                  self.restore_backup, self.statement_timeout, self.lock_table, self.kill_broker, self.kill_backends,
+                  self.lose_transactions, self.begin_history]
+        if self.site.server.ballast:
+            faults.append(self.fill_disk)
         if self.has_clock_faults:
             faults += [self.wrong_clock, self.wrong_clock]
         fault = self.dice.choice(faults)
@@ -210,6 +215,45 @@ class Round:
     def end_backends(self):
         self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'gattherd%'")
 
+    def kill_backends(self):
+        pids = []
+        with contextlib.suppress(subprocess.CalledProcessError):
+            pids = self.site.server.rows("SELECT pid FROM pg_stat_activity WHERE usename LIKE 'gattherd%'")
+        for (pid,) in pids[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        self.pause(2)
+
+    def lose_transactions(self):
+        server = self.site.server
+        server.stop(signal.SIGINT)
+        server.save()
+        server.start()
+        self.pause(6)
+        server.stop(signal.SIGKILL)
+        server.put_back()
+        server.start()
+
+    def fill_disk(self):
+        server = self.site.server
+        with contextlib.suppress(OSError), open(server.ballast, 'wb') as file:
+            while True:
+                file.write(bytes(1 << 20))
+        self.pause(6)
+        server.ballast.unlink()
+        if not server.is_running:
+            server.start()
+
+    def begin_history(self):
+        gateway = self.dice.choice(self.site.gateways)
+        gateway.stop(self.dice.choice([signal.SIGTERM, signal.SIGKILL]))
+        aside = f'gattherd.db.aside-{sum(self.faults.values())}'
+        for suffix in ('', '-wal', '-shm'):
+            with contextlib.suppress(FileNotFoundError):
+                (gateway.folder / f'gattherd.db{suffix}').rename(gateway.folder / f'{aside}{suffix}')
+        self.replaced[gateway.name].append(aside)
+        gateway.start()
+
     def read_only(self):
         self.sql(f'ALTER DATABASE {DATABASE} SET default_transaction_read_only = on')
         self.end_backends()
@@ -259,14 +303,10 @@ class Round:
         if done.returncode:
             print('restore:', done.stderr, flush=True)
         for path in gateway.folder.iterdir():
-            if path.name.startswith('gattherd.db') and path.name not in self.usual(gateway) and path.suffix != '.tmp':
+            if path.name.startswith('gattherd.db.replaced') and not path.name.endswith(('-wal', '-shm', '.tmp')):
                 if path.name not in self.replaced[gateway.name]:
                     self.replaced[gateway.name].append(path.name)
         gateway.start()
-
-    @staticmethod
-    def usual(gateway) -> set[str]:
-        return {gateway.history.name + suffix for suffix in ('', '-wal', '-shm', '-seq', '-lock', '-leases')}
 
     def wrong_clock(self):
         name = self.dice.choice(GATEWAYS)
@@ -388,7 +428,7 @@ class Round:
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument('--programs', type=pathlib.Path, default=ROOT / '.build/debug')
+    arguments.add_argument('--programs', type=lambda text: pathlib.Path(text).resolve(), default=ROOT / '.build/debug')
     arguments.add_argument('--seconds', type=float, default=90, help='of each round')
     arguments.add_argument('--minutes', type=float, default=30, help='after which no round begins')
     arguments.add_argument('--seed', type=int, default=1, help='of the first round')

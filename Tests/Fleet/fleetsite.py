@@ -68,7 +68,11 @@ class Postgres(Process):
     """A server on a loopback port. The superuser needs no password."""
 
     def __init__(self, folder: pathlib.Path):
-        self.port, self.folder, data = free_port(), folder, folder / 'data'
+        self.port, self.folder, self.data = free_port(), folder, folder / 'data'
+        # A file system of its own can be filled; without the right to mount one, its disk is that of the site.
+        mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=400m,mode=755', 'fleet', folder], capture_output=True)
+        self.ballast = None if mounted.returncode else folder / 'ballast'
+        data = self.data
         template = SERVERS / f'postgres-15-{os.getuid()}'
         settings = {'listen_addresses': '127.0.0.1', 'port': self.port, 'unix_socket_directories': folder,
                     'shared_buffers': '32MB', 'jit': 'off', 'fsync': 'off', 'full_page_writes': 'off',
@@ -87,6 +91,16 @@ class Postgres(Process):
                                           'scram-sha-256\nlocal all all trust\n')
         for path in (folder, data / 'pg_hba.conf'):
             self.own(path)
+
+    def save(self):
+        """Copies the database, which must be stopped."""
+        shutil.rmtree(self.folder / 'saved', ignore_errors=True)
+        subprocess.run(['cp', '-a', self.data, self.folder / 'saved'], check=True)
+
+    def put_back(self):
+        """Replaces the database, which must be stopped, by the copy."""
+        shutil.rmtree(self.data)
+        (self.folder / 'saved').rename(self.data)
 
     @staticmethod
     def own(path: pathlib.Path):
@@ -160,6 +174,8 @@ class Site(contextlib.ExitStack):
         buses = self.start_peripherals(scenario, len(gateways))
         (self.folder / 'server').mkdir()
         self.server = Postgres(self.folder / 'server')
+        if self.server.ballast:
+            self.callback(subprocess.run, ['umount', '--lazy', self.folder / 'server'], capture_output=True)
         self.callback(lambda: self.server.stop(signal.SIGQUIT))
         self.server.start()
         self.server.rows(f'CREATE DATABASE {DATABASE}', database='postgres')

@@ -6,8 +6,9 @@ at which the old gateway gives the device up to the link of the new one.
 """
 import argparse
 import json
+import os
 import pathlib
-import sys
+import shutil
 import time
 
 from fleetsite import ROOT, Site
@@ -74,13 +75,14 @@ def decisions(site: Site, device: str) -> list[tuple[float, str]]:
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument('--programs', type=pathlib.Path, default=ROOT / '.build/debug')
+    arguments.add_argument('--programs', type=lambda text: pathlib.Path(text).resolve(), default=ROOT / '.build/debug')
     arguments.add_argument('--straps', type=int, default=4)
     arguments.add_argument('--minutes', type=float, default=5)
     arguments.add_argument('--timing', default='realistic', help='of bluetoothd: realistic or quick')
     arguments.add_argument('--interval', default='200ms', help='of advertisements')
     arguments.add_argument('--bouncer', action='store_true', help='through PgBouncer')
     arguments.add_argument('--list', action='store_true', help='print each hand-over')
+    arguments.add_argument('--keep', type=pathlib.Path, help='a new folder for the logs and files of the gateways')
     options = arguments.parse_args()
     text = scenario(options.straps, options.timing, options.interval)
     with Site(options.programs, text, GATEWAYS, devices(options.straps), bouncer=options.bouncer) as site:
@@ -89,6 +91,8 @@ def main():
         time.sleep(options.minutes * 60)
         for gateway in site.gateways:
             gateway.stop()
+        if options.keep:
+            shutil.copytree(site.folder, options.keep, ignore=shutil.ignore_patterns('server', 'bouncer', '*.sock'))
         found = []
         for number in range(options.straps):
             name = f'strap-{number}'
@@ -103,6 +107,8 @@ def main():
                 print(f"{change['device']} {change['from']}->{change['to']} {change['reason']}: "
                       f"link lost {change['ended'] - ended:.2f}, decided {decided}, linked {change['linked'] - ended:.2f}, "
                       f"value {change['first'] - ended:.2f}")
+        load = os.getloadavg()[1] / (os.cpu_count() or 1)
+        print(f'load of the machine in five minutes: {load:.1f} for each core')
         print(summary('outage, last value to first value', [change['first'] - change['last'] for change in found]))
         print(summary('link lost to first value', [change['first'] - change['ended'] for change in found]))
         print(summary('decision to link', [change['linked'] - change['decided'] for change in found
