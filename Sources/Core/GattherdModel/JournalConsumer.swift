@@ -68,15 +68,15 @@ extension JournalConsumer {
 public struct JournalEpoch: Hashable, Sendable {
     /// 32 lowercase hexadecimal digits.
     public let text: String
-    /// The epoch before, if the file was put back from a copy of it and no number is used twice.
+    /// The epochs before, the newest first: the file was put back from copies of them, and no number is used twice.
     ///
-    /// A receiver that does not know this epoch goes on from its cursor of the previous one.
-    public let previous: String?
+    /// A receiver that does not know this epoch goes on from its cursor of the newest one that it knows.
+    public let earlier: [String]
     /// The last number before the epoch; entries up to there are copies of entries of earlier epochs.
     public let after: Int64
 
-    public init(_ text: String, previous: String? = nil, after: Int64 = 0) {
-        (self.text, self.previous, self.after) = (text, previous, after)
+    public init(_ text: String, earlier: [String] = [], after: Int64 = 0) {
+        (self.text, self.earlier, self.after) = (text, earlier, after)
     }
 }
 

@@ -14,7 +14,7 @@ enum Gattherd {
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .backup, .restore, .migrate, .configurationSchema, .configurationPage, .configurationManual,
-        .fleetInit, .fleetUpgrade, .fleetAdd, .fleetStatus, .fleetDevices, .fleetWhy,
+        .fleetInit, .fleetUpgrade, .fleetAdd, .fleetRename, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileModels, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs,
         .profileNew,
         .capture, .replay, .simulate, .completions,

@@ -27,8 +27,9 @@ enum FleetAppend {
         END $$;
 
         -- The cursor of a journal. An epoch that continues a known one belongs to the same journal, as its numbers
-        -- go on.
-        CREATE OR REPLACE FUNCTION gattherd.position(epoch text, previous text, gateway_name text) RETURNS bigint
+        -- go on. The earlier epochs are separated by commas, the newest first; the centre may know none, or only old
+        -- ones, because it was away.
+        CREATE OR REPLACE FUNCTION gattherd.position(epoch text, earlier text, gateway_name text) RETURNS bigint
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE
             caller int := gattherd.caller();
@@ -44,8 +45,9 @@ enum FleetAppend {
             IF NOT EXISTS (
                 SELECT FROM gattherd.epoch e WHERE e.gateway = caller AND e.epoch = position.epoch
             ) THEN
-                SELECT e.journal INTO found_journal FROM gattherd.epoch e WHERE e.gateway = caller
-                    AND e.epoch = previous;
+                SELECT e.journal INTO found_journal
+                FROM string_to_table(earlier, ',') WITH ORDINALITY AS p(epoch, place)
+                JOIN gattherd.epoch e ON e.gateway = caller AND e.epoch = p.epoch ORDER BY p.place LIMIT 1;
                 IF found_journal IS NULL THEN
                     INSERT INTO gattherd.journal (gateway, epoch) VALUES (caller, position.epoch)
                     RETURNING id INTO found_journal;

@@ -27,13 +27,13 @@ package final class FleetDatabase: Sendable {
     /// Step n takes a schema from version n to version n + 1; the first one creates all tables.
     ///
     /// After the first release a step is never edited, only followed by another one.
-    static let steps = [FleetTables.tables + FleetLeases.tables]
+    static let steps = [FleetTables.tables + FleetLeases.tables + FleetRuns.tables]
     /// A table that schemas of version 1 from before the first release lack.
-    private static let newestTable = "gattherd.lease"
+    private static let newestTable = "gattherd.run"
     /// All that has no rows is made again with each version.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
-        FleetUpkeep.sql, FleetViews.sql, FleetLeases.sql, rights,
+        FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
     /// The functions that gateways may call.
     private static let rights = #"""
@@ -44,7 +44,8 @@ package final class FleetDatabase: Sendable {
             EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), role);
             EXECUTE format('GRANT USAGE ON SCHEMA gattherd TO %I', role);
             EXECUTE format('GRANT EXECUTE ON FUNCTION gattherd.position, gattherd.skip, gattherd.append, '
-                'gattherd.correct, gattherd.maintain, gattherd.report, gattherd.exchange_leases TO %I', role);
+                'gattherd.correct, gattherd.maintain, gattherd.report, gattherd.attend, gattherd.exchange_leases TO %I',
+                role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
         SELECT gattherd.move_stranded(9223372036854775807);
@@ -119,7 +120,7 @@ package final class FleetDatabase: Sendable {
         return "it is from before the first release: \(remedy)"
     }
 
-    private static func version(_ connection: FleetTransaction) throws(PostgresError) -> Int {
+    static func version(_ connection: FleetTransaction) throws(PostgresError) -> Int {
         guard try connection.has("gattherd.version") else { return 0 }
         let version = try connection.rows("SELECT n FROM gattherd.version").first?.first ?? nil
         return max(0, version.flatMap { Int($0) } ?? 0)
@@ -185,12 +186,12 @@ package final class FleetDatabase: Sendable {
         }
     }
 
-    private enum Outcome<Value: Sendable>: Sendable {
+    enum Outcome<Value: Sendable>: Sendable {
         case success(Value)
         case failure(String)
     }
 
-    private func transaction<Value: Sendable>(
+    func transaction<Value: Sendable>(
         _ body: @escaping @Sendable (FleetTransaction) throws(PostgresError) -> Outcome<Value>
     ) async throws(Failure) -> Value {
         let outcome: Outcome<Value>

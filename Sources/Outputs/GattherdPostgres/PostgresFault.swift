@@ -17,9 +17,9 @@ extension OutputFault {
     private init(connection words: String, _ said: String) {
         let causes: [(String, String)] = [
             ("password authentication failed", "check postgres.password_file, or run: gattherd fleet add"),
-            ("no password supplied", "write postgres.password_file"),
+            ("no password supplied", "write postgres.password_file or --password-file"),
             ("no pg_hba.conf entry", "allow this host and role in pg_hba.conf of the server"),
-            ("certificate", "write postgres.ca_file, and use the name of the certificate in postgres.url"),
+            ("certificate", "write postgres.ca_file or --ca-file, and use the name of the certificate in the URL"),
             ("does not exist", "create it, or correct postgres.url"),
             ("is not permitted to log in", "run at the centre: ALTER ROLE … LOGIN"),
             ("server does not support SSL", "switch on TLS at the server: ssl = on in postgresql.conf"),

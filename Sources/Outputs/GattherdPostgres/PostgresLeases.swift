@@ -1,5 +1,6 @@
 package import GattherdMachines
 package import GattherdOutputs
+import GattherdSync
 
 /// The leases at the centre, for one gateway.
 package final class PostgresLeases: Sendable {
@@ -10,24 +11,51 @@ package final class PostgresLeases: Sendable {
     private let url: PostgresURL
     /// The gateway's name at the centre.
     package let gateway: String
+    private let daemon: DaemonRun
+    /// The time after which the centre is told again that the daemon is alive.
+    private let nextAttendance = Locked(SuspendingClock.Instant?.none)
 
-    package init(_ client: PostgresClient, url: PostgresURL, gateway: String) {
+    private let attendancePause: Duration
+
+    package init(
+        _ client: PostgresClient,
+        url: PostgresURL,
+        gateway: String,
+        daemon: DaemonRun = .current,
+        attendancePause: Duration = .seconds(10)
+    ) {
         (self.client, self.url, self.gateway) = (client, url, gateway)
+        (self.daemon, self.attendancePause) = (daemon, attendancePause)
     }
 
     /// Writes bids, performs operations and returns the leases of these devices, in one statement.
     ///
-    /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the operationes were performed.
+    /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the operations were performed.
     package func exchange(
         _ requests: [LeaseRequest],
         within limit: Duration
     ) async throws(OutputFault) -> [LeaseRow] {
+        try await attendIfDue(within: limit)
         do throws(PostgresError) {
             let rows = try await client.run(Self.statement, parameters(requests), within: limit)
             return LeaseRow.all(rows)
         } catch {
             throw OutputFault(error, at: url)
         }
+    }
+
+    /// Tells the centre now and then that the daemon is alive; fails if an older one has the same name.
+    private func attendIfDue(within limit: Duration) async throws(OutputFault) {
+        let now = SuspendingClock.now
+        if let next = nextAttendance.withLock(\.self), now < next { return }
+        let conflict: String?
+        do throws(PostgresError) {
+            conflict = try await daemon.attend(client, within: limit)
+        } catch {
+            throw OutputFault(error, at: url)
+        }
+        if let conflict { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
+        nextAttendance.withLock { $0 = now + attendancePause }
     }
 
     package func close() { client.close() }

@@ -16,6 +16,8 @@ package final class PostgresSink: CursorKeepingSink {
         var reportedAt: SuspendingClock.Instant?
         /// The calls that failed since the start.
         var errors: Int64 = 0
+        /// The reason why another daemon delivers instead of this one; `nil` if none does.
+        var conflict: String?
     }
 
     /// The time for the steps of corrections after one batch.
@@ -38,6 +40,7 @@ package final class PostgresSink: CursorKeepingSink {
     private let url: PostgresURL
     private let gateway: String
     private let version: String
+    private let daemon: DaemonRun
     private let head: @Sendable () async -> Int64?
     private let devices: @Sendable () async -> [SeenDevice]
     private let state = Locked(State())
@@ -47,6 +50,7 @@ package final class PostgresSink: CursorKeepingSink {
     ///   - url: The database, for errors.
     ///   - gateway: The gateway's name at the centre.
     ///   - version: The version of gattherd, for the table of gateways.
+    ///   - daemon: The run of the daemon.
     ///   - devices: Returns the devices of the gateway.
     ///   - head: Returns the newest number of the journal.
     package init(
@@ -54,17 +58,19 @@ package final class PostgresSink: CursorKeepingSink {
         url: PostgresURL,
         gateway: String,
         version: String,
+        daemon: DaemonRun = .current,
         devices: @escaping @Sendable () async -> [SeenDevice] = { [] },
         head: @escaping @Sendable () async -> Int64? = { nil }
     ) {
         (self.client, self.url, self.gateway, self.version) = (client, url, gateway, version)
-        (self.devices, self.head) = (devices, head)
+        (self.daemon, self.devices, self.head) = (daemon, devices, head)
     }
 
     package func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
+        try await attend()
         let answer = try await run(
             "SELECT gattherd.position($1, $2, $3)",
-            [.text(epoch.text), .text(epoch.previous), .text(gateway)]
+            [.text(epoch.text), .text(epoch.earlier.joined(separator: ",")), .text(gateway)]
         )
         guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
         state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
@@ -75,6 +81,7 @@ package final class PostgresSink: CursorKeepingSink {
 
     package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
         let epoch = try knownEpoch()
+        if let conflict = state.withLock(\.conflict) { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
         let batch = BatchParameters(entries)
         let (hasCorrections, devices) = (batch.hasCorrections, batch.devices)
         let (time, errors) = (WallClock.microseconds, state.withLock(\.errors))
@@ -127,6 +134,21 @@ package final class PostgresSink: CursorKeepingSink {
         let arrays = isNew ? DeviceParameters(seen).parameters : DeviceParameters.unchanged
         let answer = try? await client.run(Self.reportStatement, fixed + arrays, within: .seconds(10))
         if answer != nil { state.withLock { $0.reported = records } }
+        if let conflict = try? await daemon.attend(client, within: .seconds(10)) {
+            state.withLock { $0.conflict = conflict }
+        }
+    }
+
+    /// Begins to deliver, unless an older daemon does so as the same gateway.
+    private func attend() async throws(OutputFault) {
+        let conflict: String?
+        do throws(PostgresError) {
+            conflict = try await daemon.attend(client, within: .seconds(10))
+        } catch {
+            throw fault(error)
+        }
+        state.withLock { $0.conflict = conflict }
+        if let conflict { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
     }
 
     package func close() async {
@@ -147,9 +169,13 @@ package final class PostgresSink: CursorKeepingSink {
         do throws(PostgresError) {
             return try await client.run(sql, parameters)
         } catch {
-            state.withLock { $0.errors += 1 }
-            throw OutputFault(error, at: url)
+            throw fault(error)
         }
+    }
+
+    private func fault(_ error: PostgresError) -> OutputFault {
+        state.withLock { $0.errors += 1 }
+        return OutputFault(error, at: url)
     }
 
     /// Applies corrections step by step, each a short transaction.

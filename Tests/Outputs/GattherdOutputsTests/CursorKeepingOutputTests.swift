@@ -125,7 +125,7 @@ import Testing
 
     @Test func `nothing of a file that was replaced is written before the receiver knows its epoch`() async throws {
         let digits = (old: String(repeating: "0", count: 32), new: String(repeating: "1", count: 32))
-        let epoch = JournalEpoch(digits.new, previous: digits.old, after: 20)
+        let epoch = JournalEpoch(digits.new, earlier: [digits.old], after: 20)
         _ = try await run {
             journal.commit(20)
             await journal.waitForCursor(20)

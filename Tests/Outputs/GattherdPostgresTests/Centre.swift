@@ -50,11 +50,19 @@ final class Centre: Sendable {
         _ credentials: FleetDatabase.Credentials,
         port: Int? = nil,
         named name: String? = nil,
+        daemon: DaemonRun = .current,
         devices: [SeenDevice] = []
     ) throws -> PostgresSink {
         let url = try Self.url(port ?? server.port)
         let client = PostgresClient(url, user: credentials.role) { credentials.password }
-        return PostgresSink(client, url: url, gateway: name ?? gateway, version: "1.2.3", devices: { devices })
+        return PostgresSink(
+            client,
+            url: url,
+            gateway: name ?? gateway,
+            version: "1.2.3",
+            daemon: daemon,
+            devices: { devices }
+        )
     }
 
     func rows(_ sql: String) async throws -> [[String]] {

@@ -55,7 +55,7 @@ struct FleetDatabaseTests {
 
     @Test func `a schema from before the first release is refused with a remedy`() async throws {
         let centre = try await Centre()
-        _ = try await centre.rows("DROP TABLE gattherd.lease_bid, gattherd.lease CASCADE")
+        _ = try await centre.rows("DROP TABLE gattherd.run CASCADE")
         for (version, isNew) in [(1, true), (1, false), (4, false)] {
             _ = try await centre.rows("UPDATE gattherd.version SET n = \(version)")
             let failure = await #expect(throws: FleetDatabase.Failure.self) {

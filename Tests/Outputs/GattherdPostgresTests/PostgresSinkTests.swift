@@ -67,11 +67,20 @@ struct PostgresSinkTests {
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
         #expect(try await sink.cursor(in: .other) == 0)
-        let next = JournalEpoch("11111111111111111111111111111111", previous: JournalEpoch.test.text, after: 10)
+        let next = JournalEpoch("11111111111111111111111111111111", earlier: [JournalEpoch.test.text], after: 10)
         #expect(try await sink.cursor(in: next) == 10)
         try await sink.deliver(Entries.numbered(1...20), in: next)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
         #expect(try await sink.cursor(in: .test) == 20)
+    }
+
+    @Test func `a file that was restored twice while the centre was away repeats nothing`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        let (unknown, newest) = (String(repeating: "1", count: 32), String(repeating: "2", count: 32))
+        let epoch = JournalEpoch(newest, earlier: [unknown, JournalEpoch.test.text], after: 20)
+        #expect(try await sink.cursor(in: epoch) == 10)
     }
 
     @Test func `all kinds of entries arrive with the columns of the file`() async throws {

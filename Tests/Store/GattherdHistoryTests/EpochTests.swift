@@ -36,7 +36,7 @@ struct EpochTests {
     @Test func `an epoch has 32 hexadecimal digits and stays over restarts`() throws {
         let first = try run()
         #expect(first.text.count == 32 && first.text.allSatisfy { $0.isHexDigit && !$0.isUppercase })
-        #expect(first.previous == nil && first.after == 0)
+        #expect(first.earlier.isEmpty && first.after == 0)
         for _ in 0..<3 { #expect(try run() == first) }
     }
 
@@ -63,7 +63,7 @@ struct EpochTests {
         let first = try run(10)
         try FileManager.default.removeItem(atPath: folder.database)
         let second = try run()
-        #expect(second.text != first.text && second.previous == nil && second.after == 10)
+        #expect(second.text != first.text && second.earlier.isEmpty && second.after == 10)
         #expect(try run() == second)
     }
 
@@ -77,7 +77,7 @@ struct EpochTests {
             while history.status.fault != nil { await Task.yield() }
         }
         let second = try await history.consumer("mqtt").epoch()
-        #expect(second.text != first.text && second.previous == first.text && second.after == 10)
+        #expect(second.text != first.text && second.earlier == [first.text] && second.after == 10)
         let gap = JournalGap(after: 7, through: 10, reason: "another file")
         #expect(try await history.consumer("mqtt").entries(after: 7, limit: 9) == JournalBatch(missing: gap))
         #expect(try await history.consumer("mqtt").entries(after: 10, limit: 9) == JournalBatch([], through: 10))
@@ -111,8 +111,17 @@ struct EpochTests {
         try run(5)
         _ = try Restore(backup, to: folder.database, at: Fixture.epoch)
         let second = try run()
-        #expect(second.text != first.text && second.previous == first.text && second.after >= 15)
+        #expect(second.text != first.text && second.earlier == [first.text] && second.after >= 15)
         #expect(try run() == second)
+    }
+
+    @Test func `a history that was restored twice names all epochs before`() throws {
+        let backups = [folder.file("1.db"), folder.file("2.db")]
+        let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backups[0]) }
+        _ = try Restore(backups[0], to: folder.database, at: Fixture.epoch)
+        let second = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backups[1]) }
+        _ = try Restore(backups[1], to: folder.database, at: Fixture.epoch.advanced(by: .seconds(1)))
+        #expect(try run().earlier == [second.text, first.text])
     }
 
     @Test(arguments: [true, false]) func `an older copy that somebody puts back is a new epoch`(isBackup: Bool) throws {
@@ -124,7 +133,7 @@ struct EpochTests {
         try run(5)
         try copy(old, to: folder.database)
         let second = try run()
-        #expect(second.text != first.text && second.previous == first.text)
+        #expect(second.text != first.text && second.earlier == [first.text])
         #expect(try run() == second)
     }
 
@@ -170,7 +179,7 @@ struct EpochTests {
         let first = try await consumer.epoch()
         await #expect { _ = try await consumer.rewind(to: 11) } throws: { ($0 as? StoreFault)?.kind == .busy }
         let second = try await consumer.epoch()
-        #expect(second.text != first.text && second.previous == nil && second.after == 0)
+        #expect(second.text != first.text && second.earlier.isEmpty && second.after == 0)
         try await consumer.rewind(to: 0)
         #expect(try await consumer.entries(after: 0, limit: 100).readings.count == 10)
         try await history.close()

@@ -47,7 +47,7 @@ struct FleetCommandTests {
         #expect(status.text.hasPrefix("GATEWAY  VERSION  LAST SEEN"))
         let json = try await run("fleet", "status", url, "--json").text
         #expect(json.hasPrefix(#"[{"gateway":"attic","version":"1.0","last_seen":"20"#))
-        #expect(json.contains(#""lag":3,"#) && json.contains(#""devices":1,"errors":0,"gaps":0}]"#))
+        #expect(json.contains(#""lag":3,"#) && json.contains(#""devices":1,"errors":0,"gaps":0,"problem":null}]"#))
         let devices = try await run("fleet", "devices", url, "--json").text
         let named = #"[{"device":"tag","gateway":"attic","owner":null,"address":"C0:FF:EE:00:00:01","name":"Tag","#
         #expect(devices.hasPrefix(named + #""profiles":"bthome","rssi":-70,"#), "\(devices)")

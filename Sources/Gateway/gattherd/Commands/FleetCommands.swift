@@ -6,13 +6,13 @@ import GattherdSync
 import Glibc
 
 extension CommandSpec {
-    private static let fleetOptions = FleetAccess.options
+    static let fleetOptions = FleetAccess.options
     private static let fleetTableOptions = fleetOptions + [.flag("json", "print one JSON array of objects")]
-    private static let fleetExits: [CommandFailure.Code: String] = [
+    static let fleetExits: [CommandFailure.Code: String] = [
         .unavailable: "the database cannot be reached, or refuses the command"
     ]
-    private static let fleetURL = PositionalSpec(name: "URL")
-    private static let fleetURLHelp = """
+    static let fleetURL = PositionalSpec(name: "URL")
+    static let fleetURLHelp = """
         URL is postgresql://USER@HOST/DATABASE, without a password. The server's certificate is verified unless HOST is \
         this one.
         """
@@ -68,7 +68,7 @@ extension CommandSpec {
             clock minus that of the database, in seconds.
             """,
         json: """
-            {"gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps"}
+            {"gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps", "problem"}
 
             "last_seen" is RFC 3339 in UTC, "clock" seconds. What is not known is null.
             """,
@@ -113,8 +113,8 @@ extension CommandSpec {
 
 /// Commands on the central database of a fleet.
 struct FleetCommands {
-    private let arguments: Arguments
-    private let fleet: FleetDatabase
+    let arguments: Arguments
+    let fleet: FleetDatabase
     private let url: PostgresURL
 
     init(_ arguments: Arguments) throws(CommandFailure) {
@@ -156,11 +156,11 @@ struct FleetCommands {
 
     func status() async throws(CommandFailure) {
         try await table(
-            ["gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps"],
+            ["gateway", "version", "last_seen", "lag", "clock", "devices", "errors", "gaps", "problem"],
             numbers: ["lag", "clock", "devices", "errors", "gaps"],
             """
             SELECT gateway, version, to_char(last_seen AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lag,
-                round(clock_offset::numeric, 1), devices, errors, gaps
+                round(clock_offset::numeric, 1), devices, errors, gaps, problem
             FROM gattherd.gateways ORDER BY gateway
             """
         )

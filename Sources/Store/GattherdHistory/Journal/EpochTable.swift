@@ -17,20 +17,20 @@ final class EpochTable {
 
     init(_ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {
         (self.connection, self.state) = (connection, state)
-        select = try Statement("SELECT text, after FROM epoch ORDER BY id DESC LIMIT 2", on: connection)
+        select = try Statement("SELECT text, after FROM epoch ORDER BY id DESC", on: connection)
         insert = try Statement(
             "INSERT INTO epoch (text, after) VALUES (lower(hex(randomblob(16))), ?1)",
             on: connection
         )
     }
 
-    /// Returns the current epoch with the one before.
+    /// Returns the current epoch with those before.
     func current() throws(StoreFault) -> JournalEpoch {
         let found = try select.rows { row in (text: row.text(0), after: row.integer(1)) }
         guard let last = found.first else {
             throw StoreFault("\(connection.path): the file has no epoch", .damaged)
         }
-        return JournalEpoch(last.text, previous: found.dropFirst().first?.text, after: last.after)
+        return JournalEpoch(last.text, earlier: found.dropFirst().map(\.text), after: last.after)
     }
 
     /// Starts a new epoch if the file is another one than that of the last start, and links it to the sequence file.

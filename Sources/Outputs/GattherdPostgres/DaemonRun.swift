@@ -1,0 +1,26 @@
+import GattherdOutputs
+
+/// The run of a daemon, by which the centre notices two gateways with one name.
+package struct DaemonRun: Sendable {
+    /// The run of this process.
+    package static let current = DaemonRun()
+
+    private let id: String
+
+    package init() {
+        var random = SystemRandomNumberGenerator()
+        id = String(random.next(), radix: 16) + String(random.next(), radix: 16)
+    }
+
+    /// Tells the centre that this daemon is alive.
+    ///
+    /// - Returns: The reason why it must not deliver, with the remedy: an older daemon does so as the same gateway.
+    func attend(
+        _ client: PostgresClient,
+        within limit: Duration
+    ) async throws(PostgresError) -> String? {
+        let answer = try await client.run("SELECT gattherd.attend($1)", [.text(id)], within: limit)
+        guard let conflict = answer.first?.first ?? nil else { return nil }
+        return "\(conflict); give one of them another name, and run at the centre: gattherd fleet add"
+    }
+}

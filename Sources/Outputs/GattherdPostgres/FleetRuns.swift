@@ -1,0 +1,33 @@
+/// The daemons that deliver as a gateway, so that two gateways with one name are noticed.
+enum FleetRuns {
+    static let tables = #"""
+        CREATE TABLE gattherd.run (
+            gateway int NOT NULL REFERENCES gattherd.gateway, run text NOT NULL CHECK (length(run) <= 64),
+            since timestamptz NOT NULL DEFAULT now(), seen timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (gateway, run)
+        ) WITH (fillfactor = 50);
+        """#
+
+    static let sql = #"""
+        -- Records that a daemon delivers as the caller. Returns the reason why it may not: an older daemon with the
+        -- same name is alive. A daemon that was restarted ends soon after the start of the next one.
+        CREATE OR REPLACE FUNCTION gattherd.attend(caller_run text) RETURNS text
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+        DECLARE
+            caller int := gattherd.caller();
+            mine gattherd.run;
+            older timestamptz;
+        BEGIN
+            DELETE FROM gattherd.run r WHERE r.gateway = caller AND r.seen < now() - interval '1 day';
+            INSERT INTO gattherd.run AS r (gateway, run) VALUES (caller, caller_run)
+            ON CONFLICT ON CONSTRAINT run_pkey DO UPDATE SET seen = now() RETURNING r.* INTO mine;
+            SELECT min(r.since) INTO older FROM gattherd.run r
+            WHERE r.gateway = caller AND (r.since, r.run) < (mine.since, mine.run)
+                AND r.seen > mine.since + interval '45 seconds'
+                AND r.seen BETWEEN now() - interval '3 minutes' AND now() + interval '1 minute';
+            IF older IS NULL THEN RETURN NULL; END IF;
+            RETURN format('another gateway with the name "%s" is connected, since %s',
+                (SELECT g.name FROM gattherd.gateway g WHERE g.id = caller),
+                to_char(older AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+        END $$;
+        """#
+}
