@@ -5,7 +5,7 @@ import Testing
 /// Fleets of random size in a random air, with faults of all kinds at random moments.
 @Suite struct LeaseRandomWorldTests {
     /// The number of worlds.
-    private static let worlds = ProcessInfo.processInfo.environment["GATTHERD_WORLDS"].flatMap { UInt64($0) } ?? 24
+    private static let worlds = ProcessInfo.processInfo.environment["GATTHERD_WORLDS"].flatMap { UInt64($0) } ?? 6
 
     @Test(arguments: 0..<worlds)
     func `no epoch has two owners, no control is executed under an old one, and all devices are connected again`(
