@@ -46,9 +46,25 @@ final class LineSource {
                 return line(buffer[place..<end])
             }
             searched = buffer.count - place
-            guard searched <= Self.longest else { throw failure("the line is too long to be one") }
+            guard searched <= Self.longest else {
+                number += 1
+                throw failure("the line is longer than 1 MiB; one line is one value")
+            }
             guard try fill() else { return last() }
         }
+    }
+
+    /// Returns true if the bytes that come next are these; none of them is consumed.
+    func starts(with bytes: [UInt8]) throws(CommandFailure) -> Bool {
+        while buffer.count - place < bytes.count, try fill() {}
+        return buffer[place...].starts(with: bytes)
+    }
+
+    /// Returns the next bytes of a file without lines; fewer at its end.
+    func octets(_ count: Int) throws(CommandFailure) -> [UInt8] {
+        while buffer.count - place < count, try fill() {}
+        defer { place = min(buffer.count, place + count) }
+        return Array(buffer[place...].prefix(count))
     }
 
     /// Returns an error about the line that was returned last.
@@ -70,7 +86,7 @@ final class LineSource {
 
     /// Moves the rest to the front and reads more; false at the end.
     private func fill() throws(CommandFailure) -> Bool {
-        buffer.removeFirst(place)
+        buffer.removeSubrange(..<place)
         place = 0
         let start = buffer.count
         buffer.append(contentsOf: repeatElement(0, count: Self.chunk))

@@ -25,6 +25,8 @@ package struct Capture: Hashable, Sendable {
             switch try CaptureLine(line, number, file: file) {
             case .header(let found): header = header ?? found
             case .value(let value): values.append(value)
+            case .advertisements, .advertisement:
+                throw CaptureError(file, number, "a capture of advertisements has no values of a connection")
             }
         }
         guard let header else { throw CaptureError(file, number, "the header line with the peripheral is missing") }
@@ -93,20 +95,24 @@ package struct CaptureValue: Hashable, Sendable {
     }
 }
 
-/// An error in a line of a capture.
+/// An error in a capture.
 package struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
     package let file: String
-    /// The line's number, from 1.
-    package let line: Int
+    /// The line's number, from 1; `nil` in a file without lines.
+    package let line: Int?
     package let reason: String
 
-    init(_ file: String, _ line: Int, _ reason: String) {
+    init(_ file: String, _ line: Int? = nil, reason: String) {
         self.file = file
         self.line = line
         self.reason = reason
     }
 
-    package var description: String { "\(file):\(line): error: \(reason)" }
+    init(_ file: String, _ line: Int, _ reason: String) {
+        self.init(file, line, reason: reason)
+    }
+
+    package var description: String { "\(file)\(line.map { ":\($0)" } ?? ""): error: \(reason)" }
 }
 
 extension Capture {

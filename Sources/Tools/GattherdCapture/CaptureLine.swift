@@ -6,6 +6,9 @@ import GattherdYAML
 package enum CaptureLine: Hashable, Sendable {
     case header(CaptureHeader)
     case value(CaptureValue)
+    /// The header of a capture of advertisements.
+    case advertisements
+    case advertisement(CapturedAdvertisement)
 
     /// Parses a line.
     ///
@@ -26,7 +29,13 @@ package enum CaptureLine: Hashable, Sendable {
         }
         guard let node, node.members != nil else { throw CaptureError(file, number, "not a JSON object") }
         let reader = CaptureLineReader(node: node, file: file, line: number)
-        self = node["capture"] == nil ? .value(try reader.value()) : .header(try reader.header())
+        if node["capture"] != nil {
+            self = try reader.heading()
+        } else if node["source"]?.text == ReadingSource.advert.rawValue {
+            self = .advertisement(try reader.advertisement())
+        } else {
+            self = .value(try reader.value())
+        }
     }
 }
 
@@ -48,10 +57,28 @@ struct CaptureLineReader {
         )
     }
 
-    func header() throws(CaptureError) -> CaptureHeader {
+    func advertisement() throws(CaptureError) -> CapturedAdvertisement {
+        let octets = try member("hex", "bytes in hexadecimal") { Hexadecimal.octets($0) }
+        var found = CapturedAdvertisement(octets: octets)
+        if node["ts"] != nil {
+            found.time = try member("ts", "a time such as 2026-11-21T03:20:05.123456Z") { Timestamp(rfc3339: $0.utf8) }
+        }
+        if node["address"] != nil {
+            found.address = try member("address", "a Bluetooth address") { BluetoothAddress($0) }
+        }
+        if node["rssi"] != nil { found.rssi = try member("rssi", "a number in dBm") { Int($0) } }
+        return found
+    }
+
+    /// Parses the first line.
+    func heading() throws(CaptureError) -> CaptureLine {
         guard node["capture"]?.text == Self.version else {
             throw error("unsupported capture version; this gattherd reads version \(Self.version)")
         }
+        return node["advertisements"] == nil ? .header(try header()) : .advertisements
+    }
+
+    private func header() throws(CaptureError) -> CaptureHeader {
         let address = try member("address", "a Bluetooth address") { BluetoothAddress($0) }
         let name = node["name"].flatMap { $0.isNull ? nil : $0.text }
         var services: [CaptureHeader.Service] = []
@@ -96,6 +123,8 @@ extension CaptureLine {
             switch self {
             case .header(let header): Self.write(header, to: &writer)
             case .value(let value): Self.write(value, to: &writer)
+            case .advertisements: Self.writeHeading(to: &writer)
+            case .advertisement(let advertisement): Self.write(advertisement, to: &writer)
             }
             writer.endObject()
         }
@@ -117,6 +146,27 @@ extension CaptureLine {
             writer.endObject()
         }
         writer.endArray()
+    }
+
+    private static func writeHeading(to writer: inout JSONWriter) {
+        writer.key("capture")
+        writer.integer(1)
+        writer.key("advertisements")
+        writer.boolean(true)
+    }
+
+    private static func write(_ advertisement: CapturedAdvertisement, to writer: inout JSONWriter) {
+        if let time = advertisement.time {
+            writer.key("ts")
+            writer.timestamp(time)
+        }
+        if let address = advertisement.address { write("address", address.description, to: &writer) }
+        if let rssi = advertisement.rssi {
+            writer.key("rssi")
+            writer.integer(Int64(rssi))
+        }
+        write("source", ReadingSource.advert.rawValue, to: &writer)
+        write("hex", Hexadecimal.text(advertisement.octets.span), to: &writer)
     }
 
     private static func write(_ characteristic: CaptureHeader.Characteristic, to writer: inout JSONWriter) {

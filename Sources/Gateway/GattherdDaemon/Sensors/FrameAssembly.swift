@@ -6,27 +6,22 @@ import GattherdModel
 /// A device may send the parts of a frame in different advertisements. The newest of each counts, unless it is older
 /// than the frame's `renewal`.
 struct FrameAssembly: Sendable {
-    struct Payload: Sendable {
-        let frame: Sensor.Frame
-        let octets: [UInt8]
-    }
-
     private struct Part: Sendable {
         let octets: [UInt8]
         let time: SuspendingClock.Instant
     }
 
     /// The parts of each frame of several parts; `nil` for parts that were not heard yet.
-    private var parts: [Sensor.Frame: [Part?]] = [:]
+    private var parts: [AdvertisedFrames.ID: [Part?]] = [:]
 
     /// Returns the payloads of an advertisement; frames of several parts also contain those of earlier ones.
     mutating func payloads(
         of advertisement: HeardAdvertisement,
-        _ sensor: Sensor,
+        _ frames: AdvertisedFrames,
         now: SuspendingClock.Instant
-    ) -> [Payload] {
-        let single = advertisement.frames.flatMap { sensor.payloads(of: $0, name: advertisement.name) }
-        let composite = sensor.compositeFrames.compactMap { frame, descriptor -> Payload? in
+    ) -> [AdvertisedFrames.Payload] {
+        let single = advertisement.frames.flatMap { frames.payloads(of: $0, name: advertisement.name) }
+        let composite = frames.composite.compactMap { frame, descriptor -> AdvertisedFrames.Payload? in
             guard descriptor.admits(name: advertisement.name) else { return nil }
             return payload(of: frame, descriptor, advertisement, now)
         }
@@ -35,11 +30,11 @@ struct FrameAssembly: Sendable {
 
     /// Returns the joined parts; `nil` if the advertisement has none of them, or one is missing or too old.
     private mutating func payload(
-        of frame: Sensor.Frame,
+        of frame: AdvertisedFrames.ID,
         _ descriptor: AdvertisementDescriptor,
         _ advertisement: HeardAdvertisement,
         _ now: SuspendingClock.Instant
-    ) -> Payload? {
+    ) -> AdvertisedFrames.Payload? {
         var known = parts[frame] ?? Array(repeating: nil, count: descriptor.before.count + 1)
         var isTouched = false
         for heard in advertisement.frames {
@@ -53,7 +48,7 @@ struct FrameAssembly: Sendable {
         parts[frame] = known
         let current = known.compactMap(\.self).filter { now - $0.time <= descriptor.renewal }
         guard current.count == known.count else { return nil }
-        return Payload(frame: frame, octets: current.flatMap(\.octets))
+        return AdvertisedFrames.Payload(frame: frame, octets: current.flatMap(\.octets))
     }
 }
 

@@ -5,20 +5,15 @@ import GattherdSync
 
 /// A device that is never connected, and the destination of its advertisements.
 struct Sensor: Sendable {
-    /// A frame that the device's profiles decode.
-    struct Frame: Hashable, Sendable {
-        let profile: Int
-        let index: Int
-    }
-
     /// The time without an advertisement after which a sensor without a profile is away.
     private static let standardSilence = Duration.seconds(300)
 
     let device: SupervisedDevice
-    let profiles: [any Profile]
+    /// The frames that the device's profiles decode.
+    let frames: AdvertisedFrames
     /// The configured time without an advertisement after which the sensor is away; `nil` for that of its frames.
     let silence: Duration?
-    let bindings: [Frame: StreamBinding]
+    let bindings: [AdvertisedFrames.ID: StreamBinding]
     /// The streams and metrics heard so far.
     let metricCatalogue: MetricCatalogue
     /// The first advertisement after each absence.
@@ -39,16 +34,16 @@ struct Sensor: Sendable {
         guard let listening = device.listening else { return nil }
         self.device = device
         let profiles = Self.profiles(of: device, from: all)
-        self.profiles = profiles
+        frames = AdvertisedFrames(profiles)
         silence = listening.silence
         let metricCatalogue = MetricCatalogue(device, describe)
         self.metricCatalogue = metricCatalogue
         let sender = Sender(address: device.address, key: listening.key)
-        var bindings: [Frame: StreamBinding] = [:]
+        var bindings: [AdvertisedFrames.ID: StreamBinding] = [:]
         for (position, profile) in profiles.enumerated() {
             let decoder = makeDecoderID()
             for index in profile.advertisements.indices {
-                bindings[Frame(profile: position, index: index)] = StreamBinding(
+                bindings[AdvertisedFrames.ID(profile: position, index: index)] = StreamBinding(
                     of: device,
                     profile,
                     advertisement: index,
@@ -61,6 +56,8 @@ struct Sensor: Sendable {
         self.bindings = bindings
         (arrivals, wake) = AsyncStream.makeStream(of: HeardAdvertisement.self, bufferingPolicy: .bufferingNewest(1))
     }
+
+    var profiles: [any Profile] { frames.profiles }
 
     /// The time without an advertisement after which the sensor is away as long as no frame of its profiles was heard.
     var shortestSilence: Duration {
@@ -85,24 +82,6 @@ struct Sensor: Sendable {
 
     func mayBeHeard(_ advertisement: HeardAdvertisement) -> Bool {
         device.adapter.map { $0 == advertisement.peripheral.adapter } ?? true
-    }
-
-    /// Returns the frames of one part that match the given bytes, with their payloads.
-    func payloads(of frame: HeardAdvertisement.Frame, name: String?) -> [FrameAssembly.Payload] {
-        profiles.enumerated().compactMap { position, profile in
-            profile.frame(frame.octets, from: frame.source, name: name).map { index, payload in
-                FrameAssembly.Payload(frame: Frame(profile: position, index: index), octets: payload)
-            }
-        }
-    }
-
-    /// The frames of several parts, with their descriptors.
-    var compositeFrames: [(frame: Frame, descriptor: AdvertisementDescriptor)] {
-        profiles.enumerated().flatMap { position, profile in
-            profile.advertisements.enumerated().filter { !$1.before.isEmpty }.map {
-                (Frame(profile: position, index: $0), $1)
-            }
-        }
     }
 }
 

@@ -14,16 +14,10 @@ struct SensorPresence: Sendable {
         case away(silence: Duration)
     }
 
-    private struct SentFrame: Sendable {
-        let octets: [UInt8]
-        let time: SuspendingClock.Instant
-    }
-
     private var lastHeard: SuspendingClock.Instant?
     /// The longest silence of the frames heard since the sensor arrived; `nil` before the first one.
     private var silence: Duration?
-    private var lastSent: [Sensor.Frame: SentFrame] = [:]
-    private var assembly = FrameAssembly()
+    private var filter = FrameFilter()
     /// The last advertisement; `nil` before the first.
     private(set) var lastAdvertisement: HeardAdvertisement?
 
@@ -38,24 +32,12 @@ struct SensorPresence: Sendable {
         lastHeard = now
         lastAdvertisement = advertisement
         var new: [New] = []
-        for payload in assembly.payloads(of: advertisement, sensor, now: now) {
-            guard let binding = sensor.bindings[payload.frame] else { continue }
-            silence = max(silence ?? .zero, binding.advertisement.silence)
-            guard isNew(payload.octets, at: payload.frame, binding, now) else { continue }
-            lastSent[payload.frame] = SentFrame(octets: payload.octets, time: now)
+        for (payload, isNew) in filter.payloads(of: advertisement, sensor.frames, now: now) {
+            silence = max(silence ?? .zero, sensor.frames[payload.frame].silence)
+            guard isNew, let binding = sensor.bindings[payload.frame] else { continue }
             new.append((payload.octets, binding))
         }
         return new
-    }
-
-    private func isNew(
-        _ octets: [UInt8],
-        at place: Sensor.Frame,
-        _ binding: StreamBinding,
-        _ now: SuspendingClock.Instant
-    ) -> Bool {
-        guard let lastSent = lastSent[place], lastSent.octets == octets else { return true }
-        return now - lastSent.time >= binding.advertisement.renewal
     }
 
     /// Checks whether the sensor is still heard; it counts as away from now on if not.
@@ -64,14 +46,10 @@ struct SensorPresence: Sendable {
     mutating func check(_ sensor: Sensor, now: SuspendingClock.Instant) -> Status {
         let limit = sensor.silence ?? silence ?? sensor.shortestSilence
         guard let heard = lastHeard, heard + limit > now else {
-            (lastHeard, silence, assembly) = (nil, nil, FrameAssembly())
+            (lastHeard, silence) = (nil, nil)
+            filter.removeParts()
             return .away(silence: limit)
         }
         return .present(timeLeft: heard + limit - now)
     }
-}
-
-extension StreamBinding {
-    /// The frame of a sensor's stream.
-    fileprivate var advertisement: AdvertisementDescriptor { profile.advertisements[characteristic] }
 }

@@ -119,7 +119,12 @@ extension AdvertisedTraits {
             case .serviceData(let uuid): services[uuid] = frame.octets
             }
         }
-        self.init(name: advertisement.name, manufacturerData: companies, serviceData: services)
+        self.init(
+            name: advertisement.name,
+            services: advertisement.services.filter { services[$0] == nil },
+            manufacturerData: companies,
+            serviceData: services
+        )
     }
 
     private init(name: String?, services: [BluetoothUUID], _ data: AdvertisementData) {

@@ -10,10 +10,12 @@ import Glibc
 extension CommandSpec {
     static let capture = CommandSpec(
         name: "capture",
-        summary: "record every value of a device with its bytes",
-        positionals: [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "FILE")],
+        summary: "record every value, or the advertisements, of a device with their bytes",
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS|all"), PositionalSpec(name: "FILE")],
         options: [
-            ConfigurationFile.option, .adapter, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
+            ConfigurationFile.option, .adapter,
+            .flag("advertisements", "record advertisements, without connecting; of 'all', those of all peripherals"),
+            .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
             .value("count", "N", "end after N values"),
         ],
         details: """
@@ -24,14 +26,29 @@ extension CommandSpec {
               {"ts":"2026-11-21T03:20:05.123456Z","service":"180d","characteristic":"2a37","source":"notify","hex":"1648"}
 
             'gattherd replay' decodes the file, and a simulated peripheral with 'replay: FILE' sends its values.
+
+            Of a device that only advertises, and with --advertisements, the advertisements are recorded:
+
+              {"ts":"2026-11-21T03:20:05.123456Z","address":…,"rssi":-67,"source":"advert","hex":"020106…"}
+
+            "hex" has the AD structures: the services and the name, as far as bluetoothd knows them, and the data of companies
+            and services that was just received.
+
             """ + "\n" + PeripheralClient.daemonHelp,
         exits: PeripheralClient.exits.merging([
             .cannotCreate: "FILE cannot be created", .inputOutput: "the disk is full or fails",
         ]) { $1 },
         examples: [
             "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",
+            "gattherd capture all air.jsonl --advertisements --seconds 60",
         ],
-        run: { (arguments) async throws(CommandFailure) in try await CaptureCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in
+            if try AdvertisementCaptureCommand.applies(to: arguments) {
+                try await AdvertisementCaptureCommand(arguments).run()
+            } else {
+                try await CaptureCommand(arguments).run()
+            }
+        }
     )
 }
 

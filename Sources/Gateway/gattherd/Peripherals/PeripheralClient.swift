@@ -38,15 +38,18 @@ struct PeripheralClient {
         socketPath = configuration?.controlSocketPath
         let devices = configuration?.devices ?? []
         guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
-        else {
-            let nearest = Spelling.nearest(to: who, among: devices.map(\.name.value))
-            let question = nearest.map { "; did you mean '\($0)'?" } ?? "; write its address, or see gattherd status"
-            throw CommandFailure(.data, "gattherd: there is no device '\(who)'\(question)")
-        }
+        else { throw Self.unknown(who, among: devices) }
         self.address = address
         let device = devices.first { $0.address.value == address }
         central = Self.central(arguments, configuration, for: device)
         if let configuration, let device { try Self.refuseAdvertiser(device, configuration) }
+    }
+
+    /// Returns the failure for a name that no device has.
+    static func unknown(_ who: String, among devices: [DeviceSettings]) -> CommandFailure {
+        let nearest = Spelling.nearest(to: who, among: devices.map(\.name.value))
+        let question = nearest.map { "; did you mean '\($0)'?" } ?? "; write its address, or see gattherd status"
+        return CommandFailure(.data, "gattherd: there is no device '\(who)'\(question)")
     }
 
     /// Fails for a device that only advertises: it cannot be connected.

@@ -7,83 +7,83 @@ import GattherdProfiles
 extension CommandSpec {
     static let replay = CommandSpec(
         name: "replay",
-        summary: "decode a file of 'gattherd capture'",
+        summary: "decode recorded values and advertisements",
         positionals: [PositionalSpec(name: "FILE")],
         options: profileSources + [
             .value("profile", "NAME", "by this profile (default: each characteristic by the first that fits)"),
+            .value("address", "ADDRESS", "only the advertisements of this device; also that of lines without address"),
+            .value("key", "FILE", "the file with the device's bind key, for advertisements"),
             .flag("json", "print readings as JSON, one to a line"),
         ],
         details: """
-            FILE may be - for standard input. Values without a profile are shown as bytes.
+            FILE is - for standard input. \(CaptureFile.formats)
+
+            Advertisements are decoded as the daemon does: by the profiles of the device in the configuration, else by those of
+            the recognised model. Repetitions are left out. Values without a profile are shown as bytes.
             \(profileWhence)
             """,
         json: """
             {"ts", "source", "profile", "stream", METRIC: …}, one object a line
 
-            "ts" is RFC 3339 in UTC, "source" is read, notify or indicate, and each metric of the stream has its name. A rejected
-            payload has "rejected", the reason, and "hex" instead of metrics. A payload without a profile has
-            "characteristic", a UUID, and "hex".
+            "ts" is RFC 3339 in UTC, "source" is read, notify, indicate or advert, and each metric of the stream has its name.
+            Advertisements also have "address", "rssi" and, if it is recognised, "model". A rejected payload has "rejected", the
+            reason, and "hex" instead of metrics. A payload without a profile has "hex", and a value also "characteristic", a UUID.
             """,
-        exits: [.data: "a payload is rejected, or a line is not from a capture", .noInput: "FILE cannot be read"],
-        examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
+        exits: [.data: "a payload is rejected, or a line is invalid", .noInput: "FILE cannot be read"],
+        examples: [
+            "gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json",
+            "btmon | gattherd replay -", "gattherd replay btsnoop_hci.log --address C0:FF:EE:00:00:01",
+        ],
         run: { (arguments) throws(CommandFailure) in try ReplayCommand(arguments).run() }
     )
 }
 
-/// Decodes the lines of a capture.
+/// Decodes a file of recorded values or advertisements.
 struct ReplayCommand {
     private let path: String
     private let profiles: [any Profile]
     /// True if the profile was named on the command line.
     private let isChosen: Bool
     private let isJSON: Bool
+    private let advertisements: AdvertisementPrinter
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         path = arguments.positional(0) ?? "-"
         isJSON = arguments.has("json")
-        isChosen = arguments.value("profile") != nil
         let commands = try ProfileCommands(arguments)
-        profiles =
-            try arguments.value("profile").map { (name) throws(CommandFailure) in [try commands.profile(named: name)] }
-            ?? commands.registry.profiles.filter { !$0.isOptIn }
-        if isChosen, let profile = profiles.first, profile.isForAdvertisements {
-            throw CommandFailure(
-                .data,
-                "gattherd: \(profile.name) is for advertisements, and a capture is of a connection"
-            )
+        let chosen = try arguments.value("profile").map { (name) throws(CommandFailure) in
+            try commands.profile(named: name)
         }
-        for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
-            Terminal.printError("\(refusal)")
-        }
+        isChosen = chosen != nil
+        profiles = chosen.map { [$0] } ?? commands.registry.profiles.filter { !$0.isOptIn }
+        advertisements = try AdvertisementPrinter(arguments, commands, chosen)
+        commands.sayRefusals()
     }
 
     func run() throws(CommandFailure) {
-        let source = try LineSource(path: path)
         var decoder: ReplayDecoder?
         var rejected = 0
-        while let line = try source.next() {
-            guard !line.isEmpty else { continue }
-            switch try parsed(line, source) {
+        try CaptureFile(path: path).forEach { (entry) throws(CommandFailure) in
+            switch entry {
             case .header(let header):
+                if isChosen, let profile = profiles.first, profile.isForAdvertisements {
+                    throw CommandFailure(
+                        .data,
+                        "gattherd: \(profile.name) is for advertisements, and this capture is of a connection"
+                    )
+                }
                 let services = Set(header.services.map(\.uuid))
                 decoder = ReplayDecoder(isChosen ? profiles : profiles.serving(services))
             case .value(let value):
-                guard let outcome = decoder?.decode(value) else {
-                    throw source.failure("the header line must come first")
-                }
+                guard let outcome = decoder?.decode(value) else { return }
                 if case .rejected = outcome { rejected += 1 }
                 Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
+            case .advertisement(let advertisement): advertisements.decode(advertisement)
             }
         }
+        advertisements.saySummary()
+        rejected += advertisements.rejected
         if rejected > 0 { throw CommandFailure(.data, "gattherd: \(rejected) rejected") }
-    }
-
-    private func parsed(_ line: ArraySlice<UInt8>, _ source: LineSource) throws(CommandFailure) -> CaptureLine {
-        do throws(CaptureError) {
-            return try CaptureLine(line, source.number, file: source.name)
-        } catch {
-            throw CommandFailure(.data, error.description)
-        }
     }
 }
 

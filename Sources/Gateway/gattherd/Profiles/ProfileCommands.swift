@@ -45,59 +45,36 @@ extension CommandSpec {
             Terminal.say(ProfileDocument(try ProfileCommands(arguments).profile(0)).text)
         }
     )
-
-    static let profileDecode = CommandSpec(
-        name: "profile decode",
-        summary: "decode a payload",
-        positionals: [
-            PositionalSpec(name: "PROFILE"), PositionalSpec(name: "CHARACTERISTIC"), PositionalSpec(name: "HEX"),
-        ],
-        options: profileSources + [
-            .flag("json", "print the metrics as a JSON object"),
-            .flag("explain", "show the bytes of each value; for native profiles, found by trials"),
-            .value("key", "FILE", "the file with the device's bind key"),
-            .value("address", "ADDRESS", "the device's address, which is part of the encryption"),
-        ],
-        details: """
-            CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one
-            connection, separated by commas: the last one is printed, with the state of those before it. For an advertisement,
-            HEX is the data after the UUID or the company.
-            \(profileWhence)
-            """,
-        json: "One object: a member for each metric.",
-        exits: [.data: "the payload is rejected, or nothing decodes it"],
-        examples: [
-            "gattherd profile decode heart-rate 2a37 '16 48 00 04'",
-            "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
-            "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key "
-                + "--address 54:48:E6:8F:80:A5",
-        ],
-        run: { (arguments) throws(CommandFailure) in try ProfileDecodeCommand(arguments).run() }
-    )
 }
 
 /// The commands about profiles.
 struct ProfileCommands {
     let registry: ProfileRegistry
+    /// The configuration that the profiles are those of; `nil` without one.
+    let configuration: Configuration?
     private let arguments: Arguments
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
         if let path = arguments.value("path") {
+            configuration = nil
             do throws(ProfilePathError) {
                 registry = try ProfileRegistry.load(paths: [path])
             } catch {
                 throw CommandFailure(.configuration, "gattherd: \(error.path): \(error.reason)")
             }
         } else {
-            registry = try Self.configured(arguments.value("config"))
+            (configuration, registry) = try Self.configured(arguments.value("config"))
         }
     }
 
-    private static func configured(_ path: String?) throws(CommandFailure) -> ProfileRegistry {
-        guard path != nil || ConfigurationFile.isDefaultThere else { return InstalledProfiles.load() }
+    private static func configured(
+        _ path: String?
+    ) throws(CommandFailure) -> (Configuration?, ProfileRegistry) {
+        guard path != nil || ConfigurationFile.isDefaultThere else { return (nil, InstalledProfiles.load()) }
         do throws(ConfigErrors) {
-            return try ConfigurationFile(path).parsed().loadProfiles()
+            let configuration = try ConfigurationFile(path).parsed()
+            return (configuration, try configuration.loadProfiles())
         } catch {
             throw CommandFailure(.configuration, error.description)
         }

@@ -12,6 +12,8 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "NAME")],
         options: [
             .value("from-device", "DEVICE|ADDRESS", "connect to it, and use its characteristics and values"),
+            .value("from-advertisement", "HEX|FILE", "use an advertisement, or a file that 'gattherd replay' reads"),
+            .value("address", "ADDRESS", "the device in that file"),
             .value("listen", "SECONDS", "the time to wait for notifications (default: 5)"),
             .flag("swift", "write a Swift package of a native profile"),
             .value("gattherd", "FOLDER", "the package with ProfileKit (default: this checkout, or gattherd-dev)"),
@@ -25,6 +27,9 @@ extension CommandSpec {
         details: """
             The file passes 'profile check' and 'profile test': each value of the device becomes a test. Characteristics with a
             profile are left out, unless nothing else remains. The daemon may use the device meanwhile.
+
+            --from-advertisement starts a profile of advertisements: each length of the data of each company and service is a
+            stream, and each value a test. HEX has AD structures; more advertisements of the device follow after commas.
             """,
         exits: PeripheralClient.exits.merging([
             .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file already exists",
@@ -32,6 +37,8 @@ extension CommandSpec {
         examples: [
             "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
             "gattherd profile new soil-probe --from-device probe --swift",
+            "gattherd profile new porch --from-advertisement '02 01 06 06 FF FF FF C4 09 2C'",
+            "gattherd profile new porch --from-advertisement air.jsonl --address C0:FF:EE:00:00:01",
         ],
         run: { (arguments) async throws(CommandFailure) in try await ProfileNewCommand(arguments).run() }
     )
@@ -53,6 +60,10 @@ struct ProfileNewCommand {
             throw arguments.misuse("--listen is a number of seconds from 0 to 3600")
         }
         timeout = .seconds(seconds)
+        let hasOthers = arguments.has("swift") || arguments.value("from-device") != nil
+        if arguments.value("from-advertisement") != nil, hasOthers {
+            throw arguments.misuse("--from-advertisement makes a YAML file; leave out --swift and --from-device")
+        }
     }
 
     func run() async throws(CommandFailure) {
@@ -63,6 +74,9 @@ struct ProfileNewCommand {
                 "gattherd: \(path) already exists; remove it, or choose another --output"
             )
         }
+        if let input = arguments.value("from-advertisement") {
+            return try write(try AdvertisementSample(input, arguments).skeleton(name).text, to: path)
+        }
         let skeleton = try await skeleton()
         guard skeleton.isUseful else {
             throw CommandFailure(.data, "gattherd: the device has nothing that can be read, listened to or written")
@@ -70,11 +84,15 @@ struct ProfileNewCommand {
         if arguments.has("swift") {
             try SwiftPackage(skeleton, folder: path, gattherd: arguments.value("gattherd")).write()
         } else {
-            let destination = try OutputDestination(path: path)
-            _ = destination.write(skeleton.text)
-            try destination.finish()
-            if path != "-" { Terminal.say("wrote \(path); see: gattherd profile test \(path)") }
+            try write(skeleton.text, to: path)
         }
+    }
+
+    private func write(_ text: String, to path: String) throws(CommandFailure) {
+        let destination = try OutputDestination(path: path)
+        _ = destination.write(text)
+        try destination.finish()
+        if path != "-" { Terminal.say("wrote \(path); see: gattherd profile test \(path)") }
     }
 
     private func skeleton() async throws(CommandFailure) -> ProfileSkeleton {

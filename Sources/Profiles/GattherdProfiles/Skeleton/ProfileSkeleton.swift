@@ -136,12 +136,12 @@ package struct ProfileSkeleton: Sendable {
 
     // MARK: - Words
 
-    private static func spaced(_ octets: [UInt8]) -> String {
+    static func spaced(_ octets: [UInt8]) -> String {
         octets.map { Hexadecimal.text([$0].span).uppercased() }.joined(separator: " ")
     }
 
     /// Returns a text from a device as one line without control characters.
-    private static func comment(_ text: String) -> String {
+    static func comment(_ text: String) -> String {
         let line = text.unicodeScalars.map { scalar -> Character in
             let isPlain = scalar.properties.generalCategory != .control && !scalar.properties.isWhitespace
             return isPlain || scalar == " " ? Character(scalar) : " "

@@ -19,10 +19,11 @@ final class AdvertisementMonitors {
 
     /// Replaces the watched advertisements; the monitors must be registered again.
     func setWatch(_ advertisements: AdvertisementWatch) {
-        watch = advertisements.addresses.isEmpty ? nil : advertisements
+        watch = advertisements.addresses.isEmpty && !advertisements.includesAll ? nil : advertisements
         objects.edit { tree in
             tree.watchedAddresses = advertisements.addresses
             tree.watchesResolvable = advertisements.includesResolvable
+            tree.watchesAll = advertisements.includesAll
         }
     }
 

@@ -32,6 +32,8 @@ struct ObjectTree {
     var watchedAddresses: Set<BluetoothAddress> = []
     /// True if the advertisements of all resolvable private addresses are watched too.
     var watchesResolvable = false
+    /// True if all advertisements are reported.
+    var watchesAll = false
 
     // MARK: - Queries
 
@@ -222,8 +224,14 @@ extension ObjectTree {
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
         guard let status = status(path: path) else { return nil }
         let isResolvable = watchesResolvable && status.hasPrivateAddress && status.id.address.isResolvable
-        guard isResolvable || watchedAddresses.contains(status.id.address) else { return nil }
-        return HeardAdvertisement(peripheral: status.id, name: status.name, rssi: status.rssi, frames: frames)
+        guard watchesAll || isResolvable || watchedAddresses.contains(status.id.address) else { return nil }
+        return HeardAdvertisement(
+            peripheral: status.id,
+            name: status.name,
+            rssi: status.rssi,
+            services: status.services,
+            frames: frames
+        )
     }
 
     private func difference(_ before: PeripheralStatus?, _ after: PeripheralStatus?) -> [Change] {

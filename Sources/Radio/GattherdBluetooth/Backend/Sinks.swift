@@ -60,12 +60,21 @@ public struct HeardAdvertisement: Hashable, Sendable {
     public var name: String?
     /// The signal strength in dBm; `nil` if the platform did not report it.
     public var rssi: Int?
+    /// The services in this or an earlier advertisement.
+    public var services: [BluetoothUUID]
     public var frames: [Frame]
 
-    public init(peripheral: PeripheralID, name: String? = nil, rssi: Int? = nil, frames: [Frame]) {
+    public init(
+        peripheral: PeripheralID,
+        name: String? = nil,
+        rssi: Int? = nil,
+        services: [BluetoothUUID] = [],
+        frames: [Frame]
+    ) {
         self.peripheral = peripheral
         self.name = name
         self.rssi = rssi
+        self.services = services
         self.frames = frames
     }
 }
@@ -84,6 +93,8 @@ public struct AdvertisementWatch: Sendable {
     public let hasChangingPayloads: Bool
     /// True if advertisements of all resolvable private addresses are wanted too.
     public let includesResolvable: Bool
+    /// True if the advertisements of all peripherals are wanted.
+    public let includesAll: Bool
     public let sink: any AdvertisementSink
 
     public init(
@@ -91,12 +102,14 @@ public struct AdvertisementWatch: Sendable {
         sources: Set<AdvertisementSource>,
         hasChangingPayloads: Bool = false,
         includesResolvable: Bool = false,
+        includesAll: Bool = false,
         sink: any AdvertisementSink
     ) {
         self.addresses = addresses
         self.sources = sources
         self.hasChangingPayloads = hasChangingPayloads
         self.includesResolvable = includesResolvable
+        self.includesAll = includesAll
         self.sink = sink
     }
 }
