@@ -145,7 +145,8 @@ struct InfluxReader {
     /// Reports `key` if it is present without `other`.
     private func requires(_ key: String, _ other: String, _ section: SectionReader) {
         guard let place = section.place(of: key), section.place(of: other) == nil else { return }
-        section.report(.missing(key: other, section: "'influx'", advice: "'\(key)' is of no use without it"), at: place)
+        let advice = "'\(key)' has no effect without it"
+        section.report(.missing(key: other, section: "'influx'", advice: advice), at: place)
     }
 
     private static var interval: ConfigGrammar<Duration> { .duration(.milliseconds(10) ... .seconds(3600)) }

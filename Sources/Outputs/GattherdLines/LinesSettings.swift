@@ -28,7 +28,7 @@ package enum LinesOutput: OutputDefinition {
         let keep = section.value("keep", .integer(1...1000))?.value
         let isSynced = section.value("fsync", .boolean)?.value
         if maxSize == nil, let place = section.place(of: "keep") {
-            let advice = "'keep' is of no use without it"
+            let advice = "'keep' has no effect without it"
             section.report(.missing(key: "max_size", section: "'lines'", advice: advice), at: place)
         }
         guard let path else { return nil }

@@ -78,7 +78,7 @@ struct BrokerReader {
         for (one, other) in [("certificate", "key"), ("key", "certificate")] {
             guard let place = section.place(of: one), section.place(of: other) == nil else { continue }
             section.report(
-                .missing(key: other, section: "'tls'", advice: "'\(one)' is of no use without it"),
+                .missing(key: other, section: "'tls'", advice: "'\(one)' has no effect without it"),
                 at: place
             )
         }

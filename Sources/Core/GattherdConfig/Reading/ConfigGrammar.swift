@@ -24,7 +24,7 @@ package struct ConfigGrammar<Value> {
 }
 
 extension ConfigGrammar where Value == String {
-    package static var text: Self { ConfigGrammar(noun: "a text", advice: "write something") { $0 } }
+    package static var text: Self { ConfigGrammar(noun: "a text", advice: "write a text") { $0 } }
 
     /// The grammar of names that become parts of topics.
     package static var slug: Self {

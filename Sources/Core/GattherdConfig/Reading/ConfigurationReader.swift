@@ -126,7 +126,7 @@ struct ConfigurationReader {
         let hasSampleMetrics = section.value("sample_metrics", .boolean)?.value ?? false
         guard let listen else { return nil }
         if !listen.value.isLoopback, section.place(of: "token_file") == nil, let place = listen.place {
-            let advice = "whoever can reach \(listen.value.host) could read everything; listen on 127.0.0.1 or add it"
+            let advice = "other hosts could read everything at \(listen.value.host); add it, or listen on 127.0.0.1"
             section.report(.missing(key: "token_file", section: "'http'", advice: advice), at: place)
         }
         var settings = HTTPSettings(listen: listen.value)

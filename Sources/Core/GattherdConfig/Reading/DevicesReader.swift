@@ -134,7 +134,7 @@ struct DevicesReader {
             section.report(.missing(key: "pin_file", section: "'pairing: passkey'", advice: advice), at: place)
         }
         if let choice = pairing?.value, choice != .passkey, let place = section.place(of: "pin_file") {
-            let advice = "'pin_file' is of no use with 'pairing: \(choice.rawValue)'; remove one of the two"
+            let advice = "'pin_file' has no effect with 'pairing: \(choice.rawValue)'; remove one of the two"
             section.report(.conflict(advice), at: place)
         }
         device?.pairing = pairing?.value ?? (pinFile == nil ? .onDemand : .passkey)

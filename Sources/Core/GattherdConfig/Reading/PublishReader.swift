@@ -48,7 +48,7 @@ enum PublishReader {
     private static func check(_ section: SectionReader, _ settings: PublishSettings) {
         if settings.isOnChange == false, let place = section.place(of: "deadband") {
             section.report(
-                .conflict("'deadband' is of no use with 'on_change: false'; remove one of the two"),
+                .conflict("'deadband' has no effect with 'on_change: false'; remove one of the two"),
                 at: place
             )
         }

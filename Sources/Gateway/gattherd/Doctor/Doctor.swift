@@ -122,7 +122,7 @@ struct Doctor {
             guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
                 return []
             }
-            let advice = "compare 'date -u' with the right time, and mend the time server or the clock if it is wrong"
+            let advice = "compare 'date -u' with the right time, and correct the clock or the time server"
             let clock = status.history.clock.map { DoctorFinding("clock", .warning, $0, remedy: advice) }
             let ready = status.devices.filter(\.isOnline).count
             let counts = "\(ready) of \(status.devices.count) devices are ready"

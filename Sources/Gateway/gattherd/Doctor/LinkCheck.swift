@@ -45,7 +45,7 @@ struct LinkCheck {
             "links",
             .warning,
             text,
-            remedy: "gattherd why \(first.device) shows what is done about it"
+            remedy: "gattherd why \(first.device) shows the next steps"
         )
     }
 

@@ -98,7 +98,7 @@ final class RowWalk {
 
     private func damage(behind place: RowPosition) -> StoreFault {
         let time = Timestamp(microseconds: place.ts).rfc3339
-        let remedy = "'gattherd db check' shows more, and 'sqlite3 FILE .recover' saves what can be saved"
+        let remedy = "'gattherd db check' shows the damage, 'sqlite3 FILE .recover' saves what can be saved"
         return StoreFault(
             "\(connection.path): the file is damaged: rows behind \(time) cannot be found; \(remedy)",
             .damaged
