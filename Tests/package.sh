@@ -127,9 +127,9 @@ inside sh -c "cd /srv && gattherd profile new probe --swift" >/dev/null || fail 
 grep -q '"/usr/src/gattherd"' "$tree/srv/probe/Package.swift" || fail "a new profile does not use the ProfileKit of the package"
 if command -v swift >/dev/null; then
     sed -i "s|/usr/src/gattherd|$tree/usr/src/gattherd|" "$tree/srv/probe/Package.swift"
-    swift build --package-path "$tree/srv/probe" >"$tree/tmp/swift.log" 2>&1 ||
+    swift build -c release --package-path "$tree/srv/probe" >"$tree/tmp/swift.log" 2>&1 ||
         { tail -20 "$tree/tmp/swift.log" >&2; fail "a Swift profile does not build"; }
-    [ "$(inside gattherd profile test /srv/probe/.build/debug/libProbe.so)" = "2 passed, 0 failed" ] || fail "the tests of a Swift profile fail"
+    [ "$(inside gattherd profile test /srv/probe/.build/release/libProbe.so)" = "2 passed, 0 failed" ] || fail "the tests of a Swift profile fail"
 fi
 inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd-dev >/dev/null 2>&1
 [ ! -e "$tree/usr/src/gattherd" ] && [ ! -e "$tree/usr/include/gattherd_profile.h" ] || fail "purging leaves gattherd-dev"
