@@ -118,6 +118,7 @@ struct RestoreAccessTests {
         )
         let key = try old.folder.write("000102030405060708090a0b0c0d0e0f\n", to: "gattherd.d/keys/strap")
         #expect(unsafe chmod(key, 0o600) == 0)
+        #expect(unsafe chown(key, Self.daemon, Self.daemon) == 0)
         try old.folder.write(text, to: "gattherd.d/" + name)
         try FileManager.default.removeItem(atPath: archive)
         #expect(try await run("backup", in: old.folder) == 0)
