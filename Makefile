@@ -20,13 +20,14 @@ ORACLES  := .build/catalogue
 SAMPLES  := 300000
 PAGE     := docs/performance.md
 MINUTES  := 30
+RECORDS  := 100000
 PERMILLE := 20
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help repository test-reproducible test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
+.PHONY: help repository test-records test-reproducible test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -167,6 +168,10 @@ test-catalogue: setup ## the decoding of recorded and mutated payloads, compared
 	@[ -x $(ORACLES)/bin/pip ] || python3 -m venv $(ORACLES)
 	@$(ORACLES)/bin/pip install --quiet --disable-pip-version-check -r Tests/Catalogue/requirements.txt
 	@GATTHERD_CATALOGUE_PYTHON=$(CURDIR)/$(ORACLES)/bin/python swift test --disable-xctest --skip-build --filter CatalogueComparisonTests
+
+test-records: test-servers ## RECORDS (default: 100000) stored records with cut links, kills, wrapped numbers and clocks that are set
+	@$(BUILD_TESTS)
+	@GATTHERD_RECORDS=$(RECORDS) swift test --disable-xctest --skip-build --filter 'RecordFaultTests|StoredRecordTests'
 
 test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@$(BUILD_TESTS)

@@ -34,16 +34,19 @@ struct RecordingDevice {
     /// The device's clock minus the right time, in microseconds.
     var clockError: Int64 = 0
     var isNewestFirst = false
+    /// True if it knows the operator "within range of".
+    var hasRanges = true
     private var identity = 0
 
-    /// Makes a record.
-    mutating func record(at time: Int64) {
+    /// Makes a record; returns the one that it overwrites.
+    @discardableResult
+    mutating func record(at time: Int64) -> Record? {
         ring.append(
             Record(identity: identity, number: nextNumber, reading: (time + clockError) / 1_000_000, time: time)
         )
         identity += 1
         nextNumber = (nextNumber + 1) % (1 << numberBits)
-        if ring.count > capacity { ring.removeFirst() }
+        return ring.count > capacity ? ring.removeFirst() : nil
     }
 
     var made: Int { identity }
@@ -56,8 +59,17 @@ struct RecordingDevice {
 
     /// Returns the records of a request, or `nil` for another operation, and the answer.
     func answer(_ request: [UInt8]) -> (records: [Record], answer: [UInt8]) {
-        let operand = request.dropFirst(3).reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) }
-        let chosen = request.dropFirst().first == 3 ? ring.filter { $0.number >= operand } : ring
+        let operands = request.dropFirst(3)
+        let number = { (octets: ArraySlice<UInt8>) in octets.reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) } }
+        let chosen: [Record]
+        switch request.dropFirst().first {
+        case 3: chosen = ring.filter { $0.number >= number(operands) }
+        case 4 where !hasRanges: return ([], [6, 0, request.first ?? 0, 4])
+        case 4:
+            let (least, most) = (operands.prefix(operands.count / 2), operands.suffix(operands.count / 2))
+            chosen = ring.filter { $0.number >= number(least) && $0.number <= number(most) }
+        default: chosen = ring
+        }
         let count = UInt32(chosen.count)
         switch request.first {
         case 4: return ([], [5, 0] + (0..<4).map { UInt8(truncatingIfNeeded: count >> UInt32(8 * $0)) })
@@ -104,9 +116,14 @@ struct RecordBench {
     mutating func make(_ count: Int, every interval: Int64 = 60) {
         for _ in 0..<count {
             now += interval * 1_000_000
-            device.record(at: now)
+            if let old = device.record(at: now), !committed.contains(old.identity) { overwritten.insert(old.identity) }
         }
     }
+
+    /// The committed records.
+    private var committed: Set<Int> = []
+    /// The records that the device has overwritten before they were committed.
+    private(set) var overwritten: Set<Int> = []
 
     /// Connects, and downloads until the link is cut after this number of records and answers.
     ///
@@ -164,6 +181,7 @@ struct RecordBench {
     /// Commits readings and cursor in one transaction.
     mutating func commit() {
         stored += pending
+        committed.formUnion(pending.map(\.identity))
         pending.removeAll()
         notices += tracker.removeNotices()
         state = tracker.state

@@ -22,10 +22,18 @@ enum AccessControlPoint {
         }
     }
 
-    /// Returns operator and operand: all records, or those with this number and higher ones.
+    /// Returns operator and operand: all records, those with this number and higher ones, or those in a range.
     static func filter(_ request: RecordRequest, width: Int) -> [UInt8] {
-        guard case .from(let number) = request, width > 0 else { return [1] }
-        return [3, 1] + (0..<width).map { UInt8(truncatingIfNeeded: number >> Int64(8 * $0)) }
+        guard width > 0 else { return [1] }
+        switch request {
+        case .all, .allAfterNone: return [1]
+        case .from(let number): return [3, 1] + octets(number, width)
+        case .within(let range): return [4, 1] + octets(range.lowerBound, width) + octets(range.upperBound, width)
+        }
+    }
+
+    private static func octets(_ number: Int64, _ width: Int) -> [UInt8] {
+        (0..<width).map { UInt8(truncatingIfNeeded: number >> Int64(8 * $0)) }
     }
 
     static func isUnsupported(_ result: UInt8) -> Bool { [2, 3, 4, 5, 9].contains(result) }

@@ -25,44 +25,51 @@ struct DeviceClock: Hashable, Sendable {
     /// The bounds of plausible times: the years 1970 to 9999.
     static let plausible: ClosedRange<Int64> = 0...253_402_300_799_999_999
 
-    /// The comparison of an earlier connection, and the newest.
+    /// The most settings of the clock that are kept.
+    private static let mostSettings = 8
+
+    /// The last comparison before each setting of the clock since the last complete download.
+    private(set) var earlier: [Comparison] = []
+    /// The comparison of an earlier connection since then, and the newest.
     private(set) var comparisons: [Comparison] = []
-    /// True if the device's clock was set between the two comparisons.
-    private(set) var isSet = false
-    /// True if records of the present download are later than the setting of the clock.
-    private var isPastSetting = false
+    /// The index of the setting, in ``earlier`` or after them, that records of the present download have reached.
+    private var reached = 0
     private var lastReading: Int64?
 
     init() {}
 
     /// Restores the clock.
-    init(_ comparisons: [Comparison], isSet: Bool) {
-        self.comparisons = comparisons
-        self.isSet = isSet && comparisons.count == 2
+    init(earlier: [Comparison], _ comparisons: [Comparison]) {
+        (self.earlier, self.comparisons) = (earlier.suffix(Self.mostSettings), comparisons)
     }
 
     /// Adds a comparison; returns true if the device's clock was set since the last one.
     mutating func compare(device: Int64, gateway: Int64) -> Bool {
         let new = Comparison(offset: device - gateway, time: gateway)
-        (isPastSetting, lastReading) = (false, nil)
+        (reached, lastReading) = (0, nil)
         guard let last = comparisons.last else {
             comparisons = [new]
             return false
         }
         let drift = Self.tolerance + max(0, new.time - last.time) / 2000
         guard abs(new.offset - last.offset) > drift else {
-            comparisons = isSet ? [comparisons[0], new] : [last, new]
+            comparisons = [last, new]
             return false
         }
-        comparisons = [last, new]
-        isSet = true
+        earlier = (earlier + [last]).suffix(Self.mostSettings)
+        comparisons = [new]
         return true
+    }
+
+    /// Starts a request: its first records may be older than the last ones.
+    mutating func beginRequest() {
+        (reached, lastReading) = (0, nil)
     }
 
     /// Ends a download: later records are later than the newest comparison.
     mutating func finishDownload() {
         comparisons = comparisons.suffix(1)
-        (isSet, isPastSetting, lastReading) = (false, false, nil)
+        (earlier, reached, lastReading) = ([], 0, nil)
     }
 
     /// Dates a reading of the device's clock.
@@ -78,7 +85,7 @@ struct DeviceClock: Hashable, Sendable {
         }
         defer { lastReading = reading }
         guard let newest = comparisons.last else { return face(reading, at: now) }
-        if isSet { return dateAcrossSetting(reading, newest, after: earliest, at: now) }
+        if !earlier.isEmpty { return dateAcrossSettings(reading, newest, after: earliest, at: now) }
         return bounded(corrected(reading, newest), at: now)
     }
 
@@ -102,32 +109,36 @@ struct DeviceClock: Hashable, Sendable {
 
     /// Spreads the drift of the clock over the time between two comparisons.
     private func corrected(_ reading: Int64, _ newest: Comparison) -> Int64 {
-        let time = reading - newest.offset
+        let time = reading &- newest.offset
         guard comparisons.count == 2, time < newest.time, newest.time > comparisons[0].time else { return time }
         let older = comparisons[0]
         let share = Double(newest.time - max(time, older.time)) / Double(newest.time - older.time)
         return time + Int64(Double(newest.offset - older.offset) * share)
     }
 
-    /// Dates a record from before or after the setting of the clock: by the one that gives a possible time.
-    private mutating func dateAcrossSetting(
+    /// Dates a record from before or after a setting of the clock: by the one that gives a possible time.
+    private mutating func dateAcrossSettings(
         _ reading: Int64,
         _ newest: Comparison,
         after earliest: Int64?,
         at now: Int64
     ) -> Dated {
-        let (old, new) = (reading - comparisons[0].offset, reading - newest.offset)
-        let possible = max(earliest ?? .min, Self.plausible.lowerBound) - Self.tolerance...now + Self.tolerance
-        if let lastReading, reading < lastReading - Self.tolerance { isPastSetting = true }
-        switch (possible.contains(old) && !isPastSetting, possible.contains(new)) {
-        case (true, false): return Dated(time: min(old, now), isComparable: true)
-        case (false, true):
-            isPastSetting = true
-            return Dated(time: min(new, now), isComparable: true)
-        case (true, true):
-            return Dated(time: min(old, now), doubt: "the device's clock was set", isComparable: false)
-        case (false, false):
-            return Dated(time: max(earliest ?? now, .min), doubt: "the device's clock was set", isComparable: false)
+        if let lastReading, reading < lastReading - Self.tolerance { reached = min(reached + 1, earlier.count) }
+        let all = earlier + [newest]
+        let possible = (reached..<all.count).compactMap { index -> (index: Int, time: Int64)? in
+            let time = reading &- all[index].offset
+            // A clock counts from after the last comparison with the clock before, until the next comparison.
+            let start = max(earliest ?? .min, index > 0 ? all[index - 1].time : .min, Self.plausible.lowerBound)
+            let end = index + 1 < all.count ? min(all[index + 1].time, now) : now
+            return time >= start - Self.tolerance && time <= end + Self.tolerance ? (index, time) : nil
         }
+        guard let first = possible.first else {
+            return Dated(time: earliest ?? now, doubt: "the device's clock was set", isComparable: false)
+        }
+        guard possible.count == 1 else {
+            return Dated(time: min(first.time, now), doubt: "the device's clock was set", isComparable: false)
+        }
+        reached = first.index
+        return Dated(time: min(first.time, now), isComparable: true)
     }
 }

@@ -20,7 +20,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public var isLoaded = true
     /// The number of requests so far, by which facts of an earlier one are recognised.
     public var requests = 0
-    /// The number of the record from which a download continues.
+    /// The number of the record from which a download continues, as the device numbers it.
     public var resumption: Int64?
     /// The time of the newest stored record, in seconds since 1970.
     public var newest: Int64?
@@ -32,8 +32,12 @@ public struct DownloadFacts: Hashable, Sendable {
     public var isContinuing = false
     /// True if the numbers restarted during the present request.
     public var isRestarted = false
-    /// True if the next record has the number 0.
+    /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false
+    /// The highest number that the field can hold; `nil` if numbers do not wrap.
+    public var highest: Int64?
+    /// True if the device may have records from before its numbers have wrapped.
+    public var hasWrapped = false
     /// True if numbers between received ones are missing.
     public var hasHoles = false
     public var block: Block?
@@ -44,10 +48,11 @@ public struct DownloadFacts: Hashable, Sendable {
 
     /// The facts that a tracker knows.
     public init(_ tracker: RecordTracker) {
-        resumption = tracker.resumption
+        resumption = tracker.resumption.map { $0 & (tracker.highest ?? .max) }
         newest = tracker.newest.map { $0.microseconds / 1_000_000 }
         (count, stored) = (tracker.count, tracker.stored)
         (isContinuing, isRestarted) = (tracker.isContinuing, tracker.isRestarted)
         (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
+        (highest, hasWrapped) = (tracker.highest, tracker.hasWrapped)
     }
 }

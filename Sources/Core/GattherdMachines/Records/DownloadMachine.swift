@@ -69,6 +69,8 @@ public struct DownloadMachine: Sendable {
     var facts = DownloadFacts()
     /// True if the device filters by number, as far as known.
     var canFilter = true
+    /// True if the device filters by a range of numbers, as far as known.
+    private var canFilterRange = true
     /// The number of records that the device has announced; `nil` if unknown.
     public internal(set) var total: Int?
     private var failures = 0
@@ -131,8 +133,19 @@ public struct DownloadMachine: Sendable {
         guard let number = facts.resumption else { return .all }
         if case .accessControlPoint(let width) = procedure {
             guard canFilter, width > 0, number >> Int64(8 * width) == 0 else { return .all }
+            if facts.hasWrapped, let range = range(from: number) { return .within(range) }
         }
         return .from(number)
+    }
+
+    /// Returns the numbers from `number` on that are not from before the numbers wrapped; `nil` if all are not.
+    ///
+    /// A ring whose numbers wrap has less than half of them. Without the range, each of several links that end early
+    /// would first bring the same old records.
+    private func range(from number: Int64) -> ClosedRange<Int64>? {
+        guard let highest = facts.highest, canFilterRange else { return nil }
+        let half = highest / 2
+        return number <= half ? number...number + half : nil
     }
 
     mutating func transfer(_ request: RecordRequest, at now: Duration) -> [Step] {
@@ -197,8 +210,12 @@ public struct DownloadMachine: Sendable {
         case AccessControlPoint.success: return drain(request, .success)
         case AccessControlPoint.noRecords: return drain(request, .none)
         case _ where AccessControlPoint.isUnsupported(result) && request != .all:
-            canFilter = false
-            return transfer(.all, at: now)
+            guard case .within(let range) = request else {
+                canFilter = false
+                return transfer(.all, at: now)
+            }
+            canFilterRange = false
+            return transfer(.from(range.lowerBound), at: now)
         default: return drain(request, .aborted("the device says: \(AccessControlPoint.text(result))"))
         }
     }
@@ -213,15 +230,22 @@ public struct DownloadMachine: Sendable {
         if facts.stored > 0 { failures = 0 }
         if case .aborted(let reason) = ending { return retry(reason, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
-        if case .accessControlPoint = procedure, case .from = request {
-            if facts.isRestarted || facts.isAtWrap { return transfer(.all, at: now) }
-            if facts.count == 0 { return transfer(.allAfterNone, at: now) }
+        if case .accessControlPoint = procedure, request.lowest > 0 {
+            if facts.isAtWrap { return transfer(range(from: 0).map { .within($0) } ?? .from(0), at: now) }
+            if facts.isRestarted { return transfer(.all, at: now) }
+            if ending == .none { return transfer(.allAfterNone, at: now) }
         }
-        if facts.hasHoles, !hasRepeated {
+        if facts.hasHoles || isEmptyInVain(request), !hasRepeated {
             hasRepeated = true
             return transfer(nextRequest, at: now)
         }
         return [.complete] + finish(.complete)
+    }
+
+    /// True if the device has sent what was requested, and nothing arrived.
+    private func isEmptyInVain(_ request: RecordRequest) -> Bool {
+        guard case .accessControlPoint = procedure else { return false }
+        return facts.count == 0 && request.lowest > 0
     }
 
     // MARK: - Time

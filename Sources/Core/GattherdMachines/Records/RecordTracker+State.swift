@@ -36,22 +36,25 @@ extension RecordTracker.Mark {
 }
 
 extension DeviceClock {
+    /// Restores a clock from the number of earlier settings, and pairs of an offset and a time.
     fileprivate init(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        guard numbers.count == 3 || numbers.count == 5 else {
+        let pairs = stride(from: 1, to: numbers.count - 1, by: 2).map { index in
+            Comparison(offset: numbers[index], time: numbers[index + 1])
+        }
+        let isWhole = numbers.count == 1 + 2 * pairs.count && numbers.allSatisfy { $0.magnitude < 1 << 60 }
+        guard isWhole, let settings = numbers.first.flatMap({ Int(exactly: $0) }),
+            settings >= 0, (1...2).contains(pairs.count - settings)
+        else {
             self.init()
             return
         }
-        let pairs = stride(from: 1, to: numbers.count, by: 2).map { index in
-            Comparison(offset: numbers[index], time: numbers[index + 1])
-        }
-        self.init(pairs, isSet: numbers[0] == 1)
+        self.init(earlier: Array(pairs.prefix(settings)), Array(pairs.dropFirst(settings)))
     }
 
     fileprivate var text: String {
         guard !comparisons.isEmpty else { return "" }
-        let pairs = comparisons.map { ":\($0.offset):\($0.time)" }
-        return (isSet ? "1" : "0") + pairs.joined()
+        return "\(earlier.count)" + (earlier + comparisons).map { ":\($0.offset):\($0.time)" }.joined()
     }
 }
 

@@ -32,13 +32,24 @@ public enum RecordRequest: Hashable, Sendable {
     case allAfterNone
     /// The records from the newest stored one on; that one is requested again to recognise a device that was reset.
     case from(Int64)
+    /// The same up to a number: after the numbers have wrapped, the device may still have higher ones from before.
+    case within(ClosedRange<Int64>)
+
+    /// The lowest requested number.
+    var lowest: Int64 {
+        switch self {
+        case .all, .allAfterNone: 0
+        case .from(let number): number
+        case .within(let range): range.lowerBound
+        }
+    }
 }
 
 /// Decides which received records are new, when they were made, and from where a download continues.
 ///
-/// A record has a number, which only grows until the device is reset or the number wraps. Numbers restart when the
-/// newest stored record has other contents, or when a lower number has a later time. The state is a value that is
-/// committed together with the readings it covers.
+/// A record has a number, which only grows until the device is reset. Numbers that wrap are continued beyond their
+/// field. Numbers start anew when the newest stored record is gone or has other contents, or when a lower number has a
+/// later time. The state is a value that is committed together with the readings it covers.
 public struct RecordTracker: Hashable, Sendable {
     /// A record as a point in the series.
     struct Mark: Hashable, Sendable {
@@ -75,8 +86,9 @@ public struct RecordTracker: Hashable, Sendable {
     private static let resolution: Int64 = 1_000_000
 
     private let isDense: Bool
-    private let wrapBits: Int?
-    /// The number of times that the numbers restarted.
+    /// The highest number that the field can hold; `nil` if numbers do not wrap.
+    public let highest: Int64?
+    /// The number of times that the numbers started anew.
     public internal(set) var generation: Int64 = 0
     /// The record through which all are stored.
     var done: Mark?
@@ -100,10 +112,12 @@ public struct RecordTracker: Hashable, Sendable {
     public private(set) var isContinuing = false
     /// True if the numbers restarted during the present request.
     public private(set) var isRestarted = false
+    /// The number of the last examined record, continued beyond the field; `nil` without one.
+    public private(set) var lastNumber: Int64?
 
     public init(_ rule: RecordRule) {
         isDense = rule.isDense
-        wrapBits = rule.wrapBits
+        highest = rule.wrapBits.flatMap { (2...55).contains($0) ? (1 << Int64($0)) - 1 : nil }
     }
 
     /// The number of the record from which a download continues; `nil` without one.
@@ -118,7 +132,7 @@ public struct RecordTracker: Hashable, Sendable {
     }
 
     private var resumable: Mark? {
-        guard let first, let front, let run = received.run(of: first), run.first == first, run.last > first,
+        guard let first, let front, let run = received.run(of: first), run.last > first,
             run.last == front.number
         else { return done }
         return front
@@ -131,7 +145,7 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// Records a comparison of the device's clock with the gateway's.
     public mutating func compare(device: Int64, gateway: Timestamp) {
-        guard DeviceClock.plausible.contains(abs(device)) else { return }
+        guard device.magnitude <= DeviceClock.plausible.upperBound.magnitude else { return }
         if clock.compare(device: device, gateway: gateway.microseconds) { add(.clockSet) }
     }
 
@@ -140,6 +154,7 @@ public struct RecordTracker: Hashable, Sendable {
         if let mark = resumable { advance(to: mark) }
         (self.request, first, front) = (request, nil, nil)
         (count, stored, isContinuing, isRestarted) = (0, 0, false, false)
+        clock.beginRequest()
     }
 
     /// Ends a request after which the device has no further record.
@@ -180,14 +195,27 @@ public struct RecordTracker: Hashable, Sendable {
     public mutating func receive(_ record: ReceivedRecord, at now: Timestamp) -> Verdict {
         count += 1
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
-        let dated = clock.date(record.reading, after: (front ?? done)?.time, at: now.microseconds)
-        guard let number = record.number ?? record.reading, Self.numbers.contains(number) else {
+        let number = record.number.map(continued) ?? record.reading
+        lastNumber = number
+        let earlier = [front, done].compactMap { $0 }.first { $0.number < number ?? .max }
+        let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
+        guard let number, Self.numbers.contains(number) else {
             stored += 1
             return .store(now, doubt: "the record has no number")
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time)
         if isKnown(mark, dated) { return .duplicate }
         return store(mark, doubt: dated.doubt)
+    }
+
+    /// Returns the number that is nearest to the newest one, of those that the field shows as `number`.
+    private func continued(_ number: Int64) -> Int64 {
+        guard let highest, (0...highest).contains(number), let newest = (top ?? done)?.number else { return number }
+        let half = highest / 2 + 1
+        var distance = number - (newest & highest)
+        if distance > half { distance -= highest + 1 }
+        if distance < -half { distance += highest + 1 }
+        return newest + distance < 0 ? number : newest + distance
     }
 
     /// Examines a record whose age identifies it.
@@ -215,31 +243,29 @@ public struct RecordTracker: Hashable, Sendable {
                 return true
             }
             if mark.number <= done.number {
-                guard mark.number == done.number || isLater(mark, than: done, dated) else { return true }
+                guard mark.number == done.number || startsAnew(mark, after: done, dated) else { return true }
                 restart()
                 return false
             }
         }
-        if received.contains(mark.number) { return true }
-        if hasWrapped(mark, dated) { restart() }
-        return false
+        return received.contains(mark.number)
     }
 
     /// True for a record with a number from before the numbers restarted.
     private func isFromBefore(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
-        guard let before, dated.isComparable, dated.doubt == nil || wrapBits != nil else { return false }
+        guard let before, dated.isComparable, dated.doubt == nil else { return false }
         return mark.time < before.time - Self.resolution / 2
             || (mark.number, mark.digest) == (before.number, before.digest)
     }
 
-    private func isLater(_ mark: Mark, than done: Mark, _ dated: DeviceClock.Dated) -> Bool {
-        dated.isComparable ? mark.time > done.time + Self.resolution : request == .allAfterNone
-    }
-
-    private func hasWrapped(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
-        guard let wrapBits, (2...56).contains(wrapBits), request != nil, let top else { return false }
-        let isFarBack = top.number - mark.number > 1 << Int64(wrapBits - 1)
-        return isFarBack && (!dated.isComparable || mark.time >= top.time - Self.resolution)
+    /// True if a lower number than that of the newest stored record shows that the device was reset.
+    private func startsAnew(_ mark: Mark, after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
+        switch request {
+        case .allAfterNone: true
+        // A device may send more than was asked for.
+        case .from, .within: false
+        case .all, nil: !isContinuing && dated.isComparable && mark.time > done.time + Self.resolution
+        }
     }
 
     /// Starts a new series of numbers.
@@ -266,10 +292,8 @@ public struct RecordTracker: Hashable, Sendable {
         return .store(Timestamp(microseconds: mark.time), doubt: doubt)
     }
 
-    /// True if the present request leaves out lower numbers, which are new because the numbers restarted.
-    private var lacksLower: Bool {
-        if case .from = request { isRestarted } else { false }
-    }
+    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    private var lacksLower: Bool { isRestarted && request?.lowest ?? 0 > 0 }
 
     /// Advances with records that arrive after a complete download on the same link.
     ///
@@ -290,11 +314,14 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if numbers between received ones are missing, for example because this host lost a notification.
     public var hasHoles: Bool { isDense && !received.missing(after: nil, through: .max).isEmpty }
 
-    /// True if all numbers that the field can hold are used, so that the next record has the number 0.
+    /// True if the numbers have reached the end of their field since the record that was requested first.
     public var isAtWrap: Bool {
-        guard let wrapBits, (1...56).contains(wrapBits), let top else { return false }
-        return top.number == (1 << Int64(wrapBits)) - 1
+        guard let highest, let done, let top else { return false }
+        return top.number >= done.number | highest
     }
+
+    /// True if the device may have records from before its numbers have wrapped.
+    public var hasWrapped: Bool { resumption.flatMap { number in highest.map { number > $0 } } ?? false }
 
     private mutating func add(_ notice: Notice) {
         if notices.count < Self.mostNotices { notices.append(notice) }

@@ -10,7 +10,7 @@ struct RecordDecoder {
         var payloads = 0
         var requests = 0
         /// The last record, whether it was new or not.
-        var last: (number: Int64, time: Timestamp)?
+        var last: (number: Int64, continued: Int64, time: Timestamp)?
     }
 
     /// A finding and its stream.
@@ -155,12 +155,15 @@ struct RecordDecoder {
         guard let companion = records.companion else {
             let verdict = known.tracker.receive(record, at: now)
             let isStored = if case .store(let time, _) = verdict { time } else { known.tracker.newest }
-            if let number = record.number, let time = isStored { known.last = (number, time) }
+            if let number = record.number, let time = isStored {
+                known.last = (number, known.tracker.lastNumber ?? number, time)
+            }
             return verdict
         }
         let main = tracked[companion]
-        let isNew = record.number.map {
-            known.tracker.receive(companion: $0, generation: main?.tracker.generation ?? 0)
+        let isNew = record.number.map { number in
+            let continued = main?.last.flatMap { $0.number == number ? $0.continued : nil } ?? number
+            return known.tracker.receive(companion: continued, generation: main?.tracker.generation ?? 0)
         }
         guard isNew ?? true else { return .duplicate }
         if let last = main?.last, last.number == record.number { return .store(last.time, doubt: nil) }

@@ -102,9 +102,16 @@ struct SimulatedRecords: Hashable, Sendable {
 
     private func chosen(_ octets: [UInt8], at now: Duration) -> [Int] {
         let records = stored(at: now)
-        guard octets.count > 3, octets[1] == 3 else { return Array(records) }
-        let least = octets.dropFirst(3).reversed().reduce(0) { $0 << 8 | Int($1) }
-        return records.filter { number(of: $0) >= least }
+        guard octets.count > 3, octets[1] == 3 || octets[1] == 4 else { return Array(records) }
+        let width = octets[1] == 4 ? (octets.count - 3) / 2 : octets.count - 3
+        let least = Self.number(octets.dropFirst(3).prefix(width))
+        let most = octets[1] == 4 ? Self.number(octets.suffix(width)) : .max
+        return records.filter { number(of: $0) >= least && number(of: $0) <= most }
+    }
+
+    /// Returns a little-endian number of at most 4 octets.
+    private static func number(_ octets: ArraySlice<UInt8>) -> Int {
+        octets.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
     }
 
     /// The next value of a transfer.

@@ -1,0 +1,90 @@
+import Foundation
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// All faults of a download at once, in virtual time.
+///
+/// `GATTHERD_RECORDS` is the number of records of each seed, for example 100000.
+struct RecordFaultTests {
+    /// A device whose ring overwrites, whose numbers wrap and whose clock is set, with its links and its gateway.
+    private struct Trial {
+        var bench: RecordBench
+        private(set) var times: [Int: Int64] = [:]
+
+        init(seed: UInt64, numberBits: Int64) {
+            var rule = RecordBench(seed: seed).rule
+            rule.wrapBits = Int(numberBits)
+            bench = RecordBench(seed: seed, rule: rule)
+            bench.device.numberBits = numberBits
+            bench.device.hasRanges = seed % 3 != 0
+            // Numbers that wrap need a ring of less than half of them.
+            bench.device.capacity = 3 << (numberBits - 3)
+        }
+
+        /// Makes records, and cuts, kills and sets clocks while they are downloaded, until `count` were made.
+        ///
+        /// The clock is set at most once between two comparisons: of another setting nobody knows the time.
+        mutating func run(_ count: Int) {
+            let most = bench.device.capacity / 2
+            var isCompared = false
+            while bench.device.made < count {
+                if isCompared, bench.number(below: 6) == 0 {
+                    bench.device.clockError = Int64(bench.number(below: 2000) - 1500) * 1_000_000_000_000
+                    isCompared = false
+                }
+                bench.make(bench.number(below: most), every: Int64(2 + bench.number(below: 300)))
+                for record in bench.device.ring { times[record.identity] = record.time }
+                for _ in 0..<bench.number(below: 4) {
+                    bench.lossRate = bench.number(below: 4) == 0 ? 500 : 0
+                    bench.connect(cutAfter: bench.number(below: bench.device.capacity))
+                    if bench.number(below: 2) == 0 {
+                        bench.kill()
+                    } else {
+                        bench.commit()
+                        isCompared = true
+                    }
+                }
+                bench.lossRate = 0
+            }
+            bench.connect()
+        }
+
+        /// The greatest error of a time that is said to be right, in seconds.
+        var greatestError: Double {
+            let certain = bench.stored.filter { $0.doubt == nil }
+            return certain.compactMap { stored in
+                times[stored.identity].map { abs(Double(stored.time - $0)) / 1e6 }
+            }.max() ?? 0
+        }
+    }
+
+    private static var count: Int {
+        ProcessInfo.processInfo.environment["GATTHERD_RECORDS"].flatMap { Int($0) } ?? 3000
+    }
+
+    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    func `cuts, kills, lost values, wraps and settings of the clock together lose none and store none twice`(
+        seed: UInt64
+    ) {
+        var trial = Trial(seed: seed, numberBits: seed.isMultiple(of: 4) ? 12 : 8)
+        trial.run(Self.count)
+        #expect(trial.bench.wrong(except: trial.bench.overwritten).isEmpty, "seed \(seed)")
+        let overwrittenTwice = trial.bench.overwritten.filter { trial.bench.wrong()[$0] ?? 1 > 1 }
+        #expect(overwrittenTwice.isEmpty, "seed \(seed)")
+        #expect(trial.greatestError <= 1, "seed \(seed)")
+    }
+
+    @Test func `links that always end early get past the point where the numbers wrap`() {
+        var rule = RecordBench().rule
+        rule.wrapBits = 8
+        var bench = RecordBench(rule: rule)
+        (bench.device.numberBits, bench.device.capacity) = (8, 100)
+        bench.make(300)
+        var links = 0
+        while bench.connect(cutAfter: 20) == nil, links < 100 { links += 1 }
+        #expect(links < 20)
+        #expect(bench.wrong(except: bench.overwritten).isEmpty)
+    }
+}
