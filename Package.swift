@@ -309,8 +309,8 @@ let kits: [Target] = [
     .executableTarget(
         name: "benchmarks",
         dependencies: [
-            "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdOutputs",
-            "GattherdPostgres", "GattherdProfiles", "GattherdSync", "TestKit",
+            "CSQLite", "GattherdBluetooth", "GattherdDaemon", "GattherdGATT", "GattherdHistory", "GattherdLog",
+            "GattherdModel", "GattherdOutputs", "GattherdPostgres", "GattherdProfiles", "GattherdSync", "TestKit",
         ],
         path: "Tests/Benchmarks",
         // Python and C: the load of a whole gateway, and the collectors that it is compared with.
@@ -433,9 +433,9 @@ let moduleTests: [Target] = [
     tests(
         "Gateway/CommandTests",
         [
-            "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdGateway",
-            "GattherdHistory", "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync", "TestKit",
-            "gattherd",
+            "GattherdBluetooth", "GattherdCapture", "GattherdConfig", "GattherdDBus", "GattherdGATT",
+            "GattherdGateway", "GattherdHistory", "GattherdModel", "GattherdProcess", "GattherdProfiles",
+            "GattherdSync", "TestKit", "gattherd",
         ]
     ),
     tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),

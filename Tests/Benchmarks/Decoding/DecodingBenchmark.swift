@@ -6,7 +6,7 @@ import Glibc
 extension Benchmark {
     static let decoding = Benchmark(
         name: "decoding",
-        summary: "a payload by declarative profiles, and by the native one"
+        summary: "a payload by declarative profiles, and by the native one; an advertisement"
     ) { options in try DecodingBenchmark(options).run() }
 }
 
@@ -38,6 +38,13 @@ struct DecodingBenchmark {
             ("indoor bike 2AD2: 10 metrics", standard("fitness-machine"), Self.bike),
         ] {
             table.add(name, [try cost(of: path, hex.compactMap { Hexadecimal.octets($0) })])
+        }
+        for (name, path, hex) in AdvertisementCost.examples {
+            let registry = try ProfileRegistry.load(paths: [standard(path)])
+            guard let profile = registry.profiles.first else {
+                throw Failure(description: "there is no profile \(path)")
+            }
+            table.add(name, [try AdvertisementCost(profile, hex).nanoseconds(rounds: rounds)])
         }
         table.print(title: "decoding: one payload; compared with the declarative heart rate")
         try options.write(table, to: "decoding", corner: "payload")
