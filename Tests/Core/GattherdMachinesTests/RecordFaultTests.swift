@@ -61,10 +61,10 @@ struct RecordFaultTests {
     }
 
     private static var count: Int {
-        ProcessInfo.processInfo.environment["GATTHERD_RECORDS"].flatMap { Int($0) } ?? 3000
+        ProcessInfo.processInfo.environment["GATTHERD_RECORDS"].flatMap { Int($0) } ?? 2000
     }
 
-    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
     func `cuts, kills, lost values, wraps and settings of the clock together lose none and store none twice`(
         seed: UInt64
     ) {
