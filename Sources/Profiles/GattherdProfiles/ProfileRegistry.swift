@@ -85,7 +85,7 @@ struct ProfileLoader {
     private static let longestText = 1 << 20
 
     private let account: ProfileAccount
-    private(set) var profiles: [any Profile] = []
+    private(set) var profiles: [any TestedProfile] = []
     private(set) var refusals: [ProfileRefusal] = []
     private var seen: Set<String> = []
 
@@ -190,18 +190,25 @@ struct ProfileLoader {
         throw ProfileRefusal(path: path, reason: "it is longer than 1 MiB", remedy: "A profile is a few kilobytes")
     }
 
-    private mutating func add(_ profile: some Profile) {
+    private mutating func add(_ profile: some TestedProfile) {
         guard let index = profiles.firstIndex(where: { $0.name == profile.name }) else {
             return profiles.append(profile)
         }
         let first = profiles[index]
-        guard !Self.isStandIn(profile) else { return }
-        guard !Self.isStandIn(first) else { return profiles[index] = profile }
+        guard !Self.isStandIn(profile) else { return profiles[index] = Self.replacing(profile, by: first) }
+        guard !Self.isStandIn(first) else { return profiles[index] = Self.replacing(first, by: profile) }
         refuse(
             profile.origin,
             reason: "the name '\(profile.name)' is taken by \(first.origin)",
             remedy: "Remove one of the two, or give it another name"
         )
+    }
+
+    /// Returns the profile that replaces a stand-in; it serves the same models unless it names its own.
+    private static func replacing(_ standIn: any TestedProfile, by profile: any TestedProfile) -> any TestedProfile {
+        var profile = profile
+        if profile.models.isEmpty { profile.models = standIn.models }
+        return profile
     }
 
     private static func isStandIn(_ profile: any Profile) -> Bool {

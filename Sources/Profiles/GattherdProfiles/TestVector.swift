@@ -5,6 +5,8 @@ import GattherdModel
 protocol TestedProfile: Profile {
     /// The tests of each stream, in the order of the streams.
     var vectors: [[TestVector]] { get }
+    /// The models of devices that it serves.
+    var models: [ModelDescriptor] { get set }
 }
 
 /// A test of a profile: payloads and the expected result.

@@ -184,6 +184,28 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.isEmpty)
     }
 
+    @Test(arguments: [("a.yaml", "b.so"), ("b.yaml", "a.so")])
+    func `a profile that replaces a stand-in recognises its models`(standIn: String, library: String) async throws {
+        let folder = try TemporaryFolder()
+        _ = try await CPlugin.build(library, in: folder)
+        let lines = "stand_in: true\nidentify: [{brand: Acme, model: T1, name: Acme*}]"
+        let text = text(title: "stand-in", lines).replacing("profile: battery", with: "profile: thermometer")
+        try folder.write(text, to: standIn)
+        let registry = try ProfileRegistry.load(paths: [folder.path])
+        #expect(registry.profiles.map(\.origin) == [folder.file(library)])
+        let identity = registry.identify(AdvertisedTraits(name: "Acme 7"))
+        #expect(identity?.profile == "thermometer")
+        #expect(identity?.model?.description == "Acme T1")
+    }
+
+    @Test func `a profile with models of its own does not take those of the stand-in`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(text(title: "x", "stand_in: true\nidentify: [{brand: A, model: B, name: x}]"), to: "a.yaml")
+        try folder.write(text(title: "y", "identify: [{brand: C, model: D, name: y}]"), to: "b.yaml")
+        let registry = try ProfileRegistry.load(paths: [folder.path])
+        #expect(registry.profiles.flatMap(\.models).map(\.brand) == ["C"])
+    }
+
     @Test func `a profile can be opt-in or match any service`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text(title: "secret", "opt_in: true"), to: "a.yaml")

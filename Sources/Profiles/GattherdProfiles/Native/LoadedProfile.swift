@@ -9,6 +9,8 @@ import GattherdModel
 
     let table: NativeTable
     let origin: String
+    /// The models of the declarative profile that it replaces.
+    var models: [ModelDescriptor] = []
 
     var name: String { table.name }
     var title: String { table.title }
