@@ -157,8 +157,18 @@ struct ServiceReader {
         }
         rule.refusal = fields.integer("error", in: 1...UInt8.max)
         if fields.boolean("notify_change") == true { rule.outcome = .storeAndNotifyChange }
+        rule.answers = (fields.list("answers") ?? []).map(answer)
         fields.finish()
         return rule
+    }
+
+    private func answer(_ node: YAMLNode) -> NotifiedAnswer {
+        var fields = MappingFields(node, "an answer", problems)
+        let beginning = fields.octets("to") ?? []
+        let characteristic = fields.value("on", ScenarioValue.uuidWords, ScenarioValue.uuid)
+        let notifications = fields.list("notify", ScenarioValue.octetsWords, ScenarioValue.octets) ?? []
+        fields.finish()
+        return NotifiedAnswer(to: beginning, on: characteristic, notifications: notifications)
     }
 
     private func descriptor(_ node: YAMLNode) -> DescriptorSpec? {

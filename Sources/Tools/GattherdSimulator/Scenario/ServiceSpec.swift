@@ -80,13 +80,35 @@ public struct WriteRule: Hashable, Sendable {
     /// The ATT error for all values; with ``only``, for all others.
     public var refusal: UInt8?
     public var outcome = Outcome.store
+    /// The notifications that answer written values.
+    public var answers: [NotifiedAnswer] = []
 
     public init() {}
+
+    /// Returns the answer to a written value: the first whose beginning fits.
+    func answer(to value: [UInt8]) -> NotifiedAnswer? {
+        answers.first { value.starts(with: $0.beginning) }
+    }
 
     /// The ATT error for `value`; `nil` if it is accepted.
     func error(for value: [UInt8], offset: Int) -> UInt8? {
         guard offset == 0 else { return 0x0B }
         guard lengths.contains(value.count) else { return 0x0D }
         return value == only ? nil : refusal
+    }
+}
+
+/// The notifications that answer a written value.
+public struct NotifiedAnswer: Hashable, Sendable {
+    /// The first bytes of the written value.
+    public var beginning: [UInt8]
+    /// The characteristic that notifies; `nil` for the written one.
+    public var characteristic: BluetoothUUID?
+    public var notifications: [[UInt8]]
+
+    public init(to beginning: [UInt8], on characteristic: BluetoothUUID? = nil, notifications: [[UInt8]]) {
+        self.beginning = beginning
+        self.characteristic = characteristic
+        self.notifications = notifications
     }
 }

@@ -216,11 +216,25 @@ extension GATTClient {
             world.effects.record(.write(spec.address, uuid, value, error: nil))
             if let echo { notifications.send(key.peripheral, index, echo) }
             records.write(value, key.peripheral, index)
+            answer(value, key.peripheral, index)
             return nil
         } catch {
             world.effects.record(.write(spec.address, uuid, value, error: error.code))
             return error
         }
+    }
+}
+
+extension GATTClient {
+    /// Sends the notifications that answer a written value.
+    private func answer(_ value: [UInt8], _ peripheral: Int, _ place: Int) {
+        let characteristics = world.air.peripherals[peripheral].characteristics
+        guard world.air.peripherals[peripheral].silence == .off,
+            let answer = characteristics[place].spec.writing.answer(to: value)
+        else { return }
+        let other = answer.characteristic.map { uuid in characteristics.firstIndex { $0.spec.uuid == uuid } }
+        guard let target = other ?? place else { return }
+        for notification in answer.notifications { notifications.send(peripheral, target, notification) }
     }
 }
 
