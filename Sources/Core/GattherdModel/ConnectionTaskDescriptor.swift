@@ -122,12 +122,20 @@ public struct BytePattern: Hashable, Sendable {
         self.octets = octets.flatMap { $0 ?? [] }
     }
 
+    /// The number of bytes.
+    var count: Int { octets.count }
+
     /// The number of bytes that are not `??`.
     var literalCount: Int { octets.count(where: { $0 != nil }) }
 
     /// True if an byte sequence can start with both patterns.
     func isCompatible(with other: BytePattern) -> Bool {
         zip(octets, other.octets).allSatisfy { $0 == nil || $1 == nil || $0 == $1 }
+    }
+
+    /// True if `value` starts with the pattern or is the beginning of such a value.
+    func canBegin(_ value: some Collection<UInt8>) -> Bool {
+        zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
     }
 
     /// True if `value` starts with the pattern.

@@ -31,6 +31,10 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     public var silence: Duration?
     /// The rule of a stream whose values are stored records.
     public var record: RecordRule?
+    /// The rule by which values are put together from several notifications; `nil` if each has one value.
+    public var messages: MessageRule?
+    /// The requests that a stream's values answer.
+    public var poll: PollRule?
 
     public init(
         service: BluetoothUUID? = nil,

@@ -46,10 +46,27 @@ extension ProfileTools {
             return nil
         }
         guard profile.isForAdvertisements else {
-            let maker = ExplanationMaker(profile.compiled[characteristic], shared: profile.sharedAtStart)
-            return maker.explain(payloads)
+            return profile.explain(payloads, characteristic)
         }
         return profile.frames[characteristic].explain(payloads, from: sender, shared: profile.sharedAtStart)
+    }
+}
+
+extension DeclarativeProfile {
+    /// Explains the last payload of a characteristic, or the last message in several payloads.
+    fileprivate func explain(_ payloads: [[UInt8]], _ characteristic: Int) -> Explanation {
+        let decoder = makeDecoder()
+        let sequence = MessageSequence(payloads, messages(of: characteristic)) { message in
+            var samples: [Sample] = []
+            return decoder.rejection(of: message, characteristic: characteristic, into: &samples)
+        }
+        guard let last = sequence.all.last, last.isWhole else {
+            let octets = sequence.all.last?.octets ?? []
+            let rejection = sequence.all.last?.rejection
+            return Explanation(payload: octets, rows: [], leftOver: 0..<octets.count, rejection: rejection)
+        }
+        let maker = ExplanationMaker(compiled[characteristic], shared: sharedAtStart)
+        return maker.explain(sequence.all.filter(\.isWhole).map(\.octets))
     }
 }
 

@@ -9,6 +9,8 @@ enum ProfileRules {
     static let reservedStreams = ["availability", "connection", "description"]
     /// The allowed polling periods.
     static let pollRange: ClosedRange<Duration> = .milliseconds(100) ... .seconds(86_400)
+    /// The allowed periods of requests by writing.
+    static let requestRange: ClosedRange<Duration> = .seconds(2) ... .seconds(86_400)
     /// The allowed time limits of a device's answers.
     static let answerTimes: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
     /// The maximum of silence limits and throttles.

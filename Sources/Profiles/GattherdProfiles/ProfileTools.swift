@@ -51,12 +51,11 @@ package enum ProfileTools {
     ) throws(PayloadError) -> [NamedSample] {
         let decoder = sender.map { profile.makeDecoder(for: $0) } ?? profile.makeDecoder()
         var samples: [Sample] = []
-        for payload in payloads.dropLast() {
-            try? decoder.decode(payload.span, characteristic: characteristic, into: &samples)
+        let sequence = MessageSequence(payloads, profile.messages(of: characteristic)) { message in
+            samples.removeAll()
+            return decoder.rejection(of: message, characteristic: characteristic, into: &samples)
         }
-        samples.removeAll()
-        let last = payloads.last ?? []
-        try decoder.decode(last.span, characteristic: characteristic, into: &samples)
+        if let rejection = sequence.all.last?.rejection { throw rejection }
         let metrics = profile.streams[characteristic].metrics
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }

@@ -164,6 +164,7 @@ final class FakeCentral: CentralBackend {
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
+        var writeErrors: [BluetoothError] = []
         /// The values that are notified when the daemon catches up, as if they had waited in the bus.
         var waiting: [[UInt8]] = []
         /// The number of reads that are never answered.
@@ -315,6 +316,8 @@ final class FakeCentral: CentralBackend {
         withResponse: Bool
     ) async throws(BluetoothError) {
         record(.write(octets))
+        let error = state.withLock { $0.writeErrors.isEmpty ? nil : $0.writeErrors.removeFirst() }
+        if let error { throw error }
         if let answer = state.withLock({ $0.answers[octets] }) { notify(answer) }
     }
 

@@ -20,6 +20,7 @@ struct SimulatedSupervisor: Sendable {
     let announcer = FakeAnnouncer()
     let store = FakeStore()
     let recorder: EventRecorder
+    private let intake = Intake()
     let addresses: [String: BluetoothAddress]
     let names: [String]
     private let ready: Int
@@ -32,6 +33,7 @@ struct SimulatedSupervisor: Sendable {
         /// The number of devices that must be ready before the test starts; `nil` for all.
         var ready: Int?
         var adapters = "[{name: hci0, address: '00:00:5E:00:53:00'}]"
+        var kind = "heart-rate"
         /// Additional keys of every peripheral.
         var peripherals = ""
         var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37, isRequired: true)
@@ -52,10 +54,12 @@ struct SimulatedSupervisor: Sendable {
             group.addTask { await world.central.run() }
             try await withThrowingTaskGroup(of: Void.self) { running in
                 running.addTask { await world.supervisor.run() }
+                running.addTask { await world.ingest.run() }
                 running.addTask { await world.recorder.run(store: world.store, announcer: nil, log: .silent) }
                 await world.wait { world.supervisor.status.links.count(where: \.isOnline) >= world.ready }
                 try await body(world)
                 world.supervisor.stop()
+                world.intake.finish()
                 world.recorder.finish()
                 try await running.waitForAll()
             }
@@ -85,7 +89,7 @@ struct SimulatedSupervisor: Sendable {
             devices: addresses.map { SupervisedDevice(name: $0.key, address: $0.value, silence: setup.silence) },
             profiles: [setup.profile],
             central: central,
-            intake: Intake(),
+            intake: intake,
             store: store,
             announcer: announcer,
             recorder: recorder,
@@ -93,6 +97,11 @@ struct SimulatedSupervisor: Sendable {
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )
+    }
+
+    /// Decodes the values and stores the readings.
+    private var ingest: Ingest {
+        Ingest(intake: intake, store: store, commitInterval: .milliseconds(1), recorder: recorder, log: .silent)
     }
 
     /// Returns settings with milliseconds in place of seconds.
@@ -125,7 +134,7 @@ struct SimulatedSupervisor: Sendable {
         peripherals:
           - name: strap
             count: \(setup.devices)
-            kind: heart-rate
+            kind: \(setup.kind)
             address: C0:FF:EE:00:00:01
             rate: \(setup.rate)
             connect_latency: 5ms

@@ -42,6 +42,8 @@ struct ProfileSchemaTests {
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
             ("record", "characteristics: [{fields: [{metric: x, type: u8}], record: {wrong_key_here: 1}}]"),
             ("download", "records: [{wrong_key_here: 1}]"),
+            ("message", "characteristics: [{subscribe: notify, message: {wrong_key_here: 1}}]"),
+            ("poll", "characteristics: [{subscribe: notify, poll: {wrong_key_here: 1}}]"),
             ("clock", "records: [{stream: x, racp: 2a52, clock: {wrong_key_here: 1}}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
@@ -101,6 +103,20 @@ struct ProfileSchemaTests {
         #expect(try accepts(text))
     }
 
+    @Test(
+        arguments: [
+            "message: {begins: DD, length: {at: 3, type: u8, add: 7}}",
+            "message: {begins: [DD 03, 'AA ??'], end: '77'}",
+            "message: {length: 300, ignore: 41 54, within: 1s}", "poll: {every: 5s, write: 01}",
+            "poll: {every: 30s, uuid: ff02, service: ff00, write: [01, 02 03], response: false, within: 1s}",
+        ]
+    )
+    func `the schema accepts the messages and requests that the compiler accepts`(line: String) throws {
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: "    " + line)
+        #expect(try DeclarativeText.errors(text) == [])
+        #expect(try accepts(text))
+    }
+
     /// The pages of the format.
     private static func referencePages() throws -> String {
         try ["docs/profiles.md", "docs/advertisements.md"].map {
@@ -112,7 +128,7 @@ struct ProfileSchemaTests {
         let page = try Self.referencePages()
         let mappings = [
             "characteristic", "field", "test", "advertisement", "part", "check", "decrypt", "objects", "control",
-            "task", "answer",
+            "task", "answer", "message", "poll",
         ].map { schema.definition($0) }
         for mapping in mappings + [schema.root] {
             for key in try #require(mapping?["properties"]?.object).keys {

@@ -67,6 +67,17 @@ struct ProfileSkeletonTests {
         #expect(Set(profile.characteristics.map(\.stream)).count == nasty.count)
     }
 
+    @Test(arguments: [true, false])
+    func `a characteristic that sent nothing may answer requests`(isSilent: Bool) throws {
+        let values: [[UInt8]] = isSilent ? [] : [[1]]
+        let (profile, text) = try compile([
+            characteristic { $0.values = values },
+            characteristic(0xFFF2) { ($0.notifies, $0.isWritable) = (false, true) },
+        ])
+        #expect(text.contains(#"# poll: {every: 30s, uuid: fff2, write: "01"}"#) == isSilent)
+        #expect(profile.characteristics[0].poll == nil)
+    }
+
     @Test func `write-only characteristics become controls, commented out beside streams`() throws {
         let written = characteristic {
             $0.notifies = false

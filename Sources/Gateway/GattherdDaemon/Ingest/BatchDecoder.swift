@@ -4,7 +4,14 @@ import GattherdSync
 
 /// Decodes buffers and keeps the decoder of each connection.
 struct BatchDecoder {
+    /// The key of the messages of one characteristic on one connection.
+    private struct MessageKey: Hashable {
+        let decoder: Int
+        let characteristic: Int
+    }
+
     private var decoders: [Int: any PayloadDecoder] = [:]
+    private var messages: [MessageKey: MessageAssembly] = [:]
     /// The newest replay counter of each sender.
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
@@ -39,7 +46,9 @@ struct BatchDecoder {
     /// Removes the decoders of connections that have ended.
     mutating func end(_ ended: [Int]) {
         for number in ended { decoders[number] = nil }
-        if !ended.isEmpty { resets.remove(decoders: Set(ended)) }
+        guard !ended.isEmpty else { return }
+        resets.remove(decoders: Set(ended))
+        if !messages.isEmpty { messages = messages.filter { !ended.contains($0.key.decoder) } }
     }
 
     /// The time of the next reset of an event; `nil` without one.
@@ -59,35 +68,90 @@ struct BatchDecoder {
     }
 
     private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {
-        let binding = entry.binding
         let payload = octets.span.extracting(entry.octets)
+        guard let rule = entry.binding.messages else {
+            _ = decode(entry, payload, into: &batch)
+            return
+        }
+        decodeMessages(entry, payload, rule, into: &batch)
+    }
+
+    /// Decodes the messages that a notification completes.
+    private mutating func decodeMessages(
+        _ entry: Intake.Buffer.Entry,
+        _ payload: Span<UInt8>,
+        _ rule: MessageRule,
+        into batch: inout ReadingBatch
+    ) {
+        let key = MessageKey(decoder: entry.binding.decoder, characteristic: entry.binding.characteristic)
+        var assembly = messages.removeValue(forKey: key) ?? MessageAssembly(rule)
+        assembly.receive(payload, at: entry.time) { message, discarded in
+            guard let discarded else { return decode(entry, message, into: &batch) }
+            reject(entry, message, discarded, into: &batch)
+            return false
+        }
+        messages[key] = assembly
+    }
+
+    /// Appends a reading, or a reject; returns false for a reject.
+    private mutating func decode(
+        _ entry: Intake.Buffer.Entry,
+        _ payload: Span<UInt8>,
+        into batch: inout ReadingBatch
+    ) -> Bool {
+        let binding = entry.binding
         let start = batch.samples.count
-        if let stream = binding.records, endsRecords(stream, binding, payload) { return }
+        if let stream = binding.records, endsRecords(stream, binding, payload) { return true }
         do throws(PayloadError) {
             try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             appendSignal(entry, from: start, to: &batch.samples)
-            if binding.records != nil { return appendRecords(entry, payload, from: start, into: &batch) }
-            let samples = start..<batch.samples.count
-            if let advertiser = binding.advertiser {
-                record(decoder(of: binding).replayMarks, in: &batch)
-                // An empty reading repeats an earlier one.
-                guard !samples.isEmpty else { return }
-                advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+            if binding.records != nil {
+                appendRecords(entry, payload, from: start, into: &batch)
+            } else {
+                appendReading(entry, from: start, into: &batch)
             }
-            batch.readings.append(
-                Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)
-            )
-            binding.meter.countReading(of: binding.stream.stream, at: entry.time)
-            binding.progress?.record(batch.samples[samples])
-            if binding.hasResets { resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now) }
-            if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
+            if let answers = binding.answers { answers.update { $0 &+= 1 } }
+            return true
         } catch {
             batch.samples.removeSubrange(start...)
-            let reject = reject(entry, payload, error)
-            batch.rejects.append(reject)
-            let isNew = binding.meter.countReject(of: binding.stream.stream, reject.reason, at: entry.time)
-            if isNew { undecodable.append(reject) }
+            reject(entry, payload, error, into: &batch)
+            return false
         }
+    }
+
+    /// Appends a reading with the samples from `start` on.
+    private mutating func appendReading(
+        _ entry: Intake.Buffer.Entry,
+        from start: Int,
+        into batch: inout ReadingBatch
+    ) {
+        let binding = entry.binding
+        let samples = start..<batch.samples.count
+        if let advertiser = binding.advertiser {
+            record(decoder(of: binding).replayMarks, in: &batch)
+            // An empty reading repeats an earlier one.
+            guard !samples.isEmpty else { return }
+            advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+        }
+        batch.readings.append(
+            Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)
+        )
+        binding.meter.countReading(of: binding.stream.stream, at: entry.time)
+        binding.progress?.record(batch.samples[samples])
+        if binding.hasResets { resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now) }
+        if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
+    }
+
+    private mutating func reject(
+        _ entry: Intake.Buffer.Entry,
+        _ payload: Span<UInt8>,
+        _ error: PayloadError,
+        into batch: inout ReadingBatch
+    ) {
+        let reject = reject(entry, payload, error)
+        batch.rejects.append(reject)
+        let isNew = entry.binding.meter.countReject(of: entry.binding.stream.stream, reject.reason, at: entry.time)
+        if isNew { undecodable.append(reject) }
     }
 
     /// Handles an entry that is not a value: a message of a download, or the end of the records.

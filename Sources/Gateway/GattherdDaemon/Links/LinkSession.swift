@@ -61,6 +61,7 @@ struct LinkSession: Sendable {
             let plan = try await DescriptorReader(link: link).describe(known)
             try plan.checkThatItServes()
             reportUnserved(plan)
+            reportUnpolled(plan)
             answers.withLock { $0 = plan.answers }
             let served = try await streams.subscribe(plan)
             link.context.bonds.requestsEnded(on: link.peripheral)
@@ -107,6 +108,9 @@ struct LinkSession: Sendable {
     private func watch(_ served: [ServedStream], _ plan: ProfileAssignment) async {
         await withTaskGroup { group in
             group.addTask { await RecordDownloads(link, plan, served).run() }
+            group.addTask {
+                if let fault = await StreamPolls(link, plan, served).run() { report(.failed(fault)) }
+            }
             for stream in served {
                 if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
             }
@@ -136,6 +140,20 @@ struct LinkSession: Sendable {
                 report(.stalled("\(error.detail); bluetoothd does not answer; the daemon tries again"))
                 isStalled = true
             }
+        }
+    }
+
+    /// Logs once per session the streams whose requests the device has no characteristic for.
+    private func reportUnpolled(_ plan: ProfileAssignment) {
+        for stream in plan.unpolled {
+            let wanted = stream.descriptor.poll.map { "\($0.characteristic)" } ?? ""
+            let detail = "it is not polled: the device has no characteristic \(wanted) to write requests to"
+            link.log(.warning, "a stream is not polled", [.init("stream", stream.name), .init("detail", detail)])
+            link.context.recorder.record(
+                device: link.device.name,
+                kind: "stream",
+                ["stream": .text(stream.name), "error": .text(detail)]
+            )
         }
     }
 

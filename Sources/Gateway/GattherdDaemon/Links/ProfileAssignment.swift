@@ -53,6 +53,16 @@ struct ProfileAssignment: Sendable {
         let exchange: ResponseExpectation?
     }
 
+    /// The requests that a stream's values answer, with the characteristic that the device has for them.
+    struct Poll: Sendable {
+        /// The stream's index in ``streams``.
+        let stream: Int
+        /// The stream's name.
+        let name: String
+        let rule: PollRule
+        let control: RemoteCharacteristic
+    }
+
     /// A download of stored records, with the characteristics that the device has for it.
     struct Download: Sendable {
         let profile: any Profile
@@ -204,7 +214,10 @@ struct ProfileAssignment: Sendable {
         _ wanted: CharacteristicDescriptor,
         for profile: any Profile
     ) -> some Sequence<RemoteCharacteristic> {
-        (byUUID[wanted.uuid] ?? []).lazy.filter { fits($0.service, wanted.service, profile) }
+        // Some devices write and notify by two characteristics of one UUID.
+        (byUUID[wanted.uuid] ?? []).lazy.filter {
+            fits($0.service, wanted.service, profile) && (wanted.poll == nil || $0.properties.isNotifying)
+        }
     }
 
     private mutating func add(
@@ -278,6 +291,24 @@ extension ProfileAssignment {
         return (listening + exchanges.map(\.remote) + downloads.compactMap(\.answering)).filter {
             handles.insert($0.handle).inserted
         }
+    }
+
+    /// The requests of streams whose characteristic the device has; further streams of a kind are not polled.
+    var polls: [Poll] {
+        streams.enumerated().compactMap { index, stream in
+            guard stream.isFirst, let rule = stream.descriptor.poll,
+                let control = byUUID[rule.characteristic]?.first(where: {
+                    fits($0.service, rule.service, stream.profile) && $0.properties.isWritable
+                })
+            else { return nil }
+            return Poll(stream: index, name: stream.name, rule: rule, control: control)
+        }
+    }
+
+    /// The streams whose device lacks the characteristic for their requests.
+    var unpolled: [Stream] {
+        let polled = Set(polls.map(\.name))
+        return streams.filter { $0.isFirst && $0.descriptor.poll != nil && !polled.contains($0.name) }
     }
 
     /// Returns the rule by which a task resumes from the stream's newest value; `nil` for none.

@@ -150,7 +150,8 @@ private struct WatchedStreams: Sendable {
     init(_ streams: [ServedStream], _ device: SupervisedDevice) {
         self.streams = streams
         let own = streams.map { stream in
-            stream.isSubscribed ? device.silence.limit(of: stream.planned.name, stream.planned.descriptor) : .never
+            stream.isSubscribed
+                ? device.silence.limit(of: stream.planned.name, stream.planned.descriptor, stream.poll) : .never
         }
         let isWatched = streams.contains(where: \.isSubscribed) || device.silence.all == .never
         limits = own + (isWatched ? [] : [.learned])

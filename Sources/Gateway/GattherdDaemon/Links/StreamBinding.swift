@@ -104,6 +104,10 @@ final class StreamBinding: Sendable {
     let records: RecordStream?
     /// True if the binding carries the messages of a download instead of values.
     let isMessage: Bool
+    /// The rule by which values are put together from notifications; `nil` if each has one value.
+    let messages: MessageRule?
+    /// The number of readings of a polled stream; `nil` for other streams.
+    let answers: LatestValue<UInt64>?
 
     init(
         stream: StreamDefinition,
@@ -116,7 +120,8 @@ final class StreamBinding: Sendable {
         progress: StreamProgress? = nil,
         advertiser: Advertiser? = nil,
         records: RecordStream? = nil,
-        isMessage: Bool = false
+        isMessage: Bool = false,
+        answers: LatestValue<UInt64>? = nil
     ) {
         self.stream = stream
         hasResets = stream.metrics.contains { $0.reset != nil }
@@ -130,6 +135,9 @@ final class StreamBinding: Sendable {
         self.advertiser = advertiser
         self.records = records
         self.isMessage = isMessage
+        self.answers = answers
+        let isValue = advertiser == nil && !isMessage && profile.characteristics.indices.contains(characteristic)
+        messages = isValue ? profile.characteristics[characteristic].messages : nil
     }
 
     func makeDecoder() -> any PayloadDecoder {

@@ -2,6 +2,7 @@ import GattherdBluetooth
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 import Synchronization
 
 /// A stream in service.
@@ -14,6 +15,9 @@ struct ServedStream: Sendable {
     let messageBinding: StreamBinding?
 
     var isReadFirst: Bool { planned.descriptor.isReadFirst }
+
+    /// The requests that the stream's values answer; `nil` if the device is not asked.
+    var poll: PollRule? { binding.answers == nil ? nil : planned.descriptor.poll }
 
     /// True if the peripheral sends values of the stream by itself.
     var isSubscribed: Bool {
@@ -35,10 +39,12 @@ struct StreamSubscriber: Sendable {
         let decoders = subscriptions.assignDecoders(to: plan.streams, next: link.context.catalogue.makeDecoderID)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [ServedStream] = []
+        let polled = Set(plan.polls.map(\.name))
         for stream in plan.streams {
             let decoder = decoders[stream.decoder] ?? 0
             let wantsEcho = stream.isFirst && echoes.contains(stream.name)
-            served.append(serve(stream, decoder: decoder, wantsEcho: wantsEcho, plan.resumption(from: stream)))
+            let answers = polled.contains(stream.name) ? LatestValue<UInt64>(0) : nil
+            served.append(serve(stream, decoder: decoder, wantsEcho: wantsEcho, answers, plan.resumption(from: stream)))
         }
         await endSubscriptions(except: served.compactMap(key) + plan.answering.map(ConnectionTaskRunner.key))
         for stream in served where stream.isReadFirst {
@@ -60,6 +66,7 @@ struct StreamSubscriber: Sendable {
         _ stream: ProfileAssignment.Stream,
         decoder: Int,
         wantsEcho: Bool,
+        _ answers: LatestValue<UInt64>?,
         _ resume: ResumeRule?
     ) -> ServedStream {
         let definition = link.context.catalogue.stream(device: link.device.name, stream)
@@ -79,7 +86,8 @@ struct StreamSubscriber: Sendable {
                 echo: echo,
                 progress: progress,
                 records: records,
-                isMessage: isMessage
+                isMessage: isMessage,
+                answers: answers
             )
         }
         let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)
@@ -177,4 +185,5 @@ extension CharacteristicProperties {
     /// True if reading is allowed, or if the platform did not report the properties.
     var isReadable: Bool { isEmpty || contains(.read) }
     var isNotifying: Bool { isEmpty || !isDisjoint(with: [.notify, .indicate]) }
+    var isWritable: Bool { isEmpty || !isDisjoint(with: [.write, .writeWithoutResponse]) }
 }

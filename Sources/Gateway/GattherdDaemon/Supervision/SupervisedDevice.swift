@@ -89,8 +89,8 @@ public struct DeviceSilence: Hashable, Sendable {
         self.streams = streams
     }
 
-    /// Returns the limit of a stream from the configuration or its profile.
-    func limit(of stream: String, _ descriptor: CharacteristicDescriptor) -> SilenceLimit {
-        streams[stream] ?? all ?? descriptor.silence.map { .stated($0) } ?? .learned
+    /// Returns the limit of a stream from the configuration, its profile or its requests.
+    func limit(of stream: String, _ descriptor: CharacteristicDescriptor, _ poll: PollRule?) -> SilenceLimit {
+        streams[stream] ?? all ?? (descriptor.silence ?? poll?.silence).map { .stated($0) } ?? .learned
     }
 }

@@ -75,9 +75,11 @@ struct ReplayCommand {
                 let services = Set(header.services.map(\.uuid))
                 decoder = ReplayDecoder(isChosen ? profiles : profiles.serving(services))
             case .value(let value):
-                guard let outcome = decoder?.decode(value) else { return }
-                if case .rejected = outcome { rejected += 1 }
-                Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
+                guard let outcomes = decoder?.decode(value) else { return }
+                for outcome in outcomes {
+                    if case .rejected = outcome { rejected += 1 }
+                    Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
+                }
             case .advertisement(let advertisement): advertisements.decode(advertisement)
             }
         }
@@ -98,29 +100,63 @@ struct ReplayDecoder {
 
     private let profiles: [any Profile]
     private var decoders: [String: any PayloadDecoder] = [:]
+    private var messages: [BluetoothUUID: MessageAssembly] = [:]
 
     init(_ profiles: [any Profile]) {
         self.profiles = profiles
     }
 
-    mutating func decode(_ value: CaptureValue) -> Outcome {
+    /// Decodes a value; returns the outcome of each message that it completes.
+    mutating func decode(_ value: CaptureValue) -> [Outcome] {
         for profile in profiles {
             guard let index = profile.characteristics.firstIndex(where: { $0.fits(value, of: profile) }) else {
                 continue
             }
-            let decoder = decoders[profile.name] ?? profile.makeDecoder()
-            decoders[profile.name] = decoder
-            let descriptor = profile.characteristics[index]
-            var samples: [Sample] = []
-            do throws(PayloadError) {
-                try decoder.decode(value.octets.span, characteristic: index, into: &samples)
-            } catch {
-                return .rejected(descriptor, profile: profile.name, reason: error.description)
+            guard let rule = profile.characteristics[index].messages else {
+                return [decode(value.octets, profile, index)]
             }
-            let named = samples.map { NamedSample(metric: descriptor.metrics[$0.metric], value: $0.value) }
-            return .decoded(descriptor, profile: profile.name, named)
+            return decode(value, profile, index, rule)
         }
-        return .unknown
+        return [.unknown]
+    }
+
+    /// Decodes the messages that a notification completes.
+    private mutating func decode(
+        _ value: CaptureValue,
+        _ profile: any Profile,
+        _ index: Int,
+        _ rule: MessageRule
+    ) -> [Outcome] {
+        var assembly = messages[value.characteristic] ?? MessageAssembly(rule)
+        var outcomes: [Outcome] = []
+        assembly.receive(value.octets.span, at: value.time) { message, discarded in
+            let (descriptor, name) = (profile.characteristics[index], profile.name)
+            let outcome: Outcome =
+                if let discarded {
+                    .rejected(descriptor, profile: name, reason: discarded.description)
+                } else {
+                    decode(message.indices.map { message[$0] }, profile, index)
+                }
+            outcomes.append(outcome)
+            if case .decoded = outcome { return true }
+            return false
+        }
+        messages[value.characteristic] = assembly
+        return outcomes
+    }
+
+    private mutating func decode(_ octets: [UInt8], _ profile: any Profile, _ index: Int) -> Outcome {
+        let decoder = decoders[profile.name] ?? profile.makeDecoder()
+        decoders[profile.name] = decoder
+        let descriptor = profile.characteristics[index]
+        var samples: [Sample] = []
+        do throws(PayloadError) {
+            try decoder.decode(octets.span, characteristic: index, into: &samples)
+        } catch {
+            return .rejected(descriptor, profile: profile.name, reason: error.description)
+        }
+        let named = samples.map { NamedSample(metric: descriptor.metrics[$0.metric], value: $0.value) }
+        return .decoded(descriptor, profile: profile.name, named)
     }
 }
 

@@ -43,7 +43,8 @@ struct ValueReader {
             source: source,
             octets: bytes
         )
-        return (value, decoder.decode(value))
+        // A part of a message has no outcome yet.
+        return (value, decoder.decode(value).last ?? .unknown)
     }
 }
 

@@ -79,6 +79,7 @@ struct ProfileFacts {
         }
         if characteristic.isReadAtConnect { words.append("read at connect") }
         if let period = characteristic.pollInstead { words.append("else read every \(period)") }
+        if let poll = characteristic.poll { words.append("requested every \(poll.period) by \(poll.characteristic)") }
         return words.joined(separator: ", ")
     }
 

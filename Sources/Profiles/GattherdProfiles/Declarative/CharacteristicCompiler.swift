@@ -53,6 +53,9 @@ struct CharacteristicCompiler {
             metrics: record?.metrics ?? fields.metrics
         )
         descriptor.record = record?.rule
+        descriptor.messages = MessageCompiler(reader)?.rule()
+        descriptor.poll = PollCompiler(reader)?.rule(of: uuid)
+        checkNotified(subscription, isReadAtConnect: isReadAtConnect)
         descriptor.service = reader.value("service", .uuid)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect
@@ -68,6 +71,15 @@ struct CharacteristicCompiler {
             notes: fields.notes,
             vectors: vectors
         )
+    }
+
+    /// Reports messages and polls of a characteristic whose values are not notified.
+    private func checkNotified(_ subscription: SubscriptionMode?, isReadAtConnect: Bool) {
+        guard subscription != .notify, subscription != .indicate else {
+            if isReadAtConnect { reader.forbid(["message"], "is for notified values, and this one is also read") }
+            return
+        }
+        reader.forbid(["message", "poll"], "needs 'subscribe: notify' or 'subscribe: indicate'")
     }
 
     /// Returns `nil` after a reported error.

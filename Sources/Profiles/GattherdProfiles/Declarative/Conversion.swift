@@ -19,6 +19,8 @@ final class Conversion: Sendable {
     /// The field's name, for the reason of a reject.
     let name: String
     let unknown: [Unknown]
+    /// The bits of a raw value that is left out of a list.
+    let omitted: UInt64?
     /// The labels, ordered by raw value; other values are unknown.
     let labels: [Label]
     /// The labels of bits, lowest first; the value is a list of the set ones.
@@ -42,6 +44,7 @@ final class Conversion: Sendable {
     init(
         name: String,
         unknown: [Unknown] = [],
+        omitted: UInt64? = nil,
         labels: [Label] = [],
         set: [Label] = [],
         scale: Scale = .identity,
@@ -53,7 +56,7 @@ final class Conversion: Sendable {
         expected: [Int64] = []
     ) {
         self.name = name
-        self.unknown = unknown
+        (self.unknown, self.omitted) = (unknown, omitted)
         self.labels = labels.sorted { $0.raw < $1.raw }
         self.set = set.sorted { $0.raw < $1.raw }
         self.scale = scale
@@ -65,6 +68,7 @@ final class Conversion: Sendable {
 
     /// Converts an integer whose bits were `pattern`.
     func outcome(of raw: Int64, pattern: UInt64) -> DecodeOutcome {
+        if pattern == omitted { return .omitted }
         if let unknown = unknownOutcome(pattern) { return unknown }
         if !labels.isEmpty { return DecodeOutcome(label(of: raw).map(SampleValue.text) ?? .null) }
         if !set.isEmpty { return DecodeOutcome(.text(setText(raw))) }
@@ -188,17 +192,26 @@ final class Conversion: Sendable {
 }
 
 /// The value of a field, and the reason if it is unknown.
-struct DecodeOutcome {
+struct DecodeOutcome: Sendable {
     let value: SampleValue
     /// The reason of an unknown value; null without one.
     let reason: SampleValue
     /// True if the raw value is impossible, such as a battery level of 101 %.
     var isImpossible = false
+    /// True if the value is left out.
+    var isOmitted = false
 
     init(_ value: SampleValue, reason: SampleValue = .null) {
         self.value = value
         self.reason = reason
     }
+
+    /// An element that is left out of a list.
+    static let omitted: DecodeOutcome = {
+        var outcome = DecodeOutcome(.null)
+        outcome.isOmitted = true
+        return outcome
+    }()
 
     /// Returns an unknown value because the raw one is impossible.
     static func impossible(_ reason: String) -> DecodeOutcome {

@@ -49,7 +49,7 @@ extension DecodeProgram {
         _ memory: inout DecodeMemory,
         _ samples: inout [Sample]
     ) {
-        guard let metric = step.metric else { return }
+        guard let metric = step.metric, !outcome.isOmitted else { return }
         samples.append(Sample(metric: metric, value: outcome.value))
         if let reason = step.reason, memory.mustEmit(outcome.reason, reason) || step.alwaysHasReason {
             samples.append(Sample(metric: reason, value: outcome.reason))

@@ -14,8 +14,14 @@ struct MappingSchema: Sendable {
         title: "a characteristic",
         keys: [
             "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "check",
-            "fields", "tests", "record",
+            "fields", "tests", "record", "message", "poll",
         ]
+    )
+    static let message = MappingSchema(title: "'message'", keys: ["begins", "length", "end", "ignore", "within"])
+    static let messageLength = MappingSchema(title: "the length of a message", keys: ["at", "type", "add"])
+    static let poll = MappingSchema(
+        title: "a poll",
+        keys: ["every", "write", "uuid", "service", "response", "within"]
     )
     static let record = MappingSchema(
         title: "'record'",
@@ -62,6 +68,7 @@ struct MappingSchema: Sendable {
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
             "over", "still", "numbered", "times", "share", "decrypt",
             "objects", "kinds", "ignore", "table", "clamp", "formula", "decimals", "reset",
+            "omit",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingSchema(title: "an option", keys: ["default", "range", "unit"])

@@ -104,6 +104,9 @@ extension ProfileGrammar<BytePattern> {
     static let pattern = ProfileGrammar("the first bytes of a response, such as \"80 05 01\" or \"80 05 ??\"") {
         BytePattern($0)
     }
+    static let messageStart = ProfileGrammar("the first bytes of a message, such as \"DD 03\" or \"DD ??\"") { text in
+        BytePattern(text).flatMap { text.utf8.count <= 64 ? $0 : nil }
+    }
 }
 
 /// The integer syntax of profiles.

@@ -11,6 +11,8 @@ struct ValueFormat {
     /// The width in bits of a counter that wraps.
     private let wraps: Int?
     private let unknown: [Conversion.Unknown]
+    /// The bits of the elements of a list that are left out.
+    private let omitted: UInt64?
     private let labels: [Conversion.Label]
     private let set: [Conversion.Label]
     private let scale: Scale
@@ -69,6 +71,7 @@ struct ValueFormat {
         if kind != .counter { field.forbid(["wraps"], "is for 'kind: counter'") }
         wraps = field.value("wraps", .integer(1...64)).map { Int($0) }
         unknown = UnknownReader.patterns(field, type: type, signedBits: source?.signedBits)
+        omitted = Self.omitted(field, type)
         table = ValueTableReader.table(field)
         clamp = ScaleReader.range(field, "clamp")
         range = ScaleReader.range(field, "range")
@@ -81,6 +84,16 @@ struct ValueFormat {
         if source.map({ !$0.isNumber && !isTruth }) == true || set != nil {
             field.forbid(["reset"], "is for numbers, labels and booleans")
         }
+    }
+
+    /// Reads `omit`.
+    private static func omitted(_ field: MappingReader, _ type: FieldType?) -> UInt64? {
+        guard let range = type?.integerRange, let width = type?.width, field.has("repeat") else {
+            field.forbid(["omit"], "is for lists of integers")
+            return nil
+        }
+        let mask = UInt64.max >> UInt64(64 - 8 * width)
+        return field.value("omit", .integer(range)).map { UInt64(bitPattern: $0) & mask }
     }
 
     /// The fall-back of an event: false, the label of 0, or the number for 0.
@@ -130,6 +143,7 @@ struct ValueFormat {
         Conversion(
             name: name,
             unknown: unknown,
+            omitted: omitted,
             labels: labels,
             set: set,
             scale: scale,

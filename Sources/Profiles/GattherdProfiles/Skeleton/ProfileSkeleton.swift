@@ -92,6 +92,7 @@ package struct ProfileSkeleton: Sendable {
             lines.append("    subscribe: \(characteristic.notifies ? "notify" : "indicate")")
         }
         if characteristic.isReadable { lines.append("    read: true") }
+        lines += request(characteristic)
         lines.append("    fields:")
         let fields = SkeletonField.fields(of: characteristic)
         for (index, field) in fields.enumerated() {
@@ -100,6 +101,17 @@ package struct ProfileSkeleton: Sendable {
             lines.append("      - {metric: \(metric), \(field.keys)}")
         }
         return lines + (tests.isEmpty ? ["    # tests: none yet; no value was received"] : ["    tests:"] + tests)
+    }
+
+    /// Returns a comment about requests, for a characteristic that may only answer.
+    private func request(_ characteristic: SkeletonCharacteristic) -> [String] {
+        let isSilent = characteristic.values.isEmpty && (characteristic.notifies || characteristic.indicates)
+        let writable = named.map(\.characteristic).first { $0.isWritable && $0.service == characteristic.service }
+        guard isSilent, let writable else { return [] }
+        return [
+            "    # It sent nothing. If the device answers requests:",
+            "    # poll: {every: 30s, uuid: \(writable.uuid), write: \"01\"}",
+        ]
     }
 
     private func service(_ characteristic: SkeletonCharacteristic) -> String {

@@ -1,0 +1,98 @@
+public import GattherdGATT
+
+/// The messages of one characteristic on one connection, put together from notifications.
+///
+/// The buffer holds less than one message of ``MessageRule/longest`` bytes and the newest notification. A message that
+/// is not accepted, because notifications were lost, is searched for the beginning of another one.
+public struct MessageAssembly: Sendable {
+    /// The most messages that one notification completes.
+    static let mostMessages = 64
+
+    private let rule: MessageRule
+    private var buffer: [UInt8] = []
+    /// The number of bytes at the start of ``buffer`` that were part of a message which was not accepted.
+    private var reported = 0
+    private var newest: Timestamp?
+
+    public init(_ rule: MessageRule) {
+        self.rule = rule
+    }
+
+    /// Adds a notification.
+    ///
+    /// - Parameters:
+    ///   - octets: The notification's value, of any length and content.
+    ///   - time: The time of its receipt.
+    ///   - handle: Receives each complete message with `nil`, and discarded bytes with the reason. Returns true if it
+    ///     accepts a message.
+    public mutating func receive(
+        _ octets: Span<UInt8>,
+        at time: Timestamp,
+        _ handle: (Span<UInt8>, PayloadError?) -> Bool
+    ) {
+        if let newest, newest.advanced(by: rule.timeout) < time { finish(handle) }
+        newest = time
+        for index in octets.indices { buffer.append(octets[index]) }
+        let taken = takeMessages(handle)
+        buffer.removeFirst(taken)
+        reported = max(0, reported - taken)
+    }
+
+    /// Discards a message without an end.
+    public mutating func finish(_ handle: (Span<UInt8>, PayloadError?) -> Bool) {
+        let length = buffer.isEmpty ? nil : rule.candidate(buffer[...]).length
+        let count = length.map { "\(buffer.count) of \($0)" } ?? "\(buffer.count)"
+        discard(0..<buffer.count, .invalid(reason: "incomplete message: \(count) bytes"), handle)
+        buffer.removeAll(keepingCapacity: true)
+        reported = 0
+    }
+
+    /// Hands out the complete messages; returns the number of bytes that are no longer needed.
+    private mutating func takeMessages(_ handle: (Span<UInt8>, PayloadError?) -> Bool) -> Int {
+        var position = 0
+        for _ in 0..<Self.mostMessages {
+            let (start, candidate) = nextCandidate(from: position)
+            discard(position..<start, .invalid(reason: "no message begins with these bytes"), handle)
+            position = start
+            switch candidate {
+            case .partial, .none: return position
+            case .ignored(let length): position += length
+            case .whole(let length):
+                let isAccepted = handle(buffer.span.extracting(position..<position + length), nil)
+                if !isAccepted { reported = max(reported, position + length) }
+                position += isAccepted ? length : 1
+            }
+        }
+        discard(position..<buffer.count, .invalid(reason: "too many messages in one notification"), handle)
+        return buffer.count
+    }
+
+    /// Returns the first position at or after another one where a message may begin, or the end of the buffer.
+    private func nextCandidate(from position: Int) -> (start: Int, MessageRule.Candidate) {
+        for start in position..<buffer.count {
+            let candidate = rule.candidate(buffer[start...])
+            if candidate != .none { return (start, candidate) }
+        }
+        return (buffer.count, .none)
+    }
+
+    /// Hands out discarded bytes, except those that were handed out before.
+    private func discard(
+        _ range: Range<Int>,
+        _ reason: PayloadError,
+        _ handle: (Span<UInt8>, PayloadError?) -> Bool
+    ) {
+        let first = max(range.lowerBound, reported)
+        guard first < range.upperBound else { return }
+        _ = handle(buffer.span.extracting(first..<range.upperBound), reason)
+    }
+}
+
+extension MessageRule.Candidate {
+    fileprivate var length: Int? {
+        switch self {
+        case .whole(let length), .partial(.some(let length)): length
+        case .partial(nil), .ignored, .none: nil
+        }
+    }
+}

@@ -1,0 +1,77 @@
+/// The beginning and the end of messages that a device splits over several notifications.
+public struct MessageRule: Hashable, Sendable {
+    /// The length of a message.
+    public enum Extent: Hashable, Sendable {
+        /// A fixed number of bytes.
+        case fixed(Int)
+        /// An integer at an offset in the message, plus a number of bytes.
+        case field(at: Int, width: Int, isBigEndian: Bool, add: Int)
+        /// The last bytes.
+        case end([UInt8])
+    }
+
+    /// The longest message, in bytes.
+    public static let longest = 1024
+
+    /// The patterns of which one begins each message; empty if any byte does.
+    public var beginnings: [BytePattern]
+    public var extent: Extent
+    /// The bytes between two messages that are no part of one and are skipped.
+    public var ignored: [BytePattern]
+    /// The longest pause between two notifications of a message.
+    public var timeout: Duration
+
+    public init(
+        beginnings: [BytePattern] = [],
+        extent: Extent,
+        ignored: [BytePattern] = [],
+        timeout: Duration = .seconds(2)
+    ) {
+        self.beginnings = beginnings
+        self.extent = extent
+        self.ignored = ignored
+        self.timeout = timeout
+    }
+
+    /// The beginning of some bytes.
+    enum Candidate: Hashable {
+        /// Ignored bytes of this length.
+        case ignored(Int)
+        /// A whole message of this length.
+        case whole(Int)
+        /// The beginning of a message; its length if it is known.
+        case partial(Int?)
+        case none
+    }
+
+    /// Returns the message or the ignored bytes that some bytes begin with; they are not empty.
+    func candidate(_ octets: ArraySlice<UInt8>) -> Candidate {
+        if let noise = ignored.first(where: { $0.fits(octets) }) { return .ignored(noise.count) }
+        guard beginnings.isEmpty || beginnings.contains(where: { $0.fits(octets) }) else {
+            return (beginnings + ignored).contains { $0.canBegin(octets) } ? .partial(nil) : .none
+        }
+        switch extent {
+        case .fixed(let length): return candidate(length, octets)
+        case .field(let offset, let width, let isBigEndian, let add):
+            guard octets.count >= offset + width else { return .partial(nil) }
+            let first = octets.startIndex + offset
+            let field = octets[first..<first + width]
+            let stated = (isBigEndian ? field : ArraySlice(field.reversed())).reduce(0) { $0 << 8 | Int($1) }
+            guard (offset + width...Self.longest).contains(stated + add) else { return .none }
+            return candidate(stated + add, octets)
+        case .end(let end): return candidate(end, octets.prefix(Self.longest))
+        }
+    }
+
+    private func candidate(_ length: Int, _ octets: ArraySlice<UInt8>) -> Candidate {
+        octets.count < length ? .partial(length) : .whole(length)
+    }
+
+    private func candidate(_ end: [UInt8], _ octets: ArraySlice<UInt8>) -> Candidate {
+        let last = octets.count - end.count
+        if last >= 0, let offset = (0...last).first(where: { octets.dropFirst($0).starts(with: end) }) {
+            return .whole(offset + end.count)
+        }
+        return octets.count < Self.longest ? .partial(nil) : .none
+    }
+}
