@@ -69,11 +69,13 @@ public struct MessageAssembly: Sendable {
 
     /// Returns the first position at or after another one where a message may begin, or the end of the buffer.
     private func nextCandidate(from position: Int) -> (start: Int, MessageRule.Candidate) {
-        for start in position..<buffer.count {
+        var start = position
+        while start < buffer.count {
             let candidate = rule.candidate(buffer[start...])
-            if candidate != .none { return (start, candidate) }
+            guard case .none(let length) = candidate else { return (start, candidate) }
+            start += max(1, length)
         }
-        return (buffer.count, .none)
+        return (buffer.count, .none(0))
     }
 
     /// Hands out discarded bytes, except those that were handed out before.

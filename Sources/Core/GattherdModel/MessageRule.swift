@@ -41,14 +41,15 @@ public struct MessageRule: Hashable, Sendable {
         case whole(Int)
         /// The beginning of a message; its length if it is known.
         case partial(Int?)
-        case none
+        /// No message; at least this many bytes begin none.
+        case none(Int)
     }
 
     /// Returns the message or the ignored bytes that some bytes begin with; they are not empty.
     func candidate(_ octets: ArraySlice<UInt8>) -> Candidate {
         if let noise = ignored.first(where: { $0.fits(octets) }) { return .ignored(noise.count) }
         guard beginnings.isEmpty || beginnings.contains(where: { $0.fits(octets) }) else {
-            return (beginnings + ignored).contains { $0.canBegin(octets) } ? .partial(nil) : .none
+            return (beginnings + ignored).contains { $0.canBegin(octets) } ? .partial(nil) : .none(1)
         }
         switch extent {
         case .fixed(let length): return candidate(length, octets)
@@ -57,7 +58,7 @@ public struct MessageRule: Hashable, Sendable {
             let first = octets.startIndex + offset
             let field = octets[first..<first + width]
             let stated = (isBigEndian ? field : ArraySlice(field.reversed())).reduce(0) { $0 << 8 | Int($1) }
-            guard (offset + width...Self.longest).contains(stated + add) else { return .none }
+            guard (offset + width...Self.longest).contains(stated + add) else { return .none(1) }
             return candidate(stated + add, octets)
         case .end(let end): return candidate(end, octets.prefix(Self.longest))
         }
@@ -68,10 +69,14 @@ public struct MessageRule: Hashable, Sendable {
     }
 
     private func candidate(_ end: [UInt8], _ octets: ArraySlice<UInt8>) -> Candidate {
-        let last = octets.count - end.count
-        if last >= 0, let offset = (0...last).first(where: { octets.dropFirst($0).starts(with: end) }) {
-            return .whole(offset + end.count)
+        guard let first = end.first else { return .none(1) }
+        var start = octets.startIndex
+        while start + end.count <= octets.endIndex {
+            if octets[start] == first, octets[start..<start + end.count].elementsEqual(end) {
+                return .whole(start + end.count - octets.startIndex)
+            }
+            start += 1
         }
-        return octets.count < Self.longest ? .partial(nil) : .none
+        return octets.count < Self.longest ? .partial(nil) : .none(octets.count)
     }
 }
