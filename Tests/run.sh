@@ -20,12 +20,12 @@ part() {
 
 rm -rf "$logs"
 mkdir -p "$logs"
-part scenarios --filter '^BlueZScenarioTests' &
+part scenarios --filter '^(BlueZScenario|Integration)Tests' &
 running=($!)
 part facts --filter '^(BlueZFact|Gateway)Tests' &
 running+=($!)
 status=0
-part rest --skip '^(BlueZ(Scenario|Fact)|Gateway)Tests' || status=$?
+part rest --skip '^(BlueZ(Scenario|Fact)|Gateway|Integration)Tests' || status=$?
 for program in "${running[@]}"; do
   wait "$program" || status=$?
 done
