@@ -12,7 +12,7 @@ package struct DaemonRun: Sendable {
         id = String(random.next(), radix: 16) + String(random.next(), radix: 16)
     }
 
-    /// Tells the centre that this daemon is alive.
+    /// Reports to the centre that this daemon is alive.
     ///
     /// - Returns: The reason why it must not deliver, with the remedy: an older daemon does so as the same gateway.
     func attend(

@@ -44,7 +44,7 @@ package final class PostgresLeases: Sendable {
         }
     }
 
-    /// Tells the centre now and then that the daemon is alive; fails if an older one has the same name.
+    /// Reports at intervals that the daemon is alive; fails if an older one has the same name.
     private func attendIfDue(within limit: Duration) async throws(OutputFault) {
         let now = SuspendingClock.now
         if let next = nextAttendance.withLock(\.self), now < next { return }

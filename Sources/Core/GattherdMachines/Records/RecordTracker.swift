@@ -48,7 +48,7 @@ public enum RecordRequest: Hashable, Sendable {
 /// Decides which received records are new, when they were made, and from where a download continues.
 ///
 /// A record has a number, which only grows until the device is reset. Numbers that wrap are continued beyond their
-/// field. Numbers start anew when the newest stored record is gone or has other contents, or when a lower number has a
+/// field. Numbers restart when the newest stored record is gone or has other contents, or when a lower number has a
 /// later time. The state is a value that is committed together with the readings it covers.
 public struct RecordTracker: Hashable, Sendable {
     /// A record as a point in the series.

@@ -178,7 +178,8 @@ extension BrokerSession {
             case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)
             case .connected(let reason, let text, let limits): connected(reason, text, limits)
             case .disconnected(let reason, let text):
-                report(.answered(outcomes))
+                report(.answered(partialOutcomes + outcomes))
+                partialOutcomes = []
                 if reason.mayConcernTopic { blameTopic(reason.words) }
                 report(.failed(reason.loss(text) ?? fault(.ended)))
             case .subscribed(let identifier, let reason):

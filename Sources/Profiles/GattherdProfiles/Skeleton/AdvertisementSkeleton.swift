@@ -120,7 +120,7 @@ package struct AdvertisementSkeleton: Sendable {
         }
     }
 
-    /// Says which bytes differ between the values.
+    /// Describes the bytes that differ between the values.
     private static func changes(in values: [[UInt8]]) -> String {
         guard let first = values.first, values.count > 1 else { return "There is one value." }
         let changing = first.indices.filter { index in values.contains { $0[index] != first[index] } }
