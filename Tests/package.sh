@@ -16,6 +16,8 @@ nspawn=
 trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree" "$keys"' EXIT
 
 inside() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
+# Reads all of its input, unlike `grep -q`, so that the program before it in a pipe does not fail.
+contains() { grep "$@" >/dev/null; }
 step() { printf '%s\n' "package: $*"; }
 fail() { echo "package: $*" >&2; exit 1; }
 # In the booted tree.
@@ -23,7 +25,7 @@ booted() { nsenter --target "$(pgrep --parent "$nspawn")" --all env -i PATH=/usr
 main_pid() { booted systemctl show --property MainPID --value gattherd; }
 is_running() { booted systemctl is-active --quiet gattherd; }
 # A process of the package's program, whoever started it, also one whose file is gone.
-has_process() { booted sh -c 'for each in /proc/[0-9]*/exe; do readlink "$each" || true; done' 2>/dev/null | grep -Eq '^/usr/bin/gattherd( |$)'; }
+has_process() { booted sh -c 'for each in /proc/[0-9]*/exe; do readlink "$each" || true; done' 2>/dev/null | contains -E '^/usr/bin/gattherd( |$)'; }
 # Does something to the package while the service runs, which must then be another process.
 restarts() {
     local before
@@ -110,8 +112,8 @@ PYTHON
 for file in usr/share/gattherd/gattherd.schema.json lib/systemd/system/gattherd-backup.timer; do
     [ -e "$tree/$file" ] || fail "there is no /$file"
 done
-inside gattherd profile list | grep -q heart-rate || fail "the profiles are not found"
-inside runuser -u gattherd -- gattherd profile decode heart-rate 2a37 16480004 | grep -q 72 ||
+inside gattherd profile list | contains heart-rate || fail "the profiles are not found"
+inside runuser -u gattherd -- gattherd profile decode heart-rate 2a37 16480004 | contains 72 ||
     fail "a native profile does not decode"
 
 step "build native profiles with gattherd-dev"
@@ -164,21 +166,21 @@ YAML
 (umask 077; echo 0123456789abcdef0123456789abcdef > "$tree/etc/gattherd/token")
 booted gattherd check >"$tree/srv/check.log" 2>&1 && fail "check passes a token that the service cannot read"
 grep -q "chgrp gattherd '/etc/gattherd/token'" "$tree/srv/check.log" || { cat "$tree/srv/check.log" >&2; fail "check does not say how to mend it"; }
-doctor_errors config | grep -q /etc/gattherd/token || fail "doctor passes a token that the service cannot read"
+doctor_errors config | contains /etc/gattherd/token || fail "doctor passes a token that the service cannot read"
 booted sh -c "chgrp gattherd /etc/gattherd/token && chmod g+r /etc/gattherd/token && gattherd check" >/dev/null || fail "the remedy does not help"
 booted systemd-run --quiet --unit simulator gattherd-sim run --bus system /usr/share/gattherd/scenarios/lab.yaml
 booted systemctl start gattherd || { booted journalctl --no-pager --unit gattherd >&2; fail "the service does not start"; }
 both_ready() { [ "$(booted gattherd status | grep -c ' ready ')" = 2 ]; }
 eventually both_ready || { booted gattherd status >&2; fail "the service connects nobody"; }
 booted systemctl reload gattherd || fail "the service does not reload"
-booted gattherd reload | grep -q "is reloaded" || fail "gattherd reload does not say what came of it"
+booted gattherd reload | contains "was reloaded" || fail "gattherd reload does not say what came of it"
 
 step "add a device and restart, as the dashboard does"
 device='{"address":"C0:FF:EE:00:00:77","name":"attic","profiles":["heart-rate"]}'
 answers 401 POST peripherals/add "$device" without-token
 answers 201 POST peripherals/add "$device"
 [ "$(access_of etc/gattherd/gattherd.d/attic.yaml | cut -d' ' -f1)" = gattherd ] || fail "the added device has no file of the daemon"
-knows_attic() { booted gattherd status | grep -q attic; }
+knows_attic() { booted gattherd status | contains attic; }
 eventually knows_attic || fail "the added device is not in the status"
 [[ $(api GET "configuration/file?file=gattherd.yaml" "") == *'"obstacle":"the daemon cannot write in /etc/gattherd/'* ]] ||
     fail "the daemon may write the main file"
@@ -204,7 +206,7 @@ eventually both_ready || fail "the service does not start again"
 booted systemctl start gattherd-backup || { booted journalctl --no-pager --unit gattherd-backup >&2; fail "the backup fails"; }
 archive=$(cd "$tree" && find var/lib/gattherd-backups -name 'gattherd-*-000002-*.tar')
 [ -n "$archive" ] || fail "there are not two daily backups"
-tar --list --file "$tree/$archive" | grep -q history.db || fail "the daily backup has no history"
+tar --list --file "$tree/$archive" | contains history.db || fail "the daily backup has no history"
 booted gattherd restore "/$archive" >/dev/null 2>&1 && fail "a backup is restored below the running service"
 booted systemctl stop gattherd
 booted sh -c "mv /var/lib/gattherd /srv/old-state && mkdir /srv/old && mv /etc/gattherd/* /srv/old"

@@ -76,9 +76,9 @@ fetch_kernel() {
   local package=linux-source-6.1
   rm -rf "$work"
   mkdir -p "$work/linux"
-  if ! apt-cache madison $package | grep -qF " $kernel_version "; then
+  if ! apt-cache madison $package | grep -F " $kernel_version " >/dev/null; then
     three_times "apt-get update" as_root apt-get update
-    if ! apt-cache madison $package | grep -qF " $kernel_version "; then
+    if ! apt-cache madison $package | grep -F " $kernel_version " >/dev/null; then
       say "kernel: $package $kernel_version is no longer in the archive; using the newest, which may" \
         "hang in tests that end a link right after it was made"
       kernel_version=$(apt-cache madison $package | awk '{ print $3; exit }')

@@ -62,18 +62,30 @@ package struct ProfileRegistry: Sendable {
     }
 
     /// Loads profiles as ``load(paths:)`` does, but trusts only the files that `account` may trust.
+    ///
+    /// - Parameters:
+    ///   - paths: Files and folders.
+    ///   - account: The account that must be able to trust the files.
+    ///   - keepsTests: False for the daemon, which neither tests nor explains a profile and saves memory.
+    /// - Returns: The profiles, and those that were refused.
+    /// - Throws: ``ProfilePathError`` for the first path that does not exist or cannot be read.
     package static func load(
         paths: [String],
-        for account: ProfileAccount
+        for account: ProfileAccount,
+        keepsTests: Bool = true
     ) throws(ProfilePathError) -> ProfileRegistry {
-        var loader = ProfileLoader(for: account)
+        var loader = ProfileLoader(for: account, keepsTests: keepsTests)
         for path in paths { try loader.add(path: path) }
         return ProfileRegistry(profiles: loader.profiles, refusals: loader.refusals)
     }
 
-    /// Loads profiles as ``load(paths:for:)`` does; each path that cannot be read becomes a refusal.
-    package static func load(readable paths: [String], for account: ProfileAccount) -> ProfileRegistry {
-        var loader = ProfileLoader(for: account)
+    /// Loads profiles as ``load(paths:for:keepsTests:)`` does; each path that cannot be read becomes a refusal.
+    package static func load(
+        readable paths: [String],
+        for account: ProfileAccount,
+        keepsTests: Bool = true
+    ) -> ProfileRegistry {
+        var loader = ProfileLoader(for: account, keepsTests: keepsTests)
         for path in paths { loader.add(optional: path) }
         return ProfileRegistry(profiles: loader.profiles, refusals: loader.refusals)
     }
@@ -85,12 +97,13 @@ struct ProfileLoader {
     private static let longestText = 1 << 20
 
     private let account: ProfileAccount
+    private let keepsTests: Bool
     private(set) var profiles: [any TestedProfile] = []
     private(set) var refusals: [ProfileRefusal] = []
     private var seen: Set<String> = []
 
-    init(for account: ProfileAccount) {
-        self.account = account
+    init(for account: ProfileAccount, keepsTests: Bool) {
+        (self.account, self.keepsTests) = (account, keepsTests)
     }
 
     /// Adds a path that may be unreadable, which is then a refusal.
@@ -171,7 +184,8 @@ struct ProfileLoader {
     private mutating func compile(_ path: String) throws(ProfileRefusal) {
         let octets = try text(path)
         do throws(ProfileCompiler.Failure) {
-            add(try ProfileCompiler.compile(octets, origin: path))
+            let profile = try ProfileCompiler.compile(octets, origin: path)
+            add(keepsTests ? profile : profile.forDecoding)
         } catch {
             for finding in error.findings {
                 let (line, column) = (finding.position.line, finding.position.column)

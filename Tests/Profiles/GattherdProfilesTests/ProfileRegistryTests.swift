@@ -206,6 +206,19 @@ struct ProfileRegistryTests {
         #expect(registry.profiles.flatMap(\.models).map(\.brand) == ["C"])
     }
 
+    @Test func `profiles without their tests decode alike`() throws {
+        let folder = try TemporaryFolder()
+        let tests = "tests: [{hex: '63', expect: {level: 99}}]}]"
+        let text = text(title: "battery").replacing("}]}]", with: "}], \(tests)")
+        let path = try folder.write(text, to: "a.yaml")
+        for (keepsTests, count) in [(true, 1), (false, 0)] {
+            let loaded = try ProfileRegistry.load(paths: [path], for: .current, keepsTests: keepsTests).profiles
+            let profile = try #require(loaded.first)
+            #expect(ProfileTools.runVectors(of: profile).count == count)
+            #expect(try ProfileTools.decode([[99]], characteristic: 0, of: profile).map(\.value) == [.integer(99)])
+        }
+    }
+
     @Test func `a profile can be opt-in or match any service`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text(title: "secret", "opt_in: true"), to: "a.yaml")

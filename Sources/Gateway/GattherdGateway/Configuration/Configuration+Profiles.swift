@@ -24,13 +24,16 @@ extension Configuration {
 
     /// Loads the profiles of the configured folders, else of the installed ones.
     ///
-    /// - Parameter account: The account that must be able to trust the files.
+    /// - Parameters:
+    ///   - account: The account that must be able to trust the files.
+    ///   - keepsTests: False for the daemon.
     /// - Returns: The profiles, and those that were refused.
     /// - Throws: ``ConfigErrors`` with the place of a path that leads nowhere.
     package func loadProfiles(
-        for account: ProfileAccount = .current
+        for account: ProfileAccount = .current,
+        keepsTests: Bool = true
     ) throws(ConfigErrors) -> ProfileRegistry {
-        guard let paths = profiles.paths else { return InstalledProfiles.load(for: account) }
+        guard let paths = profiles.paths else { return InstalledProfiles.load(for: account, keepsTests: keepsTests) }
         var errors: [ConfigError] = []
         for path in paths where !FileManager.default.fileExists(atPath: path.value) {
             let problem = ConfigProblem.profile(
@@ -40,7 +43,7 @@ extension Configuration {
         }
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         do throws(ProfilePathError) {
-            return try ProfileRegistry.load(paths: paths.map(\.value), for: account)
+            return try ProfileRegistry.load(paths: paths.map(\.value), for: account, keepsTests: keepsTests)
         } catch {
             throw ConfigErrors([ConfigError(.profile(error.description), file: error.path)])
         }
@@ -140,8 +143,8 @@ package enum InstalledProfiles {
     }
 
     /// Loads the profiles of ``folders``; a folder that cannot be read is among the refusals.
-    package static func load(for account: ProfileAccount = .current) -> ProfileRegistry {
-        ProfileRegistry.load(readable: folders, for: account)
+    package static func load(for account: ProfileAccount = .current, keepsTests: Bool = true) -> ProfileRegistry {
+        ProfileRegistry.load(readable: folders, for: account, keepsTests: keepsTests)
     }
 
     /// Loads the profiles of a configuration for a command that can do without those that are refused.

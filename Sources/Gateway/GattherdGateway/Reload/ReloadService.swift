@@ -136,7 +136,7 @@ extension Configuration {
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles.
     func loadProfiles(_ log: Log) throws(GatewayError) -> ProfileRegistry {
         do throws(ConfigErrors) {
-            let registry = try loadProfiles()
+            let registry = try loadProfiles(keepsTests: false)
             for refusal in registry.refusals {
                 log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
             }

@@ -7,8 +7,15 @@ struct CompiledCharacteristic: Sendable {
     let descriptor: CharacteristicDescriptor
     let program: DecodeProgram
     /// The source of each step of the program.
-    let notes: [FieldNote]
-    let vectors: [TestVector]
+    private(set) var notes: [FieldNote]
+    private(set) var vectors: [TestVector]
+
+    /// The characteristic without notes and tests.
+    var forDecoding: CompiledCharacteristic {
+        var stripped = self
+        (stripped.notes, stripped.vectors) = ([], [])
+        return stripped
+    }
 }
 
 /// Compiles one entry of `characteristics`.

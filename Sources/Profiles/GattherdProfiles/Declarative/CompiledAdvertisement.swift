@@ -31,10 +31,17 @@ struct CompiledAdvertisement: Sendable {
     let descriptor: AdvertisementDescriptor
     var format: Format
     /// The source of each step of the program.
-    let notes: [FieldNote]
+    private(set) var notes: [FieldNote]
     /// The line of the envelope, or of the frame.
     let line: Int
-    let vectors: [TestVector]
+    private(set) var vectors: [TestVector]
+
+    /// The frame without notes and tests.
+    var forDecoding: CompiledAdvertisement {
+        var stripped = self
+        (stripped.notes, stripped.vectors) = ([], [])
+        return stripped
+    }
 }
 
 extension [CompiledAdvertisement] {

@@ -14,12 +14,12 @@ struct DeclarativeProfile: TestedProfile {
     var models: [ModelDescriptor] = []
     /// The decoders and documents with which its tests were compared.
     var sources: [String] = []
-    let compiled: [CompiledCharacteristic]
+    private(set) var compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
     let tasks: [ConnectionTaskDescriptor]
     var downloads: [DownloadDescriptor] = []
-    let frames: [CompiledAdvertisement]
+    private(set) var frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]
     private let shared: SharedValues
@@ -96,6 +96,13 @@ struct DeclarativeProfile: TestedProfile {
 
     func makeDecoder(for sender: Sender) -> any PayloadDecoder {
         isForAdvertisements ? AdvertisementDecoder(frames, sender, shared: sharedAtStart) : makeDecoder()
+    }
+
+    /// The profile without what only its tests and explanations need.
+    var forDecoding: DeclarativeProfile {
+        var stripped = self
+        (stripped.compiled, stripped.frames) = (compiled.map(\.forDecoding), frames.map(\.forDecoding))
+        return stripped
     }
 
     /// The tests of each stream, in the order of the streams.

@@ -85,7 +85,9 @@ struct DecodeProgram: Sendable {
     let increaseCount: Int
 
     init(_ draft: DecodeProgramDraft) {
-        (steps, conversions, catalogues) = (draft.steps, draft.conversions, draft.catalogues)
+        // `map` makes arrays without spare room: the daemon keeps the programs of all profiles.
+        (steps, conversions) = (draft.steps.map(\.self), draft.conversions.map(\.self))
+        catalogues = draft.catalogues
         (expressions, length, checksum) = (draft.expressions, draft.length, draft.checksum)
         (decryption, numbering) = (draft.decryption, draft.numbering)
         (sharedCount, shares) = (draft.sharedCount, draft.shares)
