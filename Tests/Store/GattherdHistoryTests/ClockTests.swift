@@ -113,6 +113,11 @@ struct ClockTests {
     private func expectOrder(_ location: SourceLocation = #_sourceLocation) throws {
         let before = "SELECT value, lag(value) OVER (ORDER BY seq) AS before FROM history"
         #expect(try count("SELECT 1 FROM (\(before)) WHERE value < before") == 0, sourceLocation: location)
+        try expectSummaries(location)
+    }
+
+    /// Expects the summaries to equal the samples.
+    private func expectSummaries(_ location: SourceLocation = #_sourceLocation) throws {
         for (view, step) in [("history_minutes", 60_000_000), ("history_hours", 3_600_000_000)] {
             let summed = "SELECT ts, n, min, max FROM \(view)"
             let counted = """
@@ -122,6 +127,38 @@ struct ClockTests {
             #expect(try count("\(counted) EXCEPT \(summed)") == 0, sourceLocation: location)
         }
         #expect(try HistoryReader(path: folder.database).check().isEmpty, sourceLocation: location)
+    }
+
+    /// Records that are `ages` days old by the gateway's clock.
+    private func appendRecords(_ ages: Int64..., to file: HistoryFile, _ machine: Machine) throws(StoreFault) {
+        var batch = ReadingBatch()
+        for age in ages.map({ $0 * Self.day * 1_000_000 }) {
+            let time = Timestamp(microseconds: machine.now.microseconds - age)
+            batch.add(Fixture.plain(), at: time, (0, .integer(machine.truth - age)))
+            batch.readings[batch.readings.count - 1].isPast = true
+        }
+        try file.append(batch)
+    }
+
+    @Test(arguments: [-20_000 * day, -day, 2, 100 * day])
+    func `records from before the machine's start are corrected, and delivered from the file`(error: Int64) throws {
+        let machine = Machine(error: error)
+        let file = try open(machine)
+        machine.pass(3600)
+        try appendRecords(400, 40, 3, 1, to: file, machine)
+        try append(25, to: file, machine)
+        machine.synchronise()
+        try append(25, to: file, machine)
+        try finishUpkeep(file)
+        try appendRecords(900, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectSummaries()
+        #expect(try count("SELECT 1 FROM series WHERE first_ts = (SELECT min(value) FROM history)") == 1)
+        // Another process has nothing in memory.
+        let readings = try open(machine, after: file).entries(after: 0, limit: 100, for: "mqtt").readings
+        #expect(readings.count == 55)
+        #expect(readings.allSatisfy { [.integer($0.time.microseconds)] == $0.samples.map(\.value) })
     }
 
     @Test(

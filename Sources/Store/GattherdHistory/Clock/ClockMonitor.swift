@@ -210,6 +210,13 @@ final class ClockMonitor {
         return completed
     }
 
+    /// Records how far back the times of past records reach, so that a correction finds their rows; only in a
+    /// transaction.
+    func recordPast(in batch: ReadingBatch) throws(StoreFault) {
+        let past = batch.readings.lazy.filter(\.isPast).map(\.time.microseconds).min()
+        if let past { try spans.extend(to: past) }
+    }
+
     /// Returns the batch with corrected times if parts of it were stamped before the clock was set.
     func corrected(_ batch: ReadingBatch) -> ReadingBatch {
         let now = clock.reading

@@ -23,6 +23,8 @@ struct ClockShift {
     let through: Int64
     /// The time range of the span, by its own clock.
     let times: Range<Int64>
+    /// The earliest time of a row of the span: records of the past may be from before ``times``.
+    let earliest: Int64
     var phase: Phase
     /// The position at which the phase continues: an id, an instant, or a sample's key.
     var place: RowPosition
@@ -37,6 +39,7 @@ final class ClockTable {
     private let boot: String
     private let selectOpen: Statement
     private let begin: Statement
+    private let extend: Statement
     private let end: Statement
     private let resolve: Statement
     private let removeOthers: Statement
@@ -53,6 +56,7 @@ final class ClockTable {
         self.boot = boot
         selectOpen = try Statement(ClockSQL.selectOpen, on: connection)
         begin = try Statement(ClockSQL.begin, on: connection)
+        extend = try Statement(ClockSQL.extend, on: connection)
         end = try Statement(ClockSQL.end, on: connection)
         resolve = try Statement(ClockSQL.resolve, on: connection)
         removeOthers = try Statement(ClockSQL.removeOthers, on: connection)
@@ -78,6 +82,11 @@ final class ClockTable {
     /// Starts a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
         try begin.run(binding: boot, offset, start.after, start.uptime, start.base)
+    }
+
+    /// Records that the current span, if any, has a row with a time before its start.
+    func extend(to earliest: Int64) throws(StoreFault) {
+        try extend.run(binding: boot, earliest)
     }
 
     /// Returns the start of the first pending span of this boot.
@@ -161,6 +170,7 @@ final class ClockTable {
             after: selectShift.integer(2),
             through: selectShift.integer(3),
             times: offset..<max(offset, selectShift.integer(5)) &+ ClockWatch.tolerance,
+            earliest: min(offset, selectShift.optionalInteger(10) ?? offset),
             phase: ClockShift.Phase(rawValue: selectShift.integer(6)) ?? .events,
             place: RowPosition(selectShift, from: 7)
         )
@@ -182,6 +192,11 @@ private enum ClockSQL {
 
     /// Starts a span.
     static let begin = "INSERT INTO clock (boot, offset, seq, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5)"
+
+    /// Moves the earliest time of the current span back.
+    static let extend = """
+        UPDATE clock SET earliest = ?2 WHERE boot = ?1 AND seq_end IS NULL AND coalesce(earliest, offset) > ?2
+        """
 
     /// Ends the current span.
     static let end = """
@@ -233,7 +248,7 @@ private enum ClockSQL {
 
     /// The first pending shift.
     static let selectShift = """
-        SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix
+        SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix, earliest
         FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
         """
 

@@ -14,6 +14,7 @@ final class SampleMover {
     private let delete: Statement
     private let insert: Statement
     private let setHead: Statement
+    private let setFirst: Statement
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         selectNext = try Statement(
@@ -33,11 +34,12 @@ final class SampleMover {
         delete = try Statement("DELETE FROM sample WHERE ts = ?1 AND seq = ?2 AND ix = ?3", on: connection)
         insert = try Statement(RowInserts.sample, on: connection)
         setHead = try Statement("UPDATE head SET ts = ?1 WHERE series = ?4 AND seq = ?2 AND ix = ?3", on: connection)
+        setFirst = try Statement("UPDATE metric_series SET first = ?3 WHERE id = ?1 AND first = ?2", on: connection)
     }
 
     /// Returns the start position, from which no sample is visited again after it was moved.
     static func start(of shift: ClockShift) -> RowPosition {
-        RowPosition(before: shift.shift > 0 ? shift.times.upperBound : shift.times.lowerBound)
+        RowPosition(before: shift.shift > 0 ? shift.times.upperBound : shift.earliest)
     }
 
     /// Moves the span's samples among the next `count`; only in a transaction.
@@ -60,6 +62,8 @@ final class SampleMover {
             shift.place = sample.place
             guard sample.place.second > shift.after, sample.place.second <= shift.through else { continue }
             try move(sample, by: shift.shift)
+            // All series that begin in the span were moved with it, but not those that begin with a record of the past.
+            if sample.place.ts < shift.times.lowerBound { try moveStart(of: sample, by: shift.shift) }
             let ts = sample.place.ts &+ shift.shift
             let minute = ts.rounded(downTo: Resolution.minutes.length)
             if purgedSamples.overlaps(.minutes, at: minute) {
@@ -70,8 +74,12 @@ final class SampleMover {
         return samples.count < count
     }
 
+    private func moveStart(of sample: StoredSample, by shift: Int64) throws(StoreFault) {
+        try setFirst.run(binding: sample.series, sample.place.ts, sample.place.ts &+ shift)
+    }
+
     private func next(_ shift: ClockShift, _ count: Int) throws(StoreFault) -> [StoredSample] {
-        if shift.shift > 0 { return try read(selectPrevious, shift.place, shift.times.lowerBound, count) }
+        if shift.shift > 0 { return try read(selectPrevious, shift.place, shift.earliest, count) }
         return try read(selectNext, shift.place, shift.times.upperBound, count)
     }
 

@@ -22,6 +22,7 @@ final class TimestampCorrection {
     private let sequence: SequenceSource
     private let shiftDevices: Statement
     private let shiftSeries: Statement
+    private let selectFirstRow: Statement
 
     init(
         _ connection: SQLiteConnection,
@@ -49,6 +50,15 @@ final class TimestampCorrection {
         )
         shiftSeries = try Statement(
             "UPDATE metric_series SET first = first + ?1 WHERE first BETWEEN ?2 AND ?3",
+            on: connection
+        )
+        selectFirstRow = try Statement(
+            """
+            SELECT min(ts) FROM (
+                SELECT min(ts) AS ts FROM sample WHERE ts >= ?1
+                UNION ALL SELECT min(ts) FROM minute WHERE ts >= ?1 UNION ALL SELECT min(ts) FROM hour WHERE ts >= ?1
+            )
+            """,
             on: connection
         )
         try reload()
@@ -96,10 +106,12 @@ final class TimestampCorrection {
         switch next {
         case .events, .rejects: shift.place = RowPosition(before: shift.after)
         case .samples: shift.place = SampleMover.start(of: shift)
-        case .oldMinutes: shift.place = RowPosition(before: Self.hour(shift.times.lowerBound))
+        case .oldMinutes:
+            rollups.rewind()
+            shift.place = RowPosition(before: Self.hour(shift.earliest))
         case .newMinutes:
             try shiftMarks(shift)
-            shift.place = RowPosition(before: Self.hour(shift.times.lowerBound &+ shift.shift))
+            shift.place = RowPosition(before: Self.hour(shift.earliest &+ shift.shift))
         case .journal: shift.place = RowPosition(before: shift.after)
         }
         return true
@@ -143,6 +155,8 @@ final class TimestampCorrection {
     private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
         let purgedSamples = try purgedSamples()
         let end = end.rounded(upTo: Resolution.hours.length)
+        guard let next = try firstRow(from: Self.hour(shift.place.ts)), next < end else { return true }
+        shift.place.ts = max(shift.place.ts, Self.hour(next))
         let last = min(end, shift.place.ts + Self.minutes * Resolution.minutes.length)
         while shift.place.ts < last {
             try rollups.recount(minute: shift.place.ts, purgedSamples: purgedSamples)
@@ -150,6 +164,9 @@ final class TimestampCorrection {
         }
         return shift.place.ts >= end
     }
+
+    /// Returns the time of the first sample or summary from `ts` on, to pass over years without any.
+    private func firstRow(from ts: Int64) throws(StoreFault) -> Int64? { try selectFirstRow.firstInteger(binding: ts) }
 
     private func purgedSamples() throws(StoreFault) -> PurgedTimes { try state.purged(.samples) }
 

@@ -63,6 +63,11 @@ final class BatchWriter {
         }
     }
 
+    /// Discards what is remembered of rows whose times were corrected.
+    func didCorrectTimes() {
+        catalogue.removeAll()
+    }
+
     /// Discards what refers to rows that were rolled back.
     func didRollBack() {
         catalogue.removeAll()

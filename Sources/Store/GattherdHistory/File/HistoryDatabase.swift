@@ -137,7 +137,7 @@ enum HistoryDatabase {
                     + "history.path"
             )
         }
-        guard try connection.integer(newestTables) == 1 else {
+        guard try connection.integer(newestColumns) == 1 else {
             throw StoreFault(
                 "\(connection.path): written by a gattherd from before the first release; export it with that one, "
                     + "choose another history.path, and import it there"
@@ -146,7 +146,9 @@ enum HistoryDatabase {
         return .version(Int(version))
     }
 
-    private static let newestTables = "SELECT count(*) FROM sqlite_schema WHERE name = '\(Schema.newestTable)'"
+    private static let newestColumns = """
+        SELECT count(*) FROM pragma_table_info('\(Schema.newest.table)') WHERE name = '\(Schema.newest.column)'
+        """
 
     /// Network and overlay file systems may refuse WAL mode without an error.
     private static func useWriteAheadLog(_ connection: SQLiteConnection) throws(StoreFault) {

@@ -98,6 +98,7 @@ final class HistoryFile {
         try commit(numbers: batch.numberCount) { () throws(StoreFault) in
             try state.raise(replayMarks: batch.replayMarks)
             try records.set(batch.cursors.values)
+            try clock.recordPast(in: batch)
             try writer.write(batch)
         }
         if !batch.rejects.isEmpty { retention.didChangeLists() }
@@ -320,6 +321,7 @@ final class HistoryFile {
 
     private func correctTimestamps() throws(StoreFault) {
         guard let entry = try clock.correctRows() else { return }
+        writer.didCorrectTimes()
         journal?.append(entry)
         journal?.release(after: head, through: sequence.last)
         head = sequence.last

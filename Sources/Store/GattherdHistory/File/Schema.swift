@@ -10,8 +10,8 @@ enum Schema {
 
     /// Step n takes a file from version n to version n + 1; the first one creates all tables.
     static let steps = [tables + journal + epochs + records + clock + lists + rollups]
-    /// A table that files of version 1 from before the first release lack.
-    static let newestTable = "record_cursor"
+    /// A column that files of version 1 from before the first release lack.
+    static let newest = (table: "clock", column: "earliest")
 
     /// Runs the steps that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -124,7 +124,8 @@ enum Schema {
             id INTEGER PRIMARY KEY, boot TEXT NOT NULL, offset INTEGER NOT NULL, time_end INTEGER,
             seq INTEGER NOT NULL, seq_end INTEGER, shift INTEGER,
             phase INTEGER NOT NULL DEFAULT 0, place INTEGER NOT NULL DEFAULT 0,
-            place_seq INTEGER NOT NULL DEFAULT 0, place_ix INTEGER NOT NULL DEFAULT 0, uptime INTEGER, base INTEGER
+            place_seq INTEGER NOT NULL DEFAULT 0, place_ix INTEGER NOT NULL DEFAULT 0, uptime INTEGER, base INTEGER,
+            earliest INTEGER
         ) STRICT;
         CREATE TABLE clock_mark (
             id INTEGER PRIMARY KEY, boot TEXT NOT NULL, uptime INTEGER NOT NULL, wall INTEGER NOT NULL, base INTEGER,

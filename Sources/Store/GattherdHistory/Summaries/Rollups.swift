@@ -84,6 +84,11 @@ final class Rollups {
     /// Discards the late samples and their sums after a rollback.
     func discardLate() {
         late.removeAll()
+        rewind()
+    }
+
+    /// Discards the sums of spans that are not complete; their rows are read again.
+    func rewind() {
         minutes.rewind()
         hours.rewind()
     }

@@ -103,7 +103,7 @@ final class SeriesCatalogue {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Removes all entries, because their rows may have been rolled back.
+    /// Removes all entries, because their rows may have been rolled back or moved in time.
     func removeAll() {
         positions.removeAll()
         streams.removeAll()
