@@ -1,6 +1,7 @@
 import GattherdMQTT
 import GattherdMachines
 import GattherdModel
+import Testing
 
 @testable import GattherdSparkplug
 
@@ -69,8 +70,10 @@ struct MachineBench {
         while let deadline = machine.deadline, deadline <= end {
             now = max(now, deadline)
             send(.tick)
-            // A deadline that does not move would be a busy loop.
-            if machine.deadline == deadline { break }
+            guard machine.deadline != deadline else {
+                Issue.record("the deadline \(deadline) does not move: a busy loop")
+                break
+            }
         }
         now = end
         send(.tick)

@@ -77,8 +77,11 @@ struct SparkplugMachine: Sendable {
     var deadline: Duration? {
         switch phase {
         case .idle, .stopped: nil
-        case .connecting(let until), .backingOff(_, let until), .closing(let until):
-            [until, journal.saveDeadline, journal.loadDeadline, leaveAt].compactMap(\.self).min()
+        case .connecting(let until), .closing(let until):
+            [until, journal.saveDeadline, leaveAt].compactMap(\.self).min()
+        case .backingOff(_, let until):
+            // Without the bdSeq, which is loaded with the cursor, it cannot connect.
+            [nextBdSeq == nil ? nil : until, journal.saveDeadline, journal.loadDeadline].compactMap(\.self).min()
         case .waitingForHost: [journal.saveDeadline, leaveAt, deaths.deadline].compactMap(\.self).min()
         case .online:
             [journal.saveDeadline, leaveAt, deaths.deadline, rebirths.deadline, journal.sendDeadline]
