@@ -28,7 +28,8 @@ extension FleetDatabase {
                 [.text(gateway), .text(name)]
             )
             if let sql = try Self.renaming(role, next, connection) { try connection.script(sql) }
-            return .success(next)
+            let roles = try connection.rows("SELECT role FROM gattherd.gateway WHERE name = $1", [.text(name)])
+            return .success((roles.first?.first ?? nil) ?? next)
         }
     }
 

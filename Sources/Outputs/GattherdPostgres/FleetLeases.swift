@@ -26,8 +26,8 @@ enum FleetLeases {
         -- lease that ends later than it can was given before the clock was set back; it counts as ended.
         --
         -- A list has the names of the gateways that may own the device, separated by commas; it is empty for all. Gateways
-        -- that are not in the stored list neither claim nor renew. Without a stored list, any gateway gives one that
-        -- begins with a known gateway. From then on only the gateway that is first in it changes or removes it.
+        -- that are not in the stored list neither claim nor renew. A list begins with a known gateway. Without a stored
+        -- list any gateway gives one. From then on only the gateway that is first in it changes or removes it.
         CREATE OR REPLACE FUNCTION gattherd.exchange_leases(
             gateway_name text, addresses text[], devices text[], standings text[], rssis bigint[], problems text[],
             wishes text[], epochs bigint[], reasons text[], lists text[] DEFAULT NULL
@@ -70,19 +70,25 @@ enum FleetLeases {
             WHERE r.standing IS NOT NULL
             ON CONFLICT (address, gateway) DO UPDATE SET device = excluded.device, standing = excluded.standing,
                 rssi = excluded.rssi, problem = excluded.problem, updated = excluded.updated;
+            -- In one order before all changes, so that two gateways do not wait for each other.
+            PERFORM FROM gattherd.lease l WHERE l.address IN (
+                SELECT r.address FROM unnest(addresses, wishes, lists) AS r(address, wish, list)
+                WHERE r.list IS NOT NULL OR r.wish IN ('claim', 'renew', 'release')
+            ) ORDER BY l.address COLLATE "C" FOR UPDATE;
             FOR entry IN
                 SELECT r.address, nullif(string_to_array(r.list, ','), '{}') AS owners
                 FROM unnest(addresses, lists) AS r(address, list)
-                WHERE length(r.list) <= 4096 ORDER BY r.address COLLATE "C"
+                WHERE length(r.list) <= 4096
             LOOP
                 UPDATE gattherd.lease l SET gateways = entry.owners
                 WHERE l.address = entry.address AND l.gateways IS DISTINCT FROM entry.owners
-                    AND CASE WHEN l.gateways IS NOT NULL THEN l.gateways[1] = expected
-                        ELSE EXISTS (SELECT FROM gattherd.gateway g WHERE g.name = entry.owners[1]) END;
+                    AND (l.gateways IS NULL OR l.gateways[1] = expected)
+                    AND (entry.owners IS NULL
+                        OR EXISTS (SELECT FROM gattherd.gateway g WHERE g.name = entry.owners[1]));
             END LOOP;
             FOR entry IN
                 SELECT r.* FROM unnest(addresses, wishes, epochs, reasons) AS r(address, wish, epoch, reason)
-                WHERE r.wish IN ('claim', 'renew', 'release') ORDER BY r.address COLLATE "C"
+                WHERE r.wish IN ('claim', 'renew', 'release')
             LOOP
                 IF entry.wish = 'claim' THEN
                     UPDATE gattherd.lease l SET owner = caller,

@@ -101,8 +101,30 @@ struct FleetNameTests {
         #expect(try await sink.cursor(in: .test) == 10)
         #expect(try await centre.rows("SELECT DISTINCT gateway FROM gattherd.history") == [["loft"]])
         #expect(try await centre.value("SELECT gateways FROM gattherd.leases") == "{loft,cellar}")
+        let client = PostgresClient(try Centre.url(centre.server.port), user: role) { credentials.password }
+        let leases = PostgresLeases(client, url: try Centre.url(centre.server.port), gateway: "loft", daemon: DaemonRun())
+        let bid = LeaseBid(gateway: "loft", standing: .heard)
+        var claim = LeaseRequest(
+            device: "a",
+            address: "A",
+            bid: bid,
+            isBidDue: true,
+            operation: .claim(epoch: 0),
+            reason: "first"
+        )
+        claim.gateways = ["attic", "cellar"]
+        #expect(try await leases.exchange([claim], within: .seconds(20)).first?.isGranted == true)
+        #expect(try await centre.value("SELECT gateways FROM gattherd.leases") == "{loft,cellar}")
         let old = try centre.sink(of: "attic", credentials)
         await #expect(throws: OutputFault.self) { try await old.cursor(in: .test) }
+    }
+
+    @Test func `a gateway that is renamed keeps a role that a person chose`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.fleet.add(gateway: "attic")
+        _ = try await centre.rows("CREATE ROLE upstairs LOGIN")
+        _ = try await centre.rows("UPDATE gattherd.gateway SET role = 'upstairs'")
+        #expect(try await centre.fleet.rename(gateway: "attic", to: "loft") == "upstairs")
     }
 
     @Test func `a gateway gets no name that another one has`() async throws {

@@ -25,6 +25,7 @@ extension FleetCommands {
             let role = try await fleet.rename(gateway: old, to: new)
             Terminal.say("the gateway '\(old)' is '\(new)' now, with the role \(role)")
             Terminal.printError("gattherd: write gateway: \(new) into its configuration, and restart it")
+            Terminal.printError("gattherd: also replace \(old) by \(new) in the lists gateways: of all gateways")
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
