@@ -109,7 +109,7 @@ struct EpochTests {
         let backup = folder.file("backup.db")
         let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backup) }
         try run(5)
-        _ = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        _ = try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
         let second = try run()
         #expect(second.text != first.text && second.earlier == [first.text] && second.after >= 15)
         #expect(try run() == second)
@@ -118,9 +118,9 @@ struct EpochTests {
     @Test func `a history that was restored twice names all epochs before`() throws {
         let backups = [folder.file("1.db"), folder.file("2.db")]
         let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backups[0]) }
-        _ = try Restore(backups[0], to: folder.database, at: Fixture.epoch)
+        _ = try Restore(RestoreSource(backups[0]), to: folder.database, at: Fixture.epoch)
         let second = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backups[1]) }
-        _ = try Restore(backups[1], to: folder.database, at: Fixture.epoch.advanced(by: .seconds(1)))
+        _ = try Restore(RestoreSource(backups[1]), to: folder.database, at: Fixture.epoch.advanced(by: .seconds(1)))
         #expect(try run().earlier == [second.text, first.text])
     }
 

@@ -40,7 +40,7 @@ struct RestoreTests {
     @Test func `a restore replaces the history, repeats no number and keeps the replaced file`() async throws {
         let backup = try await makeBackup()
         let before = try Data(contentsOf: URL(filePath: backup))
-        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        let restore = try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
         #expect(restore.samples == 100 && restore.size > 0 && !restore.skipsNumbers)
         #expect(try seqs() == Array(1...100))
         try await append()
@@ -59,7 +59,7 @@ struct RestoreTests {
             file.connection.keepsWALOnClose(true)
         }
         #expect(FileManager.default.fileExists(atPath: folder.database + "-wal"))
-        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        let restore = try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
         #expect(try seqs() == Array(1...100))
         #expect(try HistoryReader(path: try #require(restore.replaced)).allRows().count == 501)
         try await append()
@@ -70,12 +70,12 @@ struct RestoreTests {
         let backup = try await makeBackup()
         try FileManager.default.removeItem(atPath: folder.database)
         try folder.write("a log of nobody", to: "gattherd.db-wal")
-        #expect(try Restore(backup, to: folder.database, at: Fixture.epoch).replaced == nil)
+        #expect(try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch).replaced == nil)
         #expect(try seqs() == Array(1...100))
         var octets = try Data(contentsOf: URL(filePath: folder.database))
         for index in octets.indices where index > 4096 { octets[index] = 0xAA }
         try octets.write(to: URL(filePath: folder.database))
-        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        let restore = try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
         #expect(try Data(contentsOf: URL(filePath: try #require(restore.replaced))) == octets)
         try await append()
         #expect(try restored() && seqs().last ?? 0 > 500)
@@ -86,11 +86,11 @@ struct RestoreTests {
     {
         let backup = try await makeBackup()
         try FileManager.default.removeItem(atPath: folder.database + "-seq")
-        #expect(try !Restore(backup, to: folder.database, at: Fixture.epoch).skipsNumbers)
+        #expect(try !Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch).skipsNumbers)
         try await append()
         #expect(try restored() && seqs().last ?? 0 > 500)
         for suffix in ["", "-seq"] { try FileManager.default.removeItem(atPath: folder.database + suffix) }
-        #expect(try Restore(backup, to: folder.database, at: Fixture.epoch).skipsNumbers)
+        #expect(try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch).skipsNumbers)
         try await append()
         #expect(try #require(try seqs().last) > 100_000_000_000)
     }
@@ -98,7 +98,9 @@ struct RestoreTests {
     @Test func `a restore is refused while the daemon runs`() async throws {
         let backup = try await makeBackup()
         let history = try await ReadingHistory.open(folder)
-        let fault = #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        let fault = #expect(throws: StoreFault.self) {
+            try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
+        }
         #expect(fault?.kind == .inUse)
         try await history.close()
         #expect(try seqs().count == 500)
@@ -127,7 +129,9 @@ struct RestoreTests {
             for index in octets.indices where index > 8192 { octets[index] = 0xAA }
             try octets.write(to: URL(filePath: backup))
         }
-        let fault = #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        let fault = #expect(throws: StoreFault.self) {
+            try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
+        }
         #expect(fault?.detail.contains(message) == true)
         #expect(try seqs().count == 500)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".re") }.isEmpty)
@@ -138,7 +142,7 @@ struct RestoreTests {
         guard geteuid() == 0 else { return }
         unsafe chown(folder.path, 12_345, 23_456)
         unsafe chmod(folder.database, 0o440)
-        _ = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        _ = try Restore(RestoreSource(backup), to: folder.database, at: Fixture.epoch)
         for suffix in ["", "-seq", "-lock"] {
             var status = stat()
             unsafe stat(folder.database + suffix, &status)

@@ -87,6 +87,40 @@ struct RestoreAccessTests {
         #expect(status("victim").st_uid == 0)
     }
 
+    private func runOnDatabase(_ words: String...) async throws -> Int32 {
+        let database = ["--database", new.file("state/gattherd.db")]
+        return try await Programs.run(Programs.path("gattherd"), words + database, errors: new.file("errors")).0
+    }
+
+    @Test func `a backup of root's is restored, and then belongs to the daemon`() async throws {
+        try makeState()
+        let backup = old.folder.file("state/gattherd.db")
+        #expect(unsafe chmod(backup, 0o600) == 0)
+        #expect(try await runOnDatabase("db", "restore", backup) == 0)
+        #expect(status("state/gattherd.db").st_uid == Self.daemon)
+        #expect(try await runOnDatabase("db", "check", "--repair") == 0)
+        #expect(try await runOnDatabase("db", "compact") == 0)
+        #expect(try HistoryReader(path: new.file("state/gattherd.db")).contents().samples == 62)
+    }
+
+    @Test(arguments: [["db", "restore"], ["db", "compact"], ["db", "check", "--repair"], ["import"]])
+    func `a database that the daemon's user links to a file of root's is not changed`(words: [String]) async throws {
+        try makeState()
+        try FileManager.default.createDirectory(atPath: new.file("roots"), withIntermediateDirectories: true)
+        let victim = new.file("roots/victim.db")
+        try FileManager.default.copyItem(atPath: old.folder.file("state/gattherd.db"), toPath: victim)
+        #expect(unsafe chmod(victim, 0o600) == 0)
+        #expect(unsafe symlink(victim, new.file("state/gattherd.db")) == 0)
+        let before = try Data(contentsOf: URL(filePath: victim))
+        let lines = try new.write("strap,metric=value v=1 1000\n", to: "lines")
+        let operand = ["restore": [old.folder.file("state/gattherd.db")], "import": [lines]][words.last ?? ""] ?? []
+        let database = ["--database", new.file("state/gattherd.db")]
+        let path = Programs.path("gattherd")
+        #expect(try await Programs.run(path, words + operand + database, errors: new.file("errors")).0 != 0)
+        #expect(try Data(contentsOf: URL(filePath: victim)) == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: new.file("roots")) == ["victim.db"])
+    }
+
     @Test func `a link in the place of the state of an output is not saved`() async throws {
         try FileManager.default.removeItem(atPath: archive)
         try FileManager.default.removeItem(atPath: old.folder.file("state/sparkplug-bdseq"))

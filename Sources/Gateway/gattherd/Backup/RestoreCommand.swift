@@ -163,7 +163,7 @@ struct RestoreCommand {
             return Terminal.printError("gattherd restore: the backup has no history")
         }
         do throws(StoreFault) {
-            let restore = try Restore(copy, to: path, at: now, lock)
+            let restore = try Restore(RestoreSource(copy), to: path, at: now, lock)
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size))")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
         } catch {

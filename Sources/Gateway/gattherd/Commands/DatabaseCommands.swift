@@ -1,6 +1,7 @@
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
+import GattherdSync
 
 extension CommandSpec {
     static let databaseCheck = CommandSpec(
@@ -91,9 +92,12 @@ extension CommandSpec {
 /// Checks, compacts, copies and restores the file of history.
 struct DatabaseCommands {
     fileprivate let path: String
+    /// Root changes files in the folder of history with the rights of its owner, whose links it must not follow.
+    fileprivate let account: FileAccount
 
     init(_ arguments: Arguments) throws(CommandFailure) {
         path = try DatabaseFile.path(arguments)
+        account = FileAccount.owner(of: path.parentFolder) ?? .current
     }
 
     func check(_ isJSON: Bool) throws(CommandFailure) {
@@ -111,7 +115,8 @@ struct DatabaseCommands {
     /// Recomputes wrong summaries and prints them on standard error.
     func repair() throws(CommandFailure) {
         do throws(StoreFault) {
-            for difference in try SummaryRepair.run(path: path) { Terminal.printError("repaired: \(difference)") }
+            let differences = try account.run { () throws(StoreFault) in try SummaryRepair.run(path: path) }
+            for difference in differences { Terminal.printError("repaired: \(difference)") }
         } catch {
             throw CommandFailure(error)
         }
@@ -119,7 +124,7 @@ struct DatabaseCommands {
 
     func compact() throws(CommandFailure) {
         do throws(StoreFault) {
-            let compaction = try Compaction(path: path)
+            let compaction = try account.run { () throws(StoreFault) in try Compaction(path: path) }
             let sizes = "\(mebibytes(compaction.before)) before, \(mebibytes(compaction.after)) now"
             Terminal.say("\(path): \(sizes)\(compaction.isOnline ? "; the daemon went on meanwhile" : "")")
         } catch {
@@ -143,7 +148,10 @@ struct DatabaseCommands {
 extension DatabaseCommands {
     func restore(_ backup: String) throws(CommandFailure) {
         do throws(StoreFault) {
-            let restore = try Restore(backup, to: path, at: SystemClock.now)
+            let source = try RestoreSource(backup)
+            let restore = try account.run { () throws(StoreFault) in
+                try Restore(source, to: path, at: SystemClock.now)
+            }
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size)); start the daemon now")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
             guard restore.skipsNumbers else { return }

@@ -1,6 +1,7 @@
 import GattherdExchange
 import GattherdHistory
 import GattherdModel
+import GattherdSync
 
 extension CommandSpec {
     static let `import` = CommandSpec(
@@ -45,6 +46,8 @@ extension CommandSpec {
 struct ImportCommand {
     private let source: LineSource
     private let path: String
+    /// Root changes files in the folder of history with the rights of its owner, whose links it must not follow.
+    private let account: FileAccount
     private let format: ExchangeFormat?
     private let device: String?
     private let precision: TimePrecision
@@ -59,6 +62,7 @@ struct ImportCommand {
         }
         self.precision = precision
         path = try DatabaseFile.path(arguments)
+        account = FileAccount.owner(of: path.parentFolder) ?? .current
         source = try LineSource(path: file)
     }
 
@@ -78,7 +82,7 @@ struct ImportCommand {
 
     private func open() throws(CommandFailure) -> HistoryImport {
         do throws(StoreFault) {
-            return try HistoryImport(path: path)
+            return try account.run { () throws(StoreFault) in try HistoryImport(path: path) }
         } catch {
             guard error.kind == .inUse else { throw CommandFailure(error, refused: .cannotCreate) }
             let remedy = "stop it, import, and start it again"
@@ -115,7 +119,7 @@ struct ImportCommand {
     }
 
     private func finish(_ target: HistoryImport) throws(CommandFailure) {
-        do throws(StoreFault) { try target.finish() } catch { throw failure(error, target) }
+        do throws(StoreFault) { try account.run(target.finish) } catch { throw failure(error, target) }
     }
 
     private func failure(_ fault: StoreFault, _ target: HistoryImport) -> CommandFailure {

@@ -39,6 +39,41 @@ struct Backup {
     }
 }
 
+/// A backup that is open for reading, so that its reader may give up rights before ``Restore``.
+public final class RestoreSource {
+    private static let remedy = "name a file that 'gattherd db backup' has written"
+
+    fileprivate let connection: SQLiteConnection
+    private let place: stat
+
+    /// Opens a database that `gattherd db backup` has written, or a copy of one that was closed.
+    ///
+    /// - Throws: ``StoreFault``: `damaged` if it is no backup or cannot be read.
+    public init(_ path: String) throws(StoreFault) {
+        var place = stat()
+        guard unsafe access(path, R_OK) == 0, unsafe stat(path, &place) == 0 else {
+            throw StoreFault("\(path): \(SystemError.current); \(Self.remedy)", .damaged)
+        }
+        let content = FileContent(path)
+        guard content == .database else {
+            throw StoreFault("\(path): this is \(content.words), not a backup; \(Self.remedy)", .damaged)
+        }
+        self.place = place
+        connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
+        guard case .version = try HistoryDatabase.content(of: connection, remedy: Self.remedy) else {
+            throw StoreFault("\(path): the database is empty; \(Self.remedy)", .damaged)
+        }
+    }
+
+    fileprivate func expectAnother(than path: String) throws(StoreFault) {
+        var other = stat()
+        guard unsafe stat(path, &other) == 0 else { return }
+        guard place.st_ino != other.st_ino || place.st_dev != other.st_dev else {
+            throw StoreFault("\(connection.path): this is the history itself; \(Self.remedy)", .damaged)
+        }
+    }
+}
+
 /// Replaces a history by a copy.
 ///
 /// The copy is checked and completed beside the database, and then renamed atomically: after a power loss there is the
@@ -60,23 +95,28 @@ public struct Restore {
     private let draft: String
     private let owner: FileOwner
 
-    /// Restores `backup`.
+    /// Restores a backup.
     ///
     /// - Parameters:
-    ///   - backup: A database that `gattherd db backup` has written, or a copy of one that was closed.
+    ///   - source: The backup.
     ///   - path: The history to replace.
     ///   - time: A part of the replaced file's name.
     /// - Throws: ``StoreFault``: `inUse` when a daemon has the history, `damaged` when the copy is not good.
-    public init(_ backup: String, to path: String, at time: Timestamp) throws(StoreFault) {
-        try self.init(backup, to: path, at: time, nil)
+    public init(_ source: RestoreSource, to path: String, at time: Timestamp) throws(StoreFault) {
+        try self.init(source, to: path, at: time, nil)
     }
 
-    /// Restores `backup`, with the lock that the caller has on the history, if any.
-    package init(_ backup: String, to path: String, at time: Timestamp, _ lock: HistoryLock?) throws(StoreFault) {
+    /// Restores a backup, with the lock that the caller has on the history, if any.
+    package init(
+        _ source: RestoreSource,
+        to path: String,
+        at time: Timestamp,
+        _ lock: HistoryLock?
+    ) throws(StoreFault) {
         self.path = DatabaseName.resolved(path)
         draft = self.path + ".restore"
         owner = FileOwner(database: self.path)
-        try Self.expectBackup(backup, otherThan: self.path)
+        try source.expectAnother(than: self.path)
         try FileContent.expectHistory(self.path)
         guard owner.isReachable else {
             let remedy = "run this as root or as that user"
@@ -84,39 +124,18 @@ public struct Restore {
         }
         let lock = if let lock { lock.lock } else { try FileLock(database: self.path) }
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) } }
-        let mark = try copy(backup)
+        let mark = try copy(source.connection)
         try raiseNumbers(above: mark)
         try exchange(at: time)
         try owner.apply(to: self.path, suffixes: ["", "-seq", "-lock"])
         withExtendedLifetime(lock) {}
     }
 
-    private static let remedy = "name a file that 'gattherd db backup' has written"
-
-    private static func expectBackup(_ backup: String, otherThan path: String) throws(StoreFault) {
-        guard unsafe access(backup, R_OK) == 0 else {
-            throw StoreFault("\(backup): \(SystemError.current); \(remedy)", .damaged)
-        }
-        let content = FileContent(backup)
-        guard content == .database else {
-            throw StoreFault("\(backup): this is \(content.words), not a backup; \(remedy)", .damaged)
-        }
-        var (one, other) = (stat(), stat())
-        guard unsafe stat(backup, &one) == 0, unsafe stat(path, &other) == 0 else { return }
-        guard one.st_ino != other.st_ino || one.st_dev != other.st_dev else {
-            throw StoreFault("\(backup): this is the history itself; \(remedy)", .damaged)
-        }
-    }
-
     /// Creates a checked copy beside the database; returns the highest number in it.
-    private mutating func copy(_ backup: String) throws(StoreFault) -> Int64 {
+    private mutating func copy(_ backup: SQLiteConnection) throws(StoreFault) -> Int64 {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) }
-        let original = try SQLiteConnection(path: backup, flags: SQLITE_OPEN_READONLY)
-        guard case .version = try HistoryDatabase.content(of: original, remedy: Self.remedy) else {
-            throw StoreFault("\(backup): the database is empty; \(Self.remedy)", .damaged)
-        }
-        try HistoryDatabase.copying(original) { () throws(StoreFault) in
-            try Statement("VACUUM INTO ?1", on: original).run(binding: draft)
+        try HistoryDatabase.copying(backup) { () throws(StoreFault) in
+            try Statement("VACUUM INTO ?1", on: backup).run(binding: draft)
         }
         let copy = try SQLiteConnection(path: draft, flags: SQLITE_OPEN_READWRITE)
         try HistoryDatabase.expectWhole(copy)
