@@ -22,6 +22,29 @@ public func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
     return true
 }
 
+/// Reads a regular file of at most `limit` bytes; never blocks, as a pipe would.
+///
+/// - Throws: ``SystemError``: `EINVAL` for a pipe or a device, `EFBIG` for a longer file.
+package func readFile(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw .current }
+    defer { close(descriptor) }
+    var status = stat()
+    guard unsafe fstat(descriptor, &status) == 0 else { throw .current }
+    guard status.st_mode & S_IFMT != S_IFDIR else { throw SystemError(EISDIR) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(EINVAL) }
+    var bytes: [UInt8] = []
+    var block = [UInt8](repeating: 0, count: min(limit + 1, 65_536))
+    while bytes.count <= limit {
+        let count = unsafe read(descriptor, &block, block.count)
+        if count < 0, errno == EINTR { continue }
+        guard count >= 0 else { throw .current }
+        guard count > 0 else { return bytes }
+        bytes += block.prefix(count)
+    }
+    throw SystemError(EFBIG)
+}
+
 /// A failed system call: the value of `errno`, and its message.
 package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     package let code: Int32

@@ -97,25 +97,28 @@ final class ConfigurationEditor: Sendable {
         }
     }
 
-    /// Adds a file, which makes the folder if it is missing, then that of its secret.
+    /// Adds a file, after that of its secret: the daemon does not start with a file that names a missing one.
     private func add(_ change: Change) throws(BackendError) {
-        do throws(GatewayError) {
-            try file.add(change.source)
-        } catch {
-            let exists = unsafe access(change.source.name, F_OK) == 0
-            throw BackendError(exists ? .conflict : .forbidden, error.message)
+        if let secret = change.secret {
+            try adding(secret.name) { () throws(GatewayError) in try file.addSecret(secret) }
         }
-        guard let secret = change.secret else { return }
-        do throws(FileError) {
-            try file.addSecret(secret)
+        do throws(BackendError) {
+            try adding(change.source.name) { () throws(GatewayError) in try file.add(change.source) }
         } catch {
-            unsafe unlink(change.source.name)
-            throw BackendError(writing: error)
+            if let secret = change.secret { unsafe unlink(secret.name) }
+            throw error
+        }
+    }
+
+    private func adding(_ path: String, _ add: () throws(GatewayError) -> Void) throws(BackendError) {
+        do throws(GatewayError) { try add() } catch {
+            let exists = unsafe access(path, F_OK) == 0
+            throw BackendError(exists ? .conflict : .forbidden, error.message)
         }
     }
 
     private func takeBack(_ change: Change) throws(BackendError) {
-        if let secret = change.secret { unsafe unlink(secret.name) }
+        defer { if let secret = change.secret { unsafe unlink(secret.name) } }
         guard let before = change.before else {
             unsafe unlink(change.source.name)
             return

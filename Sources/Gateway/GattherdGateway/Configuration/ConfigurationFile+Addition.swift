@@ -28,6 +28,19 @@ extension ConfigurationFile {
         }
     }
 
+    /// Makes the folder of further files if it is missing, then writes a secret, which only the daemon can read.
+    func addSecret(_ source: ConfigSource) throws(GatewayError) {
+        let model = try owner()
+        do throws(FileError) {
+            try makeFragmentFolder(model)
+            let draft = try FileDraft(of: source.name, prefix: ".")
+            try draft.write(source.bytes)
+            try draft.create()
+        } catch {
+            throw Self.failure(source.name, error.code)
+        }
+    }
+
     private func owner() throws(GatewayError) -> stat {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { throw Self.failure(path, errno) }

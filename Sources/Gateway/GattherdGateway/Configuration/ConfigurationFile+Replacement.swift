@@ -49,22 +49,10 @@ extension ConfigurationFile {
     ///
     /// - Throws: ``FileError``, with the code `EFBIG` for one that is too large to be shown.
     func text(ofPath path: String) throws(FileError) -> ConfigurationText {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw FileError(errno, path) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0 else { throw FileError(errno, path) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(EINVAL, path) }
-        guard status.st_size <= ConfigurationText.largest else { throw FileError(EFBIG, path) }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe read(descriptor, &block, block.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw FileError(errno, path) }
-            guard count > 0 else { return ConfigurationText(bytes: bytes) }
-            bytes += block.prefix(count)
-            guard bytes.count <= ConfigurationText.largest else { throw FileError(EFBIG, path) }
+        do throws(SystemError) {
+            return ConfigurationText(bytes: try readFile(path, limit: ConfigurationText.largest))
+        } catch {
+            throw FileError(error.code, path)
         }
     }
 
@@ -99,12 +87,5 @@ extension ConfigurationFile {
         }
         try draft.setMode(status.st_mode & 0o777)
         try draft.replace()
-    }
-
-    /// Creates the file of a secret, which only this user can read.
-    func addSecret(_ source: ConfigSource) throws(FileError) {
-        let draft = try FileDraft(of: source.name, prefix: ".")
-        try draft.write(source.bytes)
-        try draft.create()
     }
 }

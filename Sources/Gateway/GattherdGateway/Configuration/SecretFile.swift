@@ -1,5 +1,4 @@
 import CLinux
-import FoundationEssentials
 package import GattherdConfig
 import GattherdGATT
 package import GattherdMQTT
@@ -9,6 +8,9 @@ import Glibc
 
 /// A file with a secret.
 package struct SecretFile {
+    /// The longest file, in bytes; a secret is a line.
+    private static let longest = 65_536
+
     package let path: String
 
     package init(path: String) {
@@ -20,23 +22,25 @@ package struct SecretFile {
 
     /// The message for a file without a readable `noun`, for example a password; `nil` if it has one.
     func unreadable(_ noun: String) -> String? {
-        guard firstLine == nil else { return nil }
-        let code = unsafe access(path, R_OK) == 0 ? EISDIR : errno
-        let reason = SystemError(code).description
+        guard case .failure(let error) = content else { return nil }
         let advice =
-            switch code {
+            switch error.code {
             case ENOENT: "write the \(noun) into its first line, or correct the path"
             case EACCES: "run: chgrp gattherd '\(path)' && chmod g+r '\(path)'"
             default: "name a file with the \(noun) in its first line"
             }
-        return "no \(noun) can be read from '\(path)': \(reason); \(advice)"
+        return "no \(noun) can be read from '\(path)': \(error); \(advice)"
     }
 
     package var firstLine: String? { line(0) }
     package var secondLine: String? { line(1) }
 
+    private var content: Result<[UInt8], SystemError> {
+        Result { () throws(SystemError) in try readFile(path, limit: Self.longest) }
+    }
+
     private func line(_ number: Int) -> String? {
-        guard let data = FileManager.default.contents(atPath: path) else { return nil }
+        guard case .success(let data) = content else { return nil }
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: number + 1, omittingEmptySubsequences: false)
         guard lines.indices.contains(number) else { return nil }
         let line = lines[number]
