@@ -25,6 +25,8 @@ package final class PostgresClient: Sendable {
         var mayContinue: Bool { !isCancelled.load(ordering: .relaxed) && SuspendingClock.now < deadline }
     }
 
+    /// The time in which the server may confirm that it has cancelled a late statement.
+    private static let cancellationTime = Duration.seconds(2)
     /// The maximum number of threads; a cancelled call may hang in a name lookup.
     private static let maximumCalls = 4
 
@@ -60,17 +62,28 @@ package final class PostgresClient: Sendable {
     }
 
     /// Runs `body` with the connection on a thread of its own.
+    ///
+    /// A thread that still connects at the limit, to the addresses of several hosts in turn, is left alone.
     func perform<Value: Sendable>(
         within limit: Duration,
         _ body: @escaping @Sendable (PostgresConnection, Call) throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         let call = Call(within: limit)
-        let result = await withTaskCancellationHandler {
-            await NamedThread.result(name: "postgres") { [self] in
-                Result { () throws(PostgresError) in try attempt(call, body) }
+        let result = await withTaskGroup(of: Result<Value, PostgresError>?.self) { group in
+            group.addTask { [self] in
+                await NamedThread.result(name: "postgres") { [self] in
+                    Result { () throws(PostgresError) in try attempt(call, body) }
+                }
             }
-        } onCancel: {
-            call.cancel()
+            group.addTask {
+                let isOver = (try? await Task.sleep(for: limit + Self.cancellationTime, clock: .loop)) != nil
+                return isOver ? .failure(PostgresError(.connection, "it did not answer within \(limit)")) : nil
+            }
+            defer {
+                group.cancelAll()
+                call.cancel()
+            }
+            return await group.next() ?? nil
         }
         guard let result else { throw PostgresError(.cancelled, "the call was cancelled") }
         return try result.get()
@@ -85,6 +98,8 @@ package final class PostgresClient: Sendable {
         defer { end() }
         let connection: PostgresConnection
         if let kept { connection = kept } else { connection = try connect() }
+        // Nobody waits any more, if connecting took too long: a late statement would surprise the caller.
+        guard call.mayContinue else { throw PostgresError(.cancelled, "the time was over before it was connected") }
         do throws(PostgresError) {
             let value = try body(connection, call)
             keep(connection)

@@ -11,6 +11,8 @@ final class HostileServer: Sendable {
         case endlessRow
         /// The end of the statement, but not that the server is ready for the next one.
         case unfinished
+        /// Nothing, not even to the first message.
+        case silent
     }
 
     let port: Int
@@ -52,7 +54,7 @@ final class HostileServer: Sendable {
     ///
     /// Requests to cancel get no answer, and their connection stays open.
     private static func serve(_ client: Int32, _ answer: Answer) {
-        guard var start = receive(client) else { return }
+        guard answer != .silent, var start = receive(client) else { return }
         // A request for TLS is 8 bytes long.
         if start.count == 8 {
             guard reply(client, Array("N".utf8)), let next = receive(client) else { return }
@@ -65,6 +67,7 @@ final class HostileServer: Sendable {
         let head = message("1") + message("2") + message("T", [0, 1] + Array("x\0".utf8) + description)
         let row = message("D", [0, 1, 0, 0, 4, 0] + Array(repeating: 65, count: 1024))
         switch answer {
+        case .silent: return
         case .unfinished: _ = reply(client, head + message("C", Array("SELECT 0\0".utf8)))
         case .endlessRow:
             guard reply(client, head + [68, 63, 255, 255, 255, 0, 1, 63, 255, 255, 0]) else { return }

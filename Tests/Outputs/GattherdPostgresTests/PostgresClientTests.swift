@@ -20,6 +20,17 @@ struct PostgresClientTests {
         #expect(error?.detail.contains("more than") == true)
     }
 
+    @Test func `a server that accepts connections and says nothing does not hold up the caller`() async throws {
+        let server = try HostileServer(.silent)
+        let client = try Self.client(server)
+        let error = await #expect(throws: PostgresError.self) {
+            _ = try await client.run("SELECT x", within: .milliseconds(200))
+        }
+        #expect(error?.kind == .connection)
+        #expect(error?.detail.hasPrefix("it did not answer within ") == true)
+        #expect(server.count == 1)
+    }
+
     @Test func `a server that never becomes ready fails each call, and blocks none`() async throws {
         let server = try HostileServer(.unfinished)
         let client = try Self.client(server)
