@@ -12,6 +12,8 @@ public struct LeaseMachine: Sendable {
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
+    /// True if the leases are released when the answer to a claim has come.
+    private var isReleaseDue = false
     private var exchanges: LeaseExchanges
     /// The owners that were reported last, by device.
     private var reported: [String: LeaseStatus] = [:]
@@ -35,8 +37,12 @@ public struct LeaseMachine: Sendable {
         case .heard(let device, let adapter, let rssi): self.devices[device]?.record(rssi, on: adapter, at: now)
         case .link(let device, let phase): devices[device]?.setPhase(phase, policy, at: now)
         case .slots(let isFull): self.isFull = isFull
-        case .answered(let ticket, let rows): return answered(ticket, rows, at: now)
-        case .failed(let ticket): failed(ticket)
+        case .answered(let ticket, let rows):
+            let effects = answered(ticket, rows, at: now)
+            return isStopped ? releaseIfDue(at: now) : effects
+        case .failed(let ticket):
+            failed(ticket)
+            return releaseIfDue(at: now)
         case .stop(let releases): return stop(releases: releases, at: now)
         case .tick: return isStopped ? [] : decide(at: now) + exchange(at: now)
         }
@@ -124,6 +130,7 @@ public struct LeaseMachine: Sendable {
         }
         devices = next
         reported = reported.filter { next[$0.key] != nil }
+        withdrawals = withdrawals.filter { next[$0.key] != nil }
     }
 
     private func outlook(_ state: LeaseState, at now: Duration) -> LeaseOutlook {
@@ -336,13 +343,23 @@ public struct LeaseMachine: Sendable {
 
     private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
         isStopped = true
-        exchanges.cancel()
+        isReleaseDue = releases
         guard releases else {
+            exchanges.cancel()
             for name in devices.keys { devices[name]?.role = .standby }
             return []
         }
+        // The centre may be giving a lease, whose epoch is in the answer.
+        if !exchanges.hasClaim { exchanges.cancel() }
+        return releaseIfDue(at: now)
+    }
+
+    /// Releases the leases at the end, once no claim is open.
+    private mutating func releaseIfDue(at now: Duration) -> [Effect] {
+        guard isReleaseDue, !exchanges.isPending else { return [] }
+        isReleaseDue = false
         let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
-            guard let state = devices[name], let grant = state.grant else { return nil }
+            guard let state = devices[name], let grant = state.grant, now < grant.until else { return nil }
             devices[name]?.role = .standby
             let bid = LeaseBid(gateway: gateway, standing: .gone)
             return LeaseRequest(
