@@ -74,7 +74,7 @@ enum FleetLeases {
             PERFORM FROM gattherd.lease l WHERE l.address IN (
                 SELECT r.address FROM unnest(addresses, wishes, lists) AS r(address, wish, list)
                 WHERE r.list IS NOT NULL OR r.wish IN ('claim', 'renew', 'release')
-            ) ORDER BY l.address COLLATE "C" FOR UPDATE;
+            ) ORDER BY l.address COLLATE "C" FOR NO KEY UPDATE;
             FOR entry IN
                 SELECT r.address, nullif(string_to_array(r.list, ','), '{}') AS owners
                 FROM unnest(addresses, lists) AS r(address, list)

@@ -102,7 +102,8 @@ struct FleetNameTests {
         #expect(try await centre.rows("SELECT DISTINCT gateway FROM gattherd.history") == [["loft"]])
         #expect(try await centre.value("SELECT gateways FROM gattherd.leases") == "{loft,cellar}")
         let client = PostgresClient(try Centre.url(centre.server.port), user: role) { credentials.password }
-        let leases = PostgresLeases(client, url: try Centre.url(centre.server.port), gateway: "loft", daemon: DaemonRun())
+        let url = try Centre.url(centre.server.port)
+        let leases = PostgresLeases(client, url: url, gateway: "loft", daemon: DaemonRun())
         let bid = LeaseBid(gateway: "loft", standing: .heard)
         var claim = LeaseRequest(
             device: "a",
