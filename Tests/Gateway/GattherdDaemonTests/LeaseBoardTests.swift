@@ -64,6 +64,17 @@ import Testing
         #expect(board.publishes("tag", at: at(15)))
     }
 
+    @Test func `after the clock is set back the present owner publishes`() {
+        let board = LeaseBoard()
+        func at(_ seconds: Int) -> Timestamp { Self.time.advanced(by: .seconds(seconds)) }
+        board.update(["tag": entry("east", isElsewhere: true)], problem: nil, at: at(3600))
+        board.update(["tag": entry("east", isElsewhere: true)], problem: nil, at: at(10))
+        #expect(!board.publishes("tag", at: at(20)))
+        board.update(["tag": entry("west", until: .now)], problem: nil, at: at(30))
+        board.update(["tag": entry("west", until: .now)], problem: nil, at: at(15))
+        #expect(board.publishes("tag", at: at(20)))
+    }
+
     @Test func `advertisements between two reads are bounded`() {
         let board = LeaseBoard()
         let sighting = LeaseBoard.Sighting(address: "a", adapter: "b", rssi: -60)

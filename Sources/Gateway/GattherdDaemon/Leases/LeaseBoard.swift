@@ -229,6 +229,8 @@ struct PublisherRecord: Sendable {
     private var changes: [Change] = []
 
     mutating func set(_ isPublisher: Bool, at time: Timestamp) {
+        // After the clock was set back, they would decide about readings of the future.
+        changes.removeAll { $0.time > time }
         guard changes.last?.isPublisher != isPublisher else { return }
         if changes.count >= Self.capacity { changes.removeFirst() }
         changes.append(Change(time: time, isPublisher: isPublisher))
