@@ -203,15 +203,15 @@ import Testing
 extension NewDevice {
     /// Reads the members of an object.
     fileprivate init(json members: String) throws {
-        let device = NewDevice(bytes: Array("{\(members)}".utf8))
-        self = try #require(device)
+        let body = RequestBody(Array("{\(members)}".utf8))
+        self = try NewDevice(try #require(body))
     }
 }
 
 extension NewLabel {
     /// Reads the members of an object.
     fileprivate init(json members: String) throws {
-        let label = NewLabel(bytes: Array("{\(members)}".utf8))
-        self = try #require(label)
+        let body = RequestBody(Array("{\(members)}".utf8))
+        self = try NewLabel(try #require(body))
     }
 }

@@ -71,6 +71,16 @@ import Testing
         #expect(requests == ["label strap T - -"])
     }
 
+    @Test(arguments: ["title", "area", "note"])
+    func `a member that is no short text changes nothing`(member: String) async {
+        for value in ["7", "[]", "\"\(String(repeating: "x", count: 2001))\""] {
+            #expect(await post("devices/strap/label", "{\"\(member)\":\(value)}").status == 400)
+        }
+        let device = #"{"address":"C0:FF:EE:00:00:01","name":"x","profiles":["a",7]}"#
+        #expect(await post("peripherals/add", device).status == 400)
+        #expect(requests.isEmpty)
+    }
+
     @Test func `files are read, checked and written`() async {
         #expect(await get("configuration").status == 200)
         #expect(await get("configuration/file", ["file": "gattherd.yaml"]).status == 200)

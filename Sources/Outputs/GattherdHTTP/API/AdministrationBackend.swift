@@ -39,17 +39,16 @@ package struct NewDevice: Hashable, Sendable {
     /// True to write nothing.
     package var isPreview: Bool
 
-    /// Reads the body of a request; `nil` if it is not such an object.
-    package init?(bytes: [UInt8]) {
-        guard let body = RequestBody(bytes) else { return nil }
-        self.init(body)
-    }
-
-    init?(_ body: RequestBody) {
-        guard let address = body.text("address"), let name = body.text("name") else { return nil }
+    /// Reads the body of a request.
+    ///
+    /// - Throws: ``BackendError`` for a missing member, or one that is no short text.
+    package init(_ body: RequestBody) throws(BackendError) {
+        guard let address = try body.text("address"), let name = try body.text("name") else {
+            throw BackendError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
+        }
         (self.address, self.name) = (address, name)
-        profiles = body.texts("profiles")
-        (title, area, key) = (body.text("title"), body.text("area"), body.text("key"))
+        profiles = try body.texts("profiles")
+        (title, area, key) = (try body.text("title"), try body.text("area"), try body.text("key"))
         isPreview = body.isTrue("preview")
     }
 }
@@ -60,14 +59,11 @@ package struct NewLabel: Hashable, Sendable {
     package var area: String?
     package var note: String?
 
-    /// Reads the body of a request; `nil` if it is not an object.
-    package init?(bytes: [UInt8]) {
-        guard let body = RequestBody(bytes) else { return nil }
-        self.init(body)
-    }
-
-    init(_ body: RequestBody) {
-        (title, area, note) = (body.text("title"), body.text("area"), body.text("note"))
+    /// Reads the body of a request.
+    ///
+    /// - Throws: ``BackendError`` for a member that is no short text.
+    package init(_ body: RequestBody) throws(BackendError) {
+        (title, area, note) = (try body.text("title"), try body.text("area"), try body.text("note"))
     }
 }
 
@@ -79,9 +75,12 @@ package struct ConfigurationDraft: Hashable, Sendable {
     /// The version that the draft began with; `nil` for a new file.
     package var version: String?
 
-    init?(_ body: RequestBody) {
-        guard let file = body.text("file"), let text = body.string("text") else { return nil }
-        (self.file, self.text, version) = (file, text, body.text("version"))
+    /// - Throws: ``BackendError`` for a missing member, or one that is no text.
+    init(_ body: RequestBody) throws(BackendError) {
+        guard let file = try body.text("file"), let text = body.string("text") else {
+            throw BackendError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)
+        }
+        (self.file, self.text, version) = (file, text, try body.text("version"))
     }
 }
 
@@ -111,14 +110,15 @@ package struct LogQuery: Hashable, Sendable {
 }
 
 /// The object in the body of a request.
-struct RequestBody {
+package struct RequestBody {
     /// The longest text of a member, except of a file, in bytes.
     private static let longestText = 2000
     private static let maximumTexts = 16
 
     private let members: [JSONMember]
 
-    init?(_ bytes: [UInt8]) {
+    /// - Returns: `nil` if the bytes are no object of JSON.
+    package init?(_ bytes: [UInt8]) {
         guard case .object(let members) = try? JSONReader.value(of: bytes) else { return nil }
         self.members = members
     }
@@ -131,18 +131,32 @@ struct RequestBody {
         return text
     }
 
-    /// Returns a short text that is not empty.
-    func text(_ name: String) -> String? {
-        guard let text = string(name), !text.isEmpty, text.utf8.count <= Self.longestText else { return nil }
-        return text
+    /// Returns a short text; `nil` if it is empty, null or missing.
+    ///
+    /// - Throws: ``BackendError`` for another value, or a long text.
+    func text(_ name: String) throws(BackendError) -> String? {
+        switch self[name] {
+        case nil, .null?: return nil
+        case .string(let text)? where text.utf8.count <= Self.longestText: return text.isEmpty ? nil : text
+        case _?: throw BackendError(.invalid, "'\(name)' must be a text of at most \(Self.longestText) bytes")
+        }
     }
 
-    /// Returns the texts of a list.
-    func texts(_ name: String) -> [String] {
-        guard case .array(let values) = self[name] else { return [] }
-        return values.prefix(Self.maximumTexts).compactMap { value in
-            guard case .string(let text) = value, text.utf8.count <= Self.longestText else { return nil }
-            return text
+    /// Returns the texts of a list; empty if it is null or missing.
+    ///
+    /// - Throws: ``BackendError`` for another value, many texts, or a long one.
+    func texts(_ name: String) throws(BackendError) -> [String] {
+        let problem = "'\(name)' must be a list of at most \(Self.maximumTexts) texts"
+        switch self[name] {
+        case nil, .null?: return []
+        case .array(let values)? where values.count <= Self.maximumTexts:
+            let texts = values.compactMap { value -> String? in
+                guard case .string(let text) = value, text.utf8.count <= Self.longestText else { return nil }
+                return text
+            }
+            guard texts.count == values.count else { throw BackendError(.invalid, problem) }
+            return texts
+        case _?: throw BackendError(.invalid, problem)
         }
     }
 

@@ -8,7 +8,9 @@ extension HTTPService {
             switch route {
             case .peripherals: return .json(await backend.peripherals())
             case .newDevice: return try await add(request)
-            case .label(let device): return .json(try await backend.label(device, NewLabel(try body(request))).get())
+            case .label(let device):
+                let label = try NewLabel(try body(request))
+                return .json(try await backend.label(device, label).get())
             case .explanation(let device): return .json(try await backend.explanation(of: device).get())
             case .configurationFiles: return .json(await backend.configurationFiles())
             case .configurationFile: return try await file(request)
@@ -23,9 +25,7 @@ extension HTTPService {
     }
 
     private func add(_ request: HTTPRequest) async throws(BackendError) -> HTTPResponse {
-        guard let device = NewDevice(try body(request)) else {
-            throw BackendError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
-        }
+        let device = try NewDevice(try body(request))
         let answer = try await backend.administration.add(device).get()
         return .json(answer, status: device.isPreview ? 200 : 201)
     }
@@ -40,10 +40,7 @@ extension HTTPService {
     }
 
     private func draft(_ request: HTTPRequest) throws(BackendError) -> ConfigurationDraft {
-        guard let draft = ConfigurationDraft(try body(request)) else {
-            throw BackendError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)
-        }
-        return draft
+        try ConfigurationDraft(try body(request))
     }
 
     private func body(_ request: HTTPRequest) throws(BackendError) -> RequestBody {
