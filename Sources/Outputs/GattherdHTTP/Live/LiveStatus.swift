@@ -147,6 +147,8 @@ extension LiveStatus: Announcer {
             shared.links[device] = nil
             shared.descriptions[device] = nil
             shared.ready[device] = nil
+            shared.newLinks.remove(device)
+            shared.newDevices.remove(device)
             shared.streams = shared.streams.filter { $0.value.stream.device != device }
         }
     }

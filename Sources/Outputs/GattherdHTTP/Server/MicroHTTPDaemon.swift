@@ -33,7 +33,10 @@ import Glibc
             connections_per_address: UInt32(clamping: limits.connectionsPerAddress),
             stall: UInt32(clamping: limits.stallTime.components.seconds)
         )
-        guard let raw = unsafe cmicrohttpd_start(socket.descriptor, callbacks, bounds) else { return nil }
+        guard let raw = unsafe cmicrohttpd_start(socket.descriptor, callbacks, bounds) else {
+            close(socket.descriptor)
+            return nil
+        }
         unsafe self.raw = raw
     }
 

@@ -32,6 +32,9 @@ struct EdgeNode: Sendable {
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]
+    /// The most removed devices that are remembered while the broker is away.
+    private static let mostRemoved = 1000
+
     /// The removed devices of which readings may still be published, and the last numbers of these.
     private var removed: [String: Int64] = [:]
     private var aliases = AliasPool()
@@ -164,6 +167,9 @@ struct EdgeNode: Sendable {
         let death = death(of: name, at: time)
         devices[name] = nil
         removed[name] = last
+        if removed.count > Self.mostRemoved, let oldest = removed.min(by: { $0.value < $1.value }) {
+            removed[oldest.key] = nil
+        }
         return death + onlineUpdate(at: time)
     }
 
