@@ -57,6 +57,10 @@ JUDGEMENTS = [
         "bit 7 of the battery is reserved in the maker's document; the decoder counts it as 4 V",
     ),
     (
+        "qingping", ["battery_level"], lambda case, ours, theirs: not case["recorded"] and case["payload"].count("0201") > 1,
+        "of two objects of one kind the first counts",
+    ),
+    (
         "qingping", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
         "a battery above 100 % is unknown; the decoder makes 100 % of it",
     ),
@@ -80,6 +84,11 @@ JUDGEMENTS = [
     (
         "rapt-pill", ["battery_level"], lambda case, ours, theirs: not case["recorded"] and not 0 <= theirs <= 100,
         "a battery above 100 % is full, and one below 0 % is empty",
+    ),
+    (
+        "thermopro", ["battery_level"],
+        lambda case, ours, theirs: case["stream"] == "probe" and None not in (ours, theirs) and abs(ours - theirs) < 2,
+        "the table of the discharge has a point every 100 mV",
     ),
     ("thermopro", ["battery_level"], lambda case, ours, theirs: case["stream"] == "climate", "the maker's app shows three levels, of which the decoder makes %"),
     ("leaone", ["impedance"], is_unknown(0.0), "an impedance of 0 is none"),
@@ -120,7 +129,9 @@ JUDGEMENTS = [
         "below 0 °C the number is negative, as in Theengs Decoder",
     ),
     (
-        "victron", None, lambda case, ours, theirs: not case["recorded"] and case["stream"] == "energy_meter",
+        "victron", None, lambda case, ours, theirs: not case["recorded"] and (
+            case["stream"] == "energy_meter" or case["stream"] == "inverter" and case["payload"][8:10] != "03"
+        ),
         "the mutated record type has other fields",
     ),
     (

@@ -13,7 +13,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "a test fails, a profile is refused, or there is no profile or no test",
-            .inputOutput: "PATH cannot be read",
+            .noInput: "PATH cannot be read",
         ],
         examples: ["gattherd profile test my-sensor.yaml", "gattherd profile test .build/release/libMySensor.so"],
         run: { (arguments) throws(CommandFailure) in try ProfileTestCommand(arguments).run() }
@@ -30,7 +30,7 @@ struct ProfileTestCommand {
         do throws(ProfilePathError) {
             registry = try ProfileTools.load(path)
         } catch {
-            throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
+            throw CommandFailure(.noInput, "gattherd: \(error.path): \(error.reason)")
         }
     }
 
@@ -71,7 +71,7 @@ extension CommandSpec {
             Prints each error with its line and column, the expected value and a suggestion. 'gattherd profile test' runs the tests.
             """,
         json: "As 'gattherd check --json' prints it.",
-        exits: [.data: "something is wrong", .inputOutput: "PATH cannot be read"],
+        exits: [.data: "something is wrong", .noInput: "PATH cannot be read"],
         examples: ["gattherd profile check my-sensor.yaml", "gattherd profile check /etc/gattherd/profiles --json"],
         run: { (arguments) throws(CommandFailure) in try ProfileCheckCommand(arguments).run() }
     )
@@ -89,7 +89,7 @@ struct ProfileCheckCommand {
         do throws(ProfilePathError) {
             registry = try ProfileTools.load(path)
         } catch {
-            throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
+            throw CommandFailure(.noInput, "gattherd: \(error.path): \(error.reason)")
         }
     }
 

@@ -16,7 +16,7 @@ struct ScenarioFile {
         self.path = if let path { path } else { try Self.standardPath() }
         guard let data = FileManager.default.contents(atPath: self.path) else {
             let reason = SystemError.current.description
-            throw CommandFailure(.inputOutput, "gattherd simulate: cannot read \(self.path): \(reason)")
+            throw CommandFailure(.noInput, "gattherd simulate: cannot read \(self.path): \(reason)")
         }
         do throws(ScenarioError) {
             scenario = try Scenario(String(decoding: data, as: UTF8.self), file: self.path)

@@ -26,7 +26,7 @@ extension CommandSpec {
         exits: [
             .data: "the scenario is wrong", .unavailable: "a part of it cannot be started, or ended by itself",
             .cannotCreate: "there is no folder to work in, or DIR is in use or not a simulation's",
-            .inputOutput: "the scenario cannot be read",
+            .noInput: "the scenario cannot be read",
         ],
         examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
         run: { (arguments) async throws(CommandFailure) in try await SimulateCommand(arguments).run() }
