@@ -69,6 +69,8 @@ public struct HistoryStatus: Hashable, Sendable {
     public var undelivered = 0
     /// The number of readings that each output has skipped, because too many waited for it, since the start.
     public var skipped: [String: UInt64] = [:]
+    /// The numbers that no entry has, so that they do not count as waiting.
+    package var unused = UnusedNumbers()
     /// The number of readings that were not stored, only offered for delivery from memory, since the start.
     public var unstored = 0
     /// True if this run created a new file in place of a missing or empty one.

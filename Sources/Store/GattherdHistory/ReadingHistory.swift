@@ -122,7 +122,10 @@ public actor ReadingHistory {
 
     private func updateStatus() {
         board.update { status in
-            if let file { status.size = file.size }
+            if let file {
+                status.size = file.size
+                status.unused = file.journal?.unused ?? UnusedNumbers()
+            }
             status.undelivered = undelivered
             status.unstored = requests.unstoredCount
             status.fault = failures.fault

@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdProcess
 import TestKit
 import Testing
 
@@ -55,6 +56,63 @@ struct SkippedEntriesTests {
         history = try await ReadingHistory.open(folder, consumers: Self.consumers)
         #expect(try await history.consumer("influx").acknowledged() == 90)
         try await history.close()
+    }
+
+    /// Copies the files as a crash at this moment leaves them.
+    private func crash() async throws -> TemporaryFolder {
+        let other = try TemporaryFolder()
+        for suffix in ["", "-wal", "-seq"] {
+            let copy = try ChildProcess("cp", [folder.database + suffix, other.database + suffix])
+            #expect(await copy.wait() == .exited(0))
+        }
+        return other
+    }
+
+    @Test func `numbers that crashes leave out do not count as waiting`() async throws {
+        let history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await history.append(.plain(integers: 1...4))
+        var crashed = try await crash()
+        try await history.close()
+        // The second run finds the gap behind the file, the third one within the file.
+        for run in 1...2 {
+            let next = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+            try await next.append(.plain(integers: 5...6))
+            let waiting = try await next.consumer("influx").entries(after: 0, limit: 100)
+            #expect(waiting.missing == nil && waiting.readings.count == 4 + 2 * run)
+            #expect(next.status.skipped.isEmpty)
+            let newest = next.newestSeq
+            let waitingNumbers = newest - next.status.unused.count(after: 0, through: newest)
+            #expect(waitingNumbers == Int64(4 + 2 * run))
+            try await next.close()
+            let former = crashed
+            crashed = try TemporaryFolder()
+            for suffix in ["", "-seq"] {
+                let copy = try ChildProcess("cp", [former.database + suffix, crashed.database + suffix])
+                #expect(await copy.wait() == .exited(0))
+            }
+        }
+        let last = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+        try await last.append(.plain(integers: 9...14))
+        for await notice in last.notices {
+            guard case .skipped = notice else { continue }
+            #expect(notice == .skipped(output: "influx", readings: 4, after: 0, through: 4))
+            break
+        }
+        #expect(try await last.consumer("influx").acknowledged() == 4)
+        try await last.close()
+    }
+
+    @Test func `gaps among the numbers are counted and passed over`() {
+        var unused = UnusedNumbers()
+        unused.add(after: 10, through: 110)
+        unused.add(after: 120, through: 220)
+        #expect(unused.count(after: 0, through: 230) == 200)
+        #expect(unused.count(after: 60, through: 170) == 100)
+        #expect(unused.count(after: 110, through: 120) == 0)
+        #expect(unused.count(after: 230, through: 0) == 0)
+        let starts = [5, 10, 15, 20, 25, 30, .max].map { unused.start(ofLast: $0, through: 230) }
+        #expect(starts.dropLast() == [225, 120, 115, 10, 5, 0])
+        #expect(starts.last.map { $0 < 0 } == true)
     }
 
     @Test func `a gap is an event of its output, and other notices are events of history`() {

@@ -72,7 +72,10 @@ struct StatusReporter: Sendable {
     /// Returns the state of an output, which also skips what history no longer holds for it.
     private func outputStatus(_ output: any Output) -> DaemonStatus.Output {
         var status = output.summary(at: SystemClock.now)
-        status.skipped += history.status.skipped[output.name] ?? 0
+        let (state, newest) = (history.status, history.newestSeq)
+        status.skipped += state.skipped[output.name] ?? 0
+        // The output counts numbers, also those that no entry has.
+        status.backlog = max(0, status.backlog - state.unused.count(after: newest - status.backlog, through: newest))
         return status
     }
 

@@ -71,8 +71,11 @@ final class HistoryFile {
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))
+        // Numbers of the file before belong to entries that may still be in memory.
+        let next = carriedOver?.sequence == nil ? sequence.last : stored
         journal =
-            consumers.isEmpty ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored)
+            consumers.isEmpty
+            ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored, next: next)
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)

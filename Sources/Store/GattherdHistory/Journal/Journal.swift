@@ -39,8 +39,12 @@ final class Journal {
     private let scan: RewindScan
     /// True if a consumer gets events, rejects and corrections.
     private let isFollowed: Bool
+    /// The numbers after the lowest cursor that no entry has.
+    private(set) var unused: UnusedNumbers
 
     /// Reads the cursors; a consumer without undelivered readings is at `head`, the newest entry.
+    ///
+    /// The numbers after `head`, up to and including `next`, are those that a crash has left out.
     init(
         _ consumers: [JournalConsumerOptions],
         _ connection: SQLiteConnection,
@@ -48,7 +52,8 @@ final class Journal {
         _ state: StateTable,
         _ meter: BacklogMeter,
         _ tail: JournalTail,
-        head: Int64
+        head: Int64,
+        next: Int64
     ) throws(StoreFault) {
         self.table = table
         self.state = state
@@ -73,6 +78,9 @@ final class Journal {
         }
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
         trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.seq).min() ?? head
+        let floor = max(complete, cursors.map(\.seq).min() ?? head)
+        unused = try UnusedNumbers(connection, after: floor, through: head)
+        unused.add(after: head, through: next)
         try resumeReturned()
     }
 
@@ -195,7 +203,7 @@ final class Journal {
             guard let longest = consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
             let start = cursors[index].seq
-            let end = head - longest
+            let end = unused.start(ofLast: longest, through: head)
             let count = try extents.count(after: start, through: end)
             let first = try reader.first(after: start, consumer.content) ?? .max
             skip(through: end, by: index, isLoss: first <= end)
@@ -218,8 +226,10 @@ final class Journal {
 
     private func isSkipDue(_ cursor: JournalCursor, _ head: Int64) -> Bool {
         guard let longest = cursor.consumer.longestBacklog else { return false }
+        let start = cursor.handedOver(tail)
+        guard head - start > longest else { return false }
         // Readings whose extents are being rebuilt could not be counted.
-        return head - cursor.handedOver(tail) > longest && !isRebuilding(after: cursor.seq)
+        return head - start - unused.count(after: start, through: head) > longest && !isRebuilding(after: cursor.seq)
     }
 
     // MARK: - Going back
@@ -243,7 +253,8 @@ final class Journal {
     /// A consumer that would be too far behind `head` skips the oldest entries.
     func rewind(_ consumer: String, to seq: Int64, head: Int64) throws(StoreFault) {
         guard let index = index(of: consumer) else { return }
-        let start = max(seq, cursors[index].consumer.longestBacklog.map { head - $0 } ?? seq)
+        let limit = cursors[index].consumer.longestBacklog.map { unused.start(ofLast: $0, through: head) }
+        let start = max(seq, limit ?? seq)
         try rewind(index, to: start)
         guard start > seq else { return }
         cursors[index].move(to: seq)
