@@ -80,14 +80,16 @@ import Testing
         try DocumentationPage(Checkout.root.appending(path: "docs/native-profiles.md"))
     }
 
-    /// The first block of a language is the soil probe, the last one the beacon.
-    @Test(arguments: [("c", "soil-probe"), ("swift", "soil-probe"), ("c", "garden-beacon"), ("swift", "garden-beacon")])
+    @Test(arguments: [
+        ("c", "soil-probe"), ("swift", "soil-probe"), ("swift", "flow-meter"), ("c", "garden-beacon"),
+        ("swift", "garden-beacon"),
+    ])
     func `the native profiles of the documentation load and pass their tests`(
         language: String,
         name: String
     ) async throws {
         let blocks = try Self.nativeProfiles().blocks(of: language)
-        let source = try #require(name == "soil-probe" ? blocks.first : blocks.last)
+        let source = try #require(blocks.first { $0.contains("name = \"\(name)\"") })
         let folder = try TemporaryFolder()
         let registry = try ProfileTools.load(try await build(source, language, in: folder))
         let profile = try #require(registry.profiles.first, "\(registry.refusals)")
@@ -95,6 +97,7 @@ import Testing
         #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil, nil])
         #expect(profile.tasks.count == (name == "soil-probe" ? 1 : 0))
         #expect(profile.isForAdvertisements == (name == "garden-beacon"))
+        #expect(profile.controls.map(\.name) == (name == "flow-meter" ? ["interval"] : []))
     }
 
     @Test func `the C examples are those of the documentation`() throws {
@@ -122,7 +125,8 @@ import Testing
         guard language == "swift" else {
             return try await SharedLibrary.build(source, to: "plugin.so", in: folder)
         }
-        let type = source.contains("GardenBeacon") ? "GardenBeaconProfile" : "SoilProbeProfile"
+        let types = ["SoilProbeProfile", "FlowMeterProfile", "GardenBeaconProfile"]
+        let type = try #require(types.first { source.contains("struct \($0):") })
         let input = try folder.write(source + export(of: type), to: "Plugin.swift")
         return try await SharedLibrary.buildSwift([input], to: "libPlugin.so", in: folder)
     }
