@@ -58,8 +58,8 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
-    /// Copies the files as a crash at this moment leaves them.
-    private func crash() async throws -> TemporaryFolder {
+    /// Copies the files of a history, as a crash at this moment leaves them.
+    private func crash(_ folder: TemporaryFolder) async throws -> TemporaryFolder {
         let other = try TemporaryFolder()
         for suffix in ["", "-wal", "-seq"] {
             let copy = try ChildProcess("cp", [folder.database + suffix, other.database + suffix])
@@ -68,38 +68,74 @@ struct SkippedEntriesTests {
         return other
     }
 
+    private func append(_ values: ClosedRange<Int>, to history: ReadingHistory) async throws {
+        try await history.append(.plain(integers: values))
+        try await history.consumer("mqtt").acknowledge(through: history.newestSeq)
+    }
+
+    /// Expects that this number of readings waits for `influx`, and that it has skipped none.
+    private func expect(_ count: Int, in history: ReadingHistory) async throws {
+        let influx = history.consumer("influx")
+        let cursor = try await influx.acknowledged()
+        let waiting = try await influx.entries(after: cursor, limit: 100)
+        #expect(waiting.missing == nil && waiting.readings.count == count)
+        let newest = history.newestSeq
+        #expect(newest - cursor - history.status.unused.count(after: cursor, through: newest) == count)
+        #expect(history.status.skipped.isEmpty)
+    }
+
     @Test func `numbers that crashes leave out do not count as waiting`() async throws {
-        let history = try await ReadingHistory.open(folder, consumers: Self.consumers)
-        try await history.append(.plain(integers: 1...4))
-        var crashed = try await crash()
+        var history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await append(1...4, to: history)
+        let crashed = try await crash(folder)
         try await history.close()
-        // The second run finds the gap behind the file, the third one within the file.
+        // The numbers are missing behind the entries of the file, and in the next run between them.
         for run in 1...2 {
-            let next = try await ReadingHistory.open(crashed, consumers: Self.consumers)
-            try await next.append(.plain(integers: 5...6))
-            let waiting = try await next.consumer("influx").entries(after: 0, limit: 100)
-            #expect(waiting.missing == nil && waiting.readings.count == 4 + 2 * run)
-            #expect(next.status.skipped.isEmpty)
-            let newest = next.newestSeq
-            let waitingNumbers = newest - next.status.unused.count(after: 0, through: newest)
-            #expect(waitingNumbers == Int64(4 + 2 * run))
-            try await next.close()
-            let former = crashed
-            crashed = try TemporaryFolder()
-            for suffix in ["", "-seq"] {
-                let copy = try ChildProcess("cp", [former.database + suffix, crashed.database + suffix])
-                #expect(await copy.wait() == .exited(0))
-            }
+            history = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+            try await append(1...2, to: history)
+            try await expect(4 + 2 * run, in: history)
+            try await history.close()
         }
-        let last = try await ReadingHistory.open(crashed, consumers: Self.consumers)
-        try await last.append(.plain(integers: 9...14))
-        for await notice in last.notices {
+        history = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+        try await append(1...6, to: history)
+        for await notice in history.notices {
             guard case .skipped = notice else { continue }
             #expect(notice == .skipped(output: "influx", readings: 4, after: 0, through: 4))
             break
         }
-        #expect(try await last.consumer("influx").acknowledged() == 4)
-        try await last.close()
+        #expect(try await history.consumer("influx").acknowledged() == 4)
+        try await history.close()
+    }
+
+    @Test func `an output that comes back after crashes skips nothing within its limit`() async throws {
+        var history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await append(1...4, to: history)
+        try await history.close()
+        history = try await ReadingHistory.open(folder, consumers: [Self.consumers[0]])
+        try await append(1...2, to: history)
+        let crashed = try await crash(folder)
+        try await history.close()
+        history = try await ReadingHistory.open(crashed, consumers: [Self.consumers[0]])
+        try await append(1...2, to: history)
+        try await history.close()
+        history = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+        try await expect(8, in: history)
+        try await history.close()
+    }
+
+    @Test func `an output that goes back over crashes skips nothing within its limit`() async throws {
+        var history = try await ReadingHistory.open(folder, consumers: Self.consumers)
+        try await append(1...4, to: history)
+        let crashed = try await crash(folder)
+        try await history.close()
+        history = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+        try await append(1...5, to: history)
+        try await history.consumer("influx").acknowledge(through: history.newestSeq)
+        try await history.close()
+        history = try await ReadingHistory.open(crashed, consumers: Self.consumers)
+        try await history.consumer("influx").rewind(to: 0)
+        try await expect(9, in: history)
+        try await history.close()
     }
 
     @Test func `gaps among the numbers are counted and passed over`() {

@@ -39,8 +39,10 @@ final class Journal {
     private let scan: RewindScan
     /// True if a consumer gets events, rejects and corrections.
     private let isFollowed: Bool
-    /// The numbers after the lowest cursor that no entry has.
+    private let connection: SQLiteConnection
+    /// The numbers after ``unusedStart`` that no entry has.
     private(set) var unused: UnusedNumbers
+    private var unusedStart: Int64
 
     /// Reads the cursors; a consumer without undelivered readings is at `head`, the newest entry.
     ///
@@ -55,6 +57,7 @@ final class Journal {
         head: Int64,
         next: Int64
     ) throws(StoreFault) {
+        self.connection = connection
         self.table = table
         self.state = state
         self.tail = tail
@@ -78,8 +81,8 @@ final class Journal {
         }
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
         trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.seq).min() ?? head
-        let floor = max(complete, cursors.map(\.seq).min() ?? head)
-        unused = try UnusedNumbers(connection, after: floor, through: head)
+        unusedStart = max(complete, cursors.map(\.seq).min() ?? head)
+        unused = try UnusedNumbers(connection, after: unusedStart, through: head)
         unused.add(after: head, through: next)
         try resumeReturned()
     }
@@ -250,12 +253,14 @@ final class Journal {
 
     /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
     ///
-    /// A consumer that would be too far behind `head` skips the oldest entries.
+    /// A consumer that would be too far behind `head` skips the oldest entries: at once if their number is known, else
+    /// after the scan.
     func rewind(_ consumer: String, to seq: Int64, head: Int64) throws(StoreFault) {
         guard let index = index(of: consumer) else { return }
         let limit = cursors[index].consumer.longestBacklog.map { unused.start(ofLast: $0, through: head) }
-        let start = max(seq, limit ?? seq)
+        let start = seq < unusedStart ? seq : max(seq, limit ?? seq)
         try rewind(index, to: start)
+        try readUnused()
         guard start > seq else { return }
         cursors[index].move(to: seq)
         tail.move(consumer, to: seq)
@@ -295,6 +300,15 @@ final class Journal {
     func readStart() throws(StoreFault) {
         start = try state.value(of: .journalFrom)
         lastTrimmed = try state.value(of: .journalTrimmed)
+        try readUnused()
+    }
+
+    /// Finds the unused numbers among those whose extents were rebuilt.
+    private func readUnused() throws(StoreFault) {
+        let floor = max(delivered, start, lastTrimmed)
+        guard scan.end == nil, floor < unusedStart else { return }
+        unused.addLower(try UnusedNumbers(connection, after: floor, through: unusedStart))
+        unusedStart = floor
     }
 
     private func index(of consumer: String) -> Int? {

@@ -22,6 +22,11 @@ package struct UnusedNumbers: Hashable, Sendable {
         if through > after { gaps.append(Gap(after: after, through: through)) }
     }
 
+    /// Adds gaps below all others.
+    mutating func addLower(_ lower: UnusedNumbers) {
+        gaps = lower.gaps + gaps
+    }
+
     /// The count of unused numbers above `start`, up to and including `end`.
     package func count(after start: Int64, through end: Int64) -> Int64 {
         gaps.reduce(0) { count, gap in
@@ -46,18 +51,19 @@ extension UnusedNumbers {
     ///
     /// - Parameters:
     ///   - connection: The file.
-    ///   - floor: A number above which all extents are in the file; numbers up to it count as used.
-    ///   - stored: The number of the newest entry in the file.
+    ///   - floor: A number above which all extents are in the file.
+    ///   - end: The last number that is searched.
     /// - Throws: ``StoreFault`` if the file cannot be read.
-    init(_ connection: SQLiteConnection, after floor: Int64, through stored: Int64) throws(StoreFault) {
+    init(_ connection: SQLiteConnection, after floor: Int64, through end: Int64) throws(StoreFault) {
         self.init()
-        guard stored - floor > Self.smallest else { return }
-        let others = ["event", "reject", "correction"].map { "SELECT id, id FROM \($0) WHERE id > ?1" }
+        guard end - floor > Self.smallest else { return }
+        let others = ["event", "reject", "correction"].map { "SELECT id, id FROM \($0) WHERE id > ?1 AND id <= ?2" }
         let select = try Statement(
             """
             WITH used (first, last) AS (
-                SELECT ?1, ?1
-                UNION ALL SELECT first, last FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1
+                VALUES (?1, ?1), (?2 + 1, ?2 + 1)
+                UNION ALL SELECT first, last FROM outbox
+                    WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND first <= ?2
                 UNION ALL \(others.joined(separator: " UNION ALL "))
             )
             SELECT before, first - 1 FROM (SELECT first, lag(last) OVER (ORDER BY first, last) AS before FROM used)
@@ -65,7 +71,7 @@ extension UnusedNumbers {
             """,
             on: connection
         )
-        let found = try select.rows(binding: floor) { row in (row.integer(0), row.integer(1)) }
+        let found = try select.rows(binding: floor, end) { row in (row.integer(0), row.integer(1)) }
         for (after, through) in found { add(after: after, through: through) }
     }
 }
