@@ -425,8 +425,8 @@ let moduleTests: [Target] = [
         "Gateway/GattherdGatewayTests",
         [
             "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdDelivery", "GattherdGATT",
-            "GattherdGateway", "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
-            "GattherdSparkplug", "GattherdSync", "TestKit",
+            "GattherdGateway", "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess",
+            "GattherdProfiles", "GattherdSparkplug", "GattherdSync", "TestKit",
         ]
     ),
     // The output of commands, without a daemon.

@@ -88,7 +88,7 @@ final class RequestRouter: Sendable {
                 writer.integer(number)
             }
             writer.key("outputs")
-            writer.array(dependencies.outputs) { $0.output($1.summary(at: SystemClock.now)) }
+            writer.array(dependencies.outputs) { $0.output(history.summary(of: $1)) }
             writer.endObject()
         }
     }

@@ -48,7 +48,7 @@ struct StatusReporter: Sendable {
         let labels = running.configuration.devices.map { ($0.name.value, $0) }
         let settings = Dictionary(labels) { first, _ in first }
         status.devices = supervisor.devices.compactMap { deviceStatus($0, settings[$0.name]) }
-        status.outputs = outputs.map(outputStatus)
+        status.outputs = outputs.map { history.summary(of: $0) }
         let active = alerts.active
         status.alerts = active.isEmpty ? nil : active
         status.fleet = leases?.summary
@@ -66,16 +66,6 @@ struct StatusReporter: Sendable {
         status.error = state.fault?.detail
         status.clock = state.clockDoubt?.text
         status.lost = state.isNewAfterLoss ? true : nil
-        return status
-    }
-
-    /// Returns the state of an output, which also skips what history no longer holds for it.
-    private func outputStatus(_ output: any Output) -> DaemonStatus.Output {
-        var status = output.summary(at: SystemClock.now)
-        let (state, newest) = (history.status, history.newestSeq)
-        status.skipped += state.skipped[output.name] ?? 0
-        // The output counts numbers, also those that no entry has.
-        status.backlog = max(0, status.backlog - state.unused.count(after: newest - status.backlog, through: newest))
         return status
     }
 
@@ -159,5 +149,18 @@ extension SupervisedDevice {
         let used = served + (profileNames ?? [])
         guard identity.model != nil, identity.isOptIn || profileNames != nil else { return nil }
         return used.contains(identity.profile) ? nil : identity.profile
+    }
+}
+
+extension ReadingHistory {
+    /// Returns the state of an output, which also skips what history no longer holds for it.
+    nonisolated func summary(of output: any Output) -> DaemonStatus.Output {
+        var summary = output.summary(at: SystemClock.now)
+        let (state, newest) = (status, newestSeq)
+        summary.skipped += state.skipped[output.name] ?? 0
+        // The output counts numbers, also those that no entry has.
+        let unused = state.unused.count(after: newest - summary.backlog, through: newest)
+        summary.backlog = max(0, summary.backlog - unused)
+        return summary
     }
 }
