@@ -13,6 +13,8 @@ public struct MessageAssembly: Sendable {
     /// The number of bytes at the start of ``buffer`` that were part of a message which was not accepted.
     private var reported = 0
     private var newest: Timestamp?
+    /// The header of the last segment of an unfinished message.
+    private var segment: SegmentHeader?
 
     public init(_ rule: MessageRule) {
         self.rule = rule
@@ -32,6 +34,7 @@ public struct MessageAssembly: Sendable {
     ) {
         if let newest, newest.advanced(by: rule.timeout) < time { finish(handle) }
         newest = time
+        if rule.extent == .segments { return receive(segment: octets, handle) }
         for index in octets.indices { buffer.append(octets[index]) }
         let taken = takeMessages(handle)
         buffer.removeFirst(taken)
@@ -45,6 +48,26 @@ public struct MessageAssembly: Sendable {
         discard(0..<buffer.count, .invalid(reason: "incomplete message: \(count) bytes"), handle)
         buffer.removeAll(keepingCapacity: true)
         reported = 0
+        segment = nil
+    }
+
+    /// Adds a notification that begins with the header of a segment.
+    private mutating func receive(segment octets: Span<UInt8>, _ handle: (Span<UInt8>, PayloadError?) -> Bool) {
+        let header = octets.isEmpty ? nil : SegmentHeader(octets[0])
+        if header?.isFirst ?? true { finish(handle) }
+        guard let header, header.isFirst || segment.map({ header.follows($0) }) ?? false,
+            buffer.count + octets.count - 1 <= MessageRule.longest
+        else {
+            finish(handle)
+            _ = handle(octets, .invalid(reason: "no message is continued by this segment"))
+            return
+        }
+        segment = header
+        for index in octets.indices.dropFirst() { buffer.append(octets[index]) }
+        guard header.isLast else { return }
+        _ = handle(buffer.span, nil)
+        buffer.removeAll(keepingCapacity: true)
+        segment = nil
     }
 
     /// Hands out the complete messages; returns the number of bytes that are no longer needed.
@@ -88,6 +111,19 @@ public struct MessageAssembly: Sendable {
         guard first < range.upperBound else { return }
         _ = handle(buffer.span.extracting(first..<range.upperBound), reason)
     }
+}
+
+/// The first byte of a segment.
+private struct SegmentHeader {
+    let isFirst: Bool
+    let isLast: Bool
+    private let counter: UInt8
+
+    init(_ octet: UInt8) {
+        (isFirst, isLast, counter) = (octet & 1 != 0, octet & 2 != 0, octet >> 2)
+    }
+
+    func follows(_ other: SegmentHeader) -> Bool { counter == (other.counter &+ 1) & 0x3F }
 }
 
 extension MessageRule.Candidate {

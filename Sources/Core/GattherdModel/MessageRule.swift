@@ -8,6 +8,9 @@ public struct MessageRule: Hashable, Sendable {
         case field(at: Int, width: Int, isBigEndian: Bool, add: Int)
         /// The last bytes.
         case end([UInt8])
+        /// A header of one byte in each notification, as in services of the Bluetooth SIG: bit 0 is set in the first
+        /// segment, bit 1 in the last one, and the other bits count the segments.
+        case segments
     }
 
     /// The longest message, in bytes.
@@ -61,6 +64,7 @@ public struct MessageRule: Hashable, Sendable {
             guard (offset + width...Self.longest).contains(stated + add) else { return .none(1) }
             return candidate(stated + add, octets)
         case .end(let end): return candidate(end, octets.prefix(Self.longest))
+        case .segments: return .partial(nil)
         }
     }
 

@@ -63,6 +63,18 @@ import Testing
         #expect(await bench.store.readings.filter { $0.stream == "cells" }.map(\.values) == [[.integer(0xAA)]])
     }
 
+    @Test func `a message that the end of the connection cuts off is rejected`() async throws {
+        let bench = try Bench([Self.profile(messages: MessageRule(extent: .fixed(2), timeout: .seconds(60)))])
+        bench.central.state.withLock { $0.answers = [[1]: [0xAA, 0xBB, 0xCC]] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.store.wait { $0.readings.count == 1 }
+        }
+        await bench.store.wait { !$0.rejects.isEmpty }
+        #expect(await bench.store.rejects.map(\.payload) == [[0xCC]])
+        #expect(await bench.store.rejects.map(\.reason) == ["incomplete message: 1 of 2 bytes"])
+    }
+
     @Test func `a request without an answer delays the others until its time-out`() async throws {
         let bench = try Bench([Self.profile(timeout: .milliseconds(5))])
         bench.central.state.withLock { $0.answers = [[2]: [0x12]] }

@@ -49,10 +49,18 @@ struct MessageTests {
         )
     }
 
+    @Test func `segments become a rule`() throws {
+        let profile = try DeclarativeText.compile(Self.profile("message: {segments: sig, within: 5s}"))
+        #expect(profile.characteristics.first?.messages == MessageRule(extent: .segments, timeout: .seconds(5)))
+    }
+
     @Test(
         arguments: [
-            ("message: {begins: DD}", "9:14: a message has either 'length' or 'end'"),
-            ("message: {length: 5, end: '00'}", "a message has either 'length' or 'end'"),
+            ("message: {begins: DD}", "9:14: a message has one of 'length', 'end' and 'segments'"),
+            ("message: {length: 5, end: '00'}", "a message has one of 'length', 'end' and 'segments'"),
+            ("message: {segments: sig, end: '00'}", "a message has one of 'length', 'end' and 'segments'"),
+            ("message: {segments: sig, begins: DD}", "'begins' has no meaning for segments"),
+            ("message: {segments: other}", "'other' is invalid; expected one of sig"),
             ("message: {length: 1025}", "'1025' is invalid; expected an integer from 1 to 1024"),
             ("message: {length: {at: 1, type: i8}}", "'i8' is invalid; expected one of u8, "),
             ("message: {length: {at: 1}}", "the length of a message needs 'type'"),

@@ -11,7 +11,13 @@ struct BatchDecoder {
     }
 
     private var decoders: [Int: any PayloadDecoder] = [:]
-    private var messages: [MessageKey: MessageAssembly] = [:]
+    /// The messages of one characteristic, and the notification that was received last.
+    private struct OpenMessages {
+        var assembly: MessageAssembly
+        var newest: Intake.Buffer.Entry
+    }
+
+    private var messages: [MessageKey: OpenMessages] = [:]
     /// The newest replay counter of each sender.
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
@@ -43,12 +49,18 @@ struct BatchDecoder {
         return undecodable
     }
 
-    /// Removes the decoders of connections that have ended.
-    mutating func end(_ ended: [Int]) {
+    /// Removes the decoders of connections that have ended, and rejects their unfinished messages.
+    mutating func end(_ ended: [Int], into batch: inout ReadingBatch) {
         for number in ended { decoders[number] = nil }
         guard !ended.isEmpty else { return }
         resets.remove(decoders: Set(ended))
-        if !messages.isEmpty { messages = messages.filter { !ended.contains($0.key.decoder) } }
+        for key in messages.keys where ended.contains(key.decoder) {
+            guard var open = messages.removeValue(forKey: key) else { continue }
+            open.assembly.finish { octets, reason in
+                if let reason { reject(open.newest, octets, reason, into: &batch) }
+                return false
+            }
+        }
     }
 
     /// The time of the next reset of an event; `nil` without one.
@@ -84,13 +96,14 @@ struct BatchDecoder {
         into batch: inout ReadingBatch
     ) {
         let key = MessageKey(decoder: entry.binding.decoder, characteristic: entry.binding.characteristic)
-        var assembly = messages.removeValue(forKey: key) ?? MessageAssembly(rule)
-        assembly.receive(payload, at: entry.time) { message, discarded in
+        var open = messages.removeValue(forKey: key) ?? OpenMessages(assembly: MessageAssembly(rule), newest: entry)
+        open.newest = entry
+        open.assembly.receive(payload, at: entry.time) { message, discarded in
             guard let discarded else { return decode(entry, message, into: &batch) }
             reject(entry, message, discarded, into: &batch)
             return false
         }
-        messages[key] = assembly
+        messages[key] = open
     }
 
     /// Appends a reading, or a reject; returns false for a reject.

@@ -120,7 +120,10 @@ public struct Ingest: Sendable {
             reportDropped(since: &reportedDrops)
             rounds.update { $0 += 1 }
         }
-        decoder.end(buffer.endedDecoders)
+        batch.removeAll()
+        decoder.end(buffer.endedDecoders, into: &batch)
+        if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
+        for reject in decoder.removeUndecodable() { report(undecodable: reject) }
         buffer.removeAll()
     }
 

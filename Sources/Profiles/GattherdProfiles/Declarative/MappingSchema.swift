@@ -17,7 +17,10 @@ struct MappingSchema: Sendable {
             "fields", "tests", "record", "message", "poll",
         ]
     )
-    static let message = MappingSchema(title: "'message'", keys: ["begins", "length", "end", "ignore", "within"])
+    static let message = MappingSchema(
+        title: "'message'",
+        keys: ["begins", "length", "end", "segments", "ignore", "within"]
+    )
     static let messageLength = MappingSchema(title: "the length of a message", keys: ["at", "type", "add"])
     static let poll = MappingSchema(
         title: "a poll",
@@ -68,7 +71,7 @@ struct MappingSchema: Sendable {
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
             "over", "still", "numbered", "times", "share", "decrypt",
             "objects", "kinds", "ignore", "table", "clamp", "formula", "decimals", "reset",
-            "omit",
+            "omit", "deltas", "bits",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let option = MappingSchema(title: "an option", keys: ["default", "range", "unit"])

@@ -21,11 +21,13 @@ struct MessageCompiler {
         let beginnings = patterns("begins")
         let ignored = patterns("ignore")
         let timeout = reader.value("within", .duration(ProfileRules.answerTimes))
-        guard reader.has("length") != reader.has("end") else {
-            reader.report("a message has either 'length' or 'end'")
+        let kinds = ["length", "end", "segments"].filter { reader.has($0) }
+        guard kinds.count == 1 else {
+            reader.report("a message has one of 'length', 'end' and 'segments'")
             return nil
         }
-        guard let extent = reader.has("length") ? length() : end() else { return nil }
+        let read = ["length": length, "end": end, "segments": segments]
+        guard let extent = read[kinds[0]]?() else { return nil }
         var rule = MessageRule(beginnings: beginnings, extent: extent, ignored: ignored)
         if let timeout { rule.timeout = timeout }
         return rule
@@ -51,6 +53,11 @@ struct MessageCompiler {
         let add = field.value("add", .integer(-255...255)) ?? 0
         guard let offset, case .integer(let width, _, let isBigEndian) = type else { return nil }
         return .field(at: Int(offset), width: width, isBigEndian: isBigEndian, add: Int(add))
+    }
+
+    private func segments() -> MessageRule.Extent? {
+        reader.forbid(["begins", "ignore"], "has no meaning for segments")
+        return reader.value("segments", .choice([(word: "sig", value: MessageRule.Extent.segments)]))
     }
 
     private func end() -> MessageRule.Extent? {
