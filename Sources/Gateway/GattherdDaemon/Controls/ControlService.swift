@@ -147,9 +147,21 @@ public final class ControlService: Sendable {
         }
     }
 
+    /// Writes in the turn of the link's other requests, if it has any.
     private func write(
         _ octets: [UInt8],
         to control: ProfileAssignment.Control,
+        _ ticket: ControlThrottle.Ticket
+    ) async throws(BluetoothError) -> ControlThrottle.Event {
+        guard let turn = control.turn else { return try await exchange(octets, with: control, ticket) }
+        return try await turn.perform { () async throws(BluetoothError) in
+            try await exchange(octets, with: control, ticket)
+        }
+    }
+
+    private func exchange(
+        _ octets: [UInt8],
+        with control: ProfileAssignment.Control,
         _ ticket: ControlThrottle.Ticket
     ) async throws(BluetoothError) -> ControlThrottle.Event {
         let isAcknowledged = control.descriptor.isAcknowledged

@@ -41,6 +41,8 @@ struct ProfileAssignment: Sendable {
         let remote: RemoteCharacteristic
         /// The expected response to a write; `nil` for none.
         let exchange: ResponseExpectation?
+        /// The order of the link's requests; `nil` if no stream is polled.
+        fileprivate(set) var turn: RequestTurn?
 
         var descriptor: ControlDescriptor { profile.controls[index] }
     }
@@ -80,6 +82,8 @@ struct ProfileAssignment: Sendable {
     private(set) var downloads: [Download] = []
     /// The awaited responses of this connection.
     let answers = ResponseAwaiter()
+    /// The order of requests and controls, if streams are polled.
+    let turn = RequestTurn()
     /// The handles of the characteristics that profiles would serve beyond ``maximumStreams``.
     private(set) var unserved: Set<String> = []
     private let table: [RemoteCharacteristic]
@@ -110,6 +114,9 @@ struct ProfileAssignment: Sendable {
         self.byUUID = byUUID
         for profile in areChosen ? candidates : inOrder { try add(profile) }
         for profile in profiles { addFurther(profile) }
+        if !polls.isEmpty {
+            for index in controls.indices { controls[index].turn = turn }
+        }
         basis = profiles.map(ProfileIdentity.init)
     }
 

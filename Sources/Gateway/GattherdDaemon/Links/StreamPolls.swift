@@ -5,14 +5,16 @@ import GattherdSync
 
 /// Writes the requests of a link's polled streams at their intervals, one after the other.
 ///
-/// The next request follows the answer to the one before, or its time-out. A device that stays without an answer is
-/// found by the silence watch, for which a polled stream has a limit of three rounds.
+/// The next request follows the answer to the one before, or its time-out; controls are written between them. A device
+/// that stays without an answer is found by the silence watch, for which a polled stream has a limit of three rounds.
 struct StreamPolls: Sendable {
     private let link: ServedLink
+    private let turn: RequestTurn
     private let polls: [(poll: ProfileAssignment.Poll, answers: LatestValue<UInt64>)]
 
     init(_ link: ServedLink, _ plan: ProfileAssignment, _ served: [ServedStream]) {
         self.link = link
+        turn = plan.turn
         polls = plan.polls.compactMap { poll in
             guard served.indices.contains(poll.stream) else { return nil }
             return served[poll.stream].binding.answers.map { (poll, $0) }
@@ -44,7 +46,9 @@ struct StreamPolls: Sendable {
         let poll = polls[index].poll
         for request in poll.rule.requests where !Task.isCancelled {
             do throws(BluetoothError) {
-                let isAnswered = try await exchange(request, poll, polls[index].answers)
+                let isAnswered = try await turn.perform { () async throws(BluetoothError) in
+                    Task.isCancelled ? true : try await exchange(request, poll, polls[index].answers)
+                }
                 if !isAnswered { link.log(.debug, "a request is not answered") }
                 failed.remove(index)
             } catch {

@@ -1,0 +1,87 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+import Testing
+
+@testable import GattherdDaemon
+
+/// The order of requests and controls on one link.
+@Suite(.timeLimit(.minutes(1))) struct RequestTurnTests {
+    private let log = Locked<[String]>([])
+
+    private func note(_ word: String) { log.withLock { $0.append(word) } }
+
+    /// Starts a request that ends with the first element of `end`.
+    private func request(_ name: String, in turn: RequestTurn, until end: AsyncStream<Void>) -> Task<Void, Never> {
+        Task {
+            await turn.perform {
+                note("\(name) begins")
+                for await _ in end { break }
+                note("\(name) ends")
+            }
+        }
+    }
+
+    @Test func `a request waits for the end of the one before`() async {
+        let turn = RequestTurn()
+        let (firstEnd, endFirst) = AsyncStream.makeStream(of: Void.self)
+        let (secondEnd, endSecond) = AsyncStream.makeStream(of: Void.self)
+        let first = request("first", in: turn, until: firstEnd)
+        while log.withLock(\.isEmpty) { await Task.yield() }
+        let second = request("second", in: turn, until: secondEnd)
+        endSecond.yield()
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(log.withLock { $0 } == ["first begins"])
+        endFirst.yield()
+        await first.value
+        await second.value
+        #expect(log.withLock { $0 } == ["first begins", "first ends", "second begins", "second ends"])
+    }
+
+    @Test func `a request that waited too long begins anyway, and leaves the turn to its owner`() async {
+        let turn = RequestTurn(limit: .milliseconds(1))
+        let (end, finish) = AsyncStream.makeStream(of: Void.self)
+        let first = request("first", in: turn, until: end)
+        while log.withLock(\.isEmpty) { await Task.yield() }
+        await turn.perform { note("second") }
+        #expect(log.withLock { $0 } == ["first begins", "second"])
+        finish.yield()
+        await first.value
+        await turn.perform { note("third") }
+        #expect(log.withLock { $0.last } == "third")
+    }
+
+    @Test func `a request that is cancelled while it waits does not take the turn`() async {
+        let turn = RequestTurn()
+        let (end, finish) = AsyncStream.makeStream(of: Void.self)
+        let first = request("first", in: turn, until: end)
+        while log.withLock(\.isEmpty) { await Task.yield() }
+        let second = Task { await turn.perform { note("cancelled: \(Task.isCancelled)") } }
+        second.cancel()
+        await second.value
+        finish.yield()
+        await first.value
+        await turn.perform { note("third") }
+        #expect(log.withLock { $0 } == ["first begins", "cancelled: true", "first ends", "third"])
+    }
+
+    @Test(arguments: [true, false])
+    func `controls take turns with polls, if there are any`(isPolled: Bool) throws {
+        var profile = OctetProfile("cells", service: 0xAAAA, characteristic: 0xBBBB)
+        if isPolled {
+            profile.characteristics[0].poll = PollRule(characteristic: 0xBBBB, requests: [[1]], period: .seconds(5))
+        }
+        profile.controls = [ControlDescriptor(name: "limit", kind: .integer(0...100), characteristic: 0xBBBB)]
+        let remote = RemoteCharacteristic(
+            peripheral: PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2)),
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "/char1",
+            properties: [.notify, .write]
+        )
+        let plan = try ProfileAssignment(candidates: [profile], areChosen: true, table: [remote])
+        #expect(plan.controls.count == 1)
+        #expect((plan.controls.first?.turn === plan.turn) == isPolled)
+    }
+}
