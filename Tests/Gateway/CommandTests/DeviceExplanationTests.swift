@@ -268,7 +268,7 @@ import Testing
         let status = Self.status(.backingOff) { ($0.model, $0.suggestedProfile) = ("Govee H5075", "govee") }
         let explanation = Self.explain(status)
         #expect(explanation.text.hasPrefix("strap (C0:FF:EE:00:00:01, Govee H5075): "))
-        #expect(explanation.advice[0].hasPrefix("it looks like a Govee H5075: write 'profiles: [govee]' to the device"))
+        #expect(explanation.advice[0].hasPrefix("it looks like Govee H5075: write 'profiles: [govee]' to the device"))
         #expect(Self.explain(Self.status(.ready) { $0.model = "Govee H5075" }).advice == [])
     }
 

@@ -23,6 +23,12 @@ import Testing
         #expect(page == text, "docs/catalogue.md is out of date; run: make catalogue")
     }
 
+    @Test func `a model that two profiles serve counts once`() throws {
+        let table = ModelCatalogue(try Self.registry(), matching: "Leagend BM2").table
+        #expect(table.contains(" bm2 ") && table.contains(" bm2-beacon "))
+        #expect(table.hasSuffix("\n1 model"))
+    }
+
     @Test func `a text selects models by brand, name and profile`() throws {
         let table = ModelCatalogue(try Self.registry(), matching: "GOVEE h507").table
         #expect(table.contains("H5075"))

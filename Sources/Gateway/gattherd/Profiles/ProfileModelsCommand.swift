@@ -36,6 +36,8 @@ struct ModelCatalogue {
 
     private let rows: [Row]
     private let profileCount: Int
+    /// The number of models; several profiles may serve one.
+    private let modelCount: Int
 
     init(_ registry: ProfileRegistry, matching text: String? = nil) {
         let wanted = text?.lowercased()
@@ -48,12 +50,13 @@ struct ModelCatalogue {
         self.rows = rows.sorted { ($0.brand.lowercased(), $0.model) < ($1.brand.lowercased(), $1.model) }
             .uniqued { "\($0.brand) \($0.model) \($0.profile)" }
         profileCount = Set(self.rows.map(\.profile)).count
+        modelCount = Set(self.rows.map { "\($0.brand) \($0.model)" }).count
     }
 
     /// The models for the terminal.
     var table: String {
         let cells = rows.map { [$0.brand, $0.model, $0.profile, $0.how, $0.reads] }
-        let count = "\(rows.count) model\(rows.count == 1 ? "" : "s")"
+        let count = "\(modelCount) model\(modelCount == 1 ? "" : "s")"
         let lines = rows.isEmpty ? [] : TextTable(["BRAND", "MODEL", "PROFILE", "HOW", "READS"], cells).lines
         return (lines + [count]).joined(separator: "\n")
     }
@@ -67,7 +70,7 @@ struct ModelCatalogue {
         return """
             # Catalogue
 
-            The \(rows.count) models that \(profileCount) of the included profiles recognise, as `gattherd profile models` lists
+            The \(modelCount) models that \(profileCount) of the included profiles recognise, as `gattherd profile models` lists
             them. Other devices that send the same formats work too. [Models](advertisements.md#models) explains how models are
             recognised; [Devices](devices.md#add-a-device) shows how to add one.
 

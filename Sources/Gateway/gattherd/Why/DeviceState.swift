@@ -98,7 +98,7 @@ struct DeviceState {
         if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
         if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }
         if let profile = link.suggestedProfile, let model = link.model {
-            return ["it looks like a \(model): write 'profiles: [\(profile)]' to the device, then: gattherd reload"]
+            return ["it looks like \(model): write 'profiles: [\(profile)]' to the device, then: gattherd reload"]
         }
         if let advice = link.decodingAdvice { return [advice] }
         switch state {
