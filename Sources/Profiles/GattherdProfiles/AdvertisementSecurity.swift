@@ -2,7 +2,7 @@ import COpenSSL
 import GattherdGATT
 package import GattherdModel
 
-/// A payload encrypted with AES-128.
+/// A payload encrypted with AES-128, or obscured by an exclusive or.
 struct EncryptedPayload {
     /// The mode of operation; RFC 3610 for CCM, the only one that authenticates.
     enum Mode: String, Hashable, Sendable, CaseIterable {
@@ -10,6 +10,8 @@ struct EncryptedPayload {
         case ctr = "aes-ctr"
         case ecb = "aes-ecb"
         case cbc = "aes-cbc"
+        /// The exclusive or with the key's bytes, which are repeated; no encryption.
+        case xor
     }
 
     var mode = Mode.ccm
@@ -23,6 +25,9 @@ struct EncryptedPayload {
 
     /// Returns the plaintext; `nil` for a wrong key, modified bytes or an impossible length.
     func open(with key: [UInt8]) -> [UInt8]? {
+        if mode == .xor {
+            return key.isEmpty ? nil : ciphertext.enumerated().map { $0.element ^ key[$0.offset % key.count] }
+        }
         guard key.count == 16, let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         defer { unsafe EVP_CIPHER_CTX_free(context) }
         // The buffer has at least one byte, as CCM returns nothing for empty input, and room for a block.
@@ -33,6 +38,7 @@ struct EncryptedPayload {
             case .ctr: unsafe openPlainly(context, EVP_aes_128_ctr(), key, &contents)
             case .ecb: unsafe openBlocks(context, EVP_aes_128_ecb(), key, &contents)
             case .cbc: unsafe openBlocks(context, EVP_aes_128_cbc(), key, &contents)
+            case .xor: false
             }
         return isOpen ? Array(contents.prefix(ciphertext.count)) : nil
     }

@@ -125,6 +125,7 @@ struct ExplanationMaker {
     /// Returns one row, and another one for the reason metric.
     private func rows(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> [Explanation.Row] {
         let note = notes[entry.step]
+        if case .deltas = program.steps[entry.step].action, case .done = entry.outcome { return sums(entry, note) }
         let values = entry.samples.map { Self.words($0, metrics[$0.metric]) }
         let first = Explanation.Row(
             line: note.line,
@@ -146,6 +147,24 @@ struct ExplanationMaker {
             remark: "the reason"
         )
         return [first, reason]
+    }
+
+    /// Returns one row for each sum of a difference; the first one has the bytes of all differences.
+    private func sums(_ entry: DecodeTrace.Entry, _ note: FieldNote) -> [Explanation.Row] {
+        let samples: [Sample?] = entry.samples.isEmpty ? [nil] : entry.samples
+        return samples.enumerated().map { index, sample in
+            let isFirst = index == 0
+            let remarks = [note.condition.map { "present: \($0)" }, "added to the value before"].compactMap(\.self)
+            return Explanation.Row(
+                line: note.line,
+                octets: isFirst ? entry.octets : entry.octets.upperBound..<entry.octets.upperBound,
+                field: sample.map { metrics[$0.metric].name } ?? note.name,
+                source: note.source,
+                raw: "",
+                value: sample.map { Self.words($0, metrics[$0.metric]) } ?? "",
+                remark: isFirst ? remarks.joined(separator: "; ") : ""
+            )
+        }
     }
 
     private static func words(_ sample: Sample, _ metric: MetricDescriptor) -> String {

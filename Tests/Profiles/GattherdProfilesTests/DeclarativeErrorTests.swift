@@ -14,11 +14,11 @@ struct DeclarativeErrorTests {
             ("{metric: seq, type: u8}", "9:10: 'seq' is a reserved key; give the metric another name"),
             (
                 "{metric: x, flags: x, type: u8}",
-                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
+                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt', "
             ),
             (
                 "{type: u8}",
-                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
+                "9:9: a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt', "
             ),
             ("[x]", "9:9: a field must be a mapping of keys to values, not a list"),
             ("{flags: f, type: sfloat}", "9:20: 'flags' must be integers of at most 56 bits"),

@@ -12,6 +12,7 @@ extension DecodeProgram {
     ) throws(PayloadError) {
         switch step.action {
         case .group, .objects, .decrypt: break
+        case .deltas(let rule): try run(deltas[rule], &cursor, &memory, &samples)
         case .ignore(let expression):
             guard value(of: expression, cursor, &memory) != 0 else { return }
             memory.isIgnored = true
@@ -43,7 +44,7 @@ extension DecodeProgram {
     /// Appends the value and, if it is unknown, the reason.
     ///
     /// The next known value resets the reason to null.
-    private func emit(
+    func emit(
         _ outcome: DecodeOutcome,
         _ step: Step,
         _ memory: inout DecodeMemory,

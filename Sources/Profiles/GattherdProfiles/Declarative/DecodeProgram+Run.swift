@@ -174,7 +174,7 @@ extension DecodeProgram {
         case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression),
             .ignore(let expression):
             expressions.value(of: expression, registers)
-        case .read, .formula, .increase, .aggregate, .decrypt, .objects, .group: nil
+        case .read, .formula, .increase, .aggregate, .decrypt, .deltas, .objects, .group: nil
         }
     }
 

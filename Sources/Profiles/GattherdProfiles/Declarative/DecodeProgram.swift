@@ -18,6 +18,8 @@ struct DecodeProgram: Sendable {
             case skip(Int)
             /// Decrypts the rest of the payload.
             case decrypt
+            /// Continues lists by differences, as a rule says.
+            case deltas(Int)
             /// Ignores the payload if an expression is true.
             case ignore(Int)
             /// Decodes objects by their kind, as a catalogue says.
@@ -68,6 +70,7 @@ struct DecodeProgram: Sendable {
     let steps: [Step]
     let conversions: [Conversion]
     let catalogues: [ObjectCatalogue]
+    let deltas: [DeltaRule]
     let expressions: ExpressionNodes
     let length: Length
     let checksum: Checksum?
@@ -87,7 +90,7 @@ struct DecodeProgram: Sendable {
     init(_ draft: DecodeProgramDraft) {
         // `map` makes arrays without spare room: the daemon keeps the programs of all profiles.
         (steps, conversions) = (draft.steps.map(\.self), draft.conversions.map(\.self))
-        catalogues = draft.catalogues
+        (catalogues, deltas) = (draft.catalogues, draft.deltas)
         (expressions, length, checksum) = (draft.expressions, draft.length, draft.checksum)
         (decryption, numbering) = (draft.decryption, draft.numbering)
         (sharedCount, shares) = (draft.sharedCount, draft.shares)

@@ -3,6 +3,7 @@ struct DecodeProgramDraft {
     private(set) var steps: [DecodeProgram.Step] = []
     private(set) var conversions: [Conversion] = []
     private(set) var catalogues: [ObjectCatalogue] = []
+    private(set) var deltas: [DeltaRule] = []
     var expressions = ExpressionNodes()
     var length = DecodeProgram.Length.any
     var checksum: Checksum?
@@ -39,6 +40,11 @@ struct DecodeProgramDraft {
     mutating func add(_ catalogue: ObjectCatalogue) -> Int {
         catalogues.append(catalogue)
         return catalogues.count - 1
+    }
+
+    mutating func add(_ rule: DeltaRule) -> Int {
+        deltas.append(rule)
+        return deltas.count - 1
     }
 
     /// Adds a kind, decoded by the steps from `first` on, to a catalogue; returns false if its number is known.

@@ -94,7 +94,10 @@ struct FieldNote: Sendable {
     }
 
     private static func kind(_ node: YAMLNode) -> String {
-        let words = [("fields", "group"), ("objects", "object"), ("decrypt", "decrypted"), ("ignore", "ignored")]
+        let words = [
+            ("fields", "group"), ("objects", "object"), ("decrypt", "decrypted"), ("ignore", "ignored"),
+            ("deltas", "deltas"),
+        ]
         return words.first { node[$0.0] != nil }?.1 ?? "skipped"
     }
 
@@ -102,6 +105,7 @@ struct FieldNote: Sendable {
         if let type = node["type"]?.text { return type }
         if let number = node["objects"]?["id"]?.text { return number }
         if let condition = node["ignore"]?.text { return condition }
+        if let bits = node["bits"]?.text { return "deltas of \(bits) bits" }
         if let cipher = node["decrypt"]?["cipher"]?.text { return cipher }
         if let formula = node["formula"]?.text { return formula }
         if let sum = node["from"]?.text { return node["as"]?.text.map { "\(sum) as \($0)" } ?? sum }

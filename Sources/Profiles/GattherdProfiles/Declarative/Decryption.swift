@@ -60,14 +60,17 @@ struct Decryption: Sendable {
         guard !usesDeviceKey || sender?.key != nil else {
             throw .invalid(reason: "it is encrypted; write the name of the file with its bind key to 'bind_key_file'")
         }
-        guard let key = key.map({ $0.octets(payload, sender)?.filled }) ?? sender?.key?.octets,
-            let check = octets(keyCheck, payload)
+        guard let key = key.map({ $0.octets(payload, sender).map(completed) }) ?? sender?.key?.octets,
+            let check = octets(keyCheck, payload), !key.isEmpty
         else { throw .truncated(offset: 0, needed: payload.count + 1, left: payload.count) }
         guard key.starts(with: check) else {
             throw .invalid(reason: "wrong bind key: it does not match key_check")
         }
         return ordered(key)
     }
+
+    /// Returns a key of 16 bytes; that of an exclusive or may have fewer.
+    private func completed(_ key: [UInt8]) -> [UInt8] { mode == .xor ? key : key.filled }
 
     /// Returns no bytes without a slice; `nil` for a payload that does not have it.
     private func octets(_ slice: ByteSlice?, _ payload: Span<UInt8>) -> [UInt8]? {

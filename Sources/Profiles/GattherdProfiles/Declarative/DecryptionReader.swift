@@ -49,6 +49,13 @@ struct DecryptionReader {
             return
         }
         reader.forbid(["aad", "tag", "replay"], "is for aes-ccm")
+        if mode == .xor {
+            reader.forbid(["nonce", "key_check"], "has no meaning for xor")
+            if !reader.has("key") || reader.node("key")?.text == "device" {
+                reader.report("xor needs 'key': the bytes that are combined with the payload, such as \"A0\" or 2..3")
+            }
+            return
+        }
         if mode == .ecb { reader.forbid(["nonce"], "has no meaning for aes-ecb") }
         if mode != .ecb, !reader.has("nonce") { reader.report("\(mode.rawValue) needs 'nonce'") }
     }

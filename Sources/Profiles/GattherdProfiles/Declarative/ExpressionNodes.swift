@@ -44,6 +44,8 @@ struct ExpressionNodes: Sendable {
         /// A function of one or two nodes, only in formulas; the second is that of the first if it takes one.
         case call(Function, Int, Int)
         case part(Part)
+        /// The number whose decimal digits are the nibbles of a node.
+        case digits(Int)
         case not(Int)
         case and(Int, Int)
         case or(Int, Int)
@@ -83,7 +85,7 @@ struct ExpressionNodes: Sendable {
     /// True if the value at `position` is always 0 or 1.
     func isTruth(at position: Int) -> Bool {
         switch nodes[position] {
-        case .constant, .real, .call, .compute: false
+        case .constant, .real, .call, .compute, .digits: false
         case .part(let part): part.width == 1
         case .not, .and, .or, .compare: true
         }
@@ -97,6 +99,7 @@ struct ExpressionNodes: Sendable {
         case .constant(let number): number
         case .real, .call: 0
         case .part(let part): part.value(registers)
+        case .digits(let inner): Self.number(ofDigits: value(of: inner, registers))
         case .not(let inner): value(of: inner, registers) == 0 ? 1 : 0
         case .and(let left, let right):
             value(of: left, registers) != 0 && value(of: right, registers) != 0 ? 1 : 0
@@ -117,6 +120,7 @@ extension ExpressionNodes {
         case .constant(let number): Double(number)
         case .real(let number): number
         case .part(let part): Double(part.value(registers))
+        case .digits(let inner): Double(Self.number(ofDigits: Int64(clamping: realValue(of: inner, registers))))
         case .call(let function, let first, let second):
             function.result(realValue(of: first, registers), realValue(of: second, registers))
         case .not(let inner): realValue(of: inner, registers) == 0 ? 1 : 0
@@ -129,6 +133,29 @@ extension ExpressionNodes {
         case .compute(let arithmetic, let left, let right):
             arithmetic.realResult(realValue(of: left, registers), realValue(of: right, registers))
         }
+    }
+}
+
+extension ExpressionNodes {
+    /// Returns 1234 for 0x1234; −1 if a nibble is no decimal digit.
+    fileprivate static func number(ofDigits packed: Int64) -> Int64 {
+        var (rest, number, power) = (UInt64(bitPattern: packed), Int64(0), Int64(1))
+        while rest > 0 {
+            let digit = Int64(rest & 0xF)
+            guard digit <= 9 else { return -1 }
+            number += digit * power
+            rest >>= 4
+            if rest > 0 { power *= 10 }
+        }
+        return number
+    }
+}
+
+extension Int64 {
+    /// The nearest integer towards 0; 0 for no number.
+    fileprivate init(clamping number: Double) {
+        let bounded = Swift.min(Swift.max(number, -0x1p62), 0x1p62)
+        self = bounded.isNaN ? 0 : Int64(bounded)
     }
 }
 

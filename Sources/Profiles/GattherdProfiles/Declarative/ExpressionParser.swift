@@ -6,7 +6,7 @@
 ///     comparison = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
 ///     sum        = product { ("+" | "-") product }
 ///     product    = operand { ("*" | "/" | "%") operand }
-///     operand    = [ "-" ] number | field | "(" condition ")"
+///     operand    = [ "-" ] number | field | "(" condition ")" | "bcd" "(" condition ")"
 ///                  in formulas also: "-" operand | function "(" condition { "," condition } ")"
 ///     field      = name [ "." bit | "[" high ":" low "]" ]
 struct ExpressionParser {
@@ -122,6 +122,7 @@ struct ExpressionParser {
             if isFormula, let function = ExpressionNodes.Function(rawValue: name), names[name] == nil {
                 return try call(function, &nodes)
             }
+            if name == "bcd", names[name] == nil { return try digits(&nodes) }
             return nodes.add(.part(try field(name)))
         case .sign("("):
             token = try lexer.next()
@@ -146,6 +147,15 @@ struct ExpressionParser {
         }
         guard try accept(")") else { throw failure("expected ')'") }
         return nodes.add(.call(function, arguments[0], arguments[arguments.count - 1]))
+    }
+
+    /// Parses `bcd(…)`.
+    private mutating func digits(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        token = try lexer.next()
+        guard try accept("(") else { throw failure("expected '(' after 'bcd'") }
+        let packed = try any(&nodes)
+        guard try accept(")") else { throw failure("expected ')'") }
+        return nodes.add(.digits(packed))
     }
 
     private mutating func field(_ name: String) throws(Failure) -> ExpressionNodes.Part {

@@ -23,14 +23,16 @@ struct FieldSource {
         switch action {
         case .read(let type): type.isInteger
         case .compute: true
-        case .reinterpret, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
+        case .reinterpret, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .deltas, .group:
+            false
         }
     }
     /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
         switch action {
         case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .read(.decimal), .reinterpret: true
-        case .read, .compute, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .group: false
+        case .read, .compute, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .deltas, .group:
+            false
         }
     }
     /// True if it can be scaled.

@@ -5,6 +5,7 @@ import GattherdYAML
 struct FieldCompiler {
     static let maximumFields = 256
     private static let maximumMetrics = 128
+    private static let kinds = ["metric", "flags", "skip", "fields", "objects", "decrypt", "deltas", "ignore"]
 
     var program = DecodeProgramDraft()
     private(set) var metrics: [MetricDescriptor] = []
@@ -38,11 +39,10 @@ struct FieldCompiler {
     mutating func add(_ node: YAMLNode) {
         guard let field = MappingReader(node, .field, findings: findings) else { return }
         defer { field.finish() }
-        let kinds = ["metric", "flags", "skip", "fields", "decrypt", "objects", "ignore"].filter { field.has($0) }
+        let kinds = Self.kinds.filter { field.has($0) }
         guard kinds.count == 1 else {
-            return field.report(
-                "a field has exactly one of 'metric', 'flags', 'skip', 'fields', 'objects', 'decrypt' and 'ignore'"
-            )
+            let words = Self.kinds.dropLast().map { "'\($0)'" }.joined(separator: ", ")
+            return field.report("a field has exactly one of \(words) and 'ignore'")
         }
         switch kinds[0] {
         case "flags": addFlags(field)
@@ -51,6 +51,7 @@ struct FieldCompiler {
         case "decrypt": addDecryption(field)
         case "objects": addObjects(field)
         case "ignore": addIgnore(field)
+        case "deltas": addDeltas(field)
         default: addMetric(field)
         }
         program.registerCount = names.count
@@ -208,8 +209,9 @@ struct FieldCompiler {
         if let count { step.count = count }
         if case .read(let type) = source.action {
             takeOctets(of: type, step, field)
-            if type.isInteger, count == nil, let width = type.width, width <= 7 {
-                step.register = names.add(name, bits: bits(of: type, field))
+            if type.isInteger, let width = type.width, width <= 7 {
+                let bits = bits(of: type, field)
+                step.register = count == nil ? names.add(name, bits: bits) : names.addList(name)
             }
         }
         add(step, field)

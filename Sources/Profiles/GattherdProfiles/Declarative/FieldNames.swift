@@ -19,9 +19,11 @@ struct FieldNames {
 
     private var fields: [String: Field] = [:]
     private var order: [String] = []
+    /// The registers of lists.
+    private var lists: [String: Int] = [:]
 
     /// The number of registers.
-    var count: Int { Self.builtIn.count + order.count }
+    var count: Int { Self.builtIn.count + order.count + lists.count }
 
     /// The field of a name; fields of the profile hide built-in ones.
     subscript(name: String) -> Field? { fields[name] ?? Self.builtIn[name] }
@@ -33,6 +35,13 @@ struct FieldNames {
         let register = fields[name]?.register ?? count
         if fields[name] == nil { order.append(name) }
         fields[name] = Field(register: register, bits: bits)
+        return register
+    }
+
+    /// Returns the register of a list's last value, which no expression can name.
+    mutating func addList(_ name: String) -> Int {
+        let register = lists[name] ?? count
+        lists[name] = register
         return register
     }
 
