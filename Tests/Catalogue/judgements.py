@@ -117,6 +117,10 @@ JUDGEMENTS = [
     ("switchbot-lights", ["color_mode"], lambda case, ours, theirs: "ceiling" in case["stream"] and ours is None, "a Ceiling Light has one mode, which it does not send"),
     ("switchbot-lights", ["color_temperature"], is_unknown(0), "a light of 0 K has a colour instead"),
     (
+        "oral-b", ["state"], lambda case, ours, theirs: (ours, theirs) == ("statistics", "post brushing statistics"),
+        "two names of one state",
+    ),
+    (
         "oral-b", ["mode"], lambda case, ours, theirs: not case["recorded"],
         "the mutated model has other modes",
     ),

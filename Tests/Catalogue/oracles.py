@@ -95,6 +95,12 @@ def bleparsers(case):
     }
 
 
+def laicas(case):
+    """The decoder limits the impedance to 430 to 630."""
+    values = bleparsers(case)
+    return values and {name: value for name, value in values.items() if name != "impedance" or 430 < value < 630}
+
+
 def thermopros(case):
     """The number of a probe is in the name of each of its values."""
     values = state_data(lambda case: ThermoProBluetoothDeviceData())(case)
@@ -247,6 +253,7 @@ DECODERS = {
     "inode": bleparsers,
     "kegtron": state_data(lambda case: KegtronBluetoothDeviceData()),
     "kkm": bleparsers,
+    "laica": laicas,
     "leaone": leaone,
     "mibeacon": xiaomis,
     "mikrotik": bleparsers,
@@ -320,6 +327,7 @@ METRICS = {
     "kkm": CLIMATE[:2] + [("battery_voltage", "voltage", 0.001)] + [
         (f"acceleration_{axis}", f"acceleration_{axis}", 0.0001, 0.001) for axis in "xyz"
     ],
+    "laica": [("weight", "weight", 0.051), ("impedance", "impedance", 0)],
     "leaone": [("weight", "mass", 0.006), ("unstable_weight", "non_stabilized_mass", 0.006), ("impedance", "impedance", 0.051)],
     "mibeacon": CLIMATE + [
         ("illuminance", "illuminance", 0.051), ("moisture", "moisture", 0), ("conductivity", "conductivity", 0),
