@@ -185,4 +185,14 @@ struct RecordTrackerTests {
             #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
         }
     }
+
+    @Test(arguments: [
+        (ReceivedRecord(digest: 1), "the record has no time"),
+        (ReceivedRecord(number: -1, reading: 5, digest: 1), "the record has no number"),
+    ])
+    func `a record without a time or a number has the time of its receipt`(record: ReceivedRecord, doubt: String) {
+        var tracker = RecordTracker(RecordBench().rule)
+        let now = Timestamp(microseconds: 1_000_000)
+        #expect(tracker.receive(record, at: now) == .store(now, doubt: doubt))
+    }
 }

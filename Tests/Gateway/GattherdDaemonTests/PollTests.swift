@@ -119,7 +119,7 @@ import Testing
 
     // MARK: - On the simulator
 
-    /// A battery whose answer to `DD A5` comes in two notifications.
+    /// A battery that answers `DD A5` twice, with the two parts of a message.
     private static var battery: SimulatedSupervisor.Setup {
         var setup = SimulatedSupervisor.Setup()
         setup.devices = 1
@@ -131,7 +131,8 @@ import Testing
                       - {uuid: fff1, properties: [notify]}
                       - uuid: fff2
                         properties: [write-without-response]
-                        write: {answers: [{to: DD A5, on: fff1, notify: ["07 08", "09"]}]}
+                        write:
+                          answers: [{to: DD A5, on: fff1, notify: ["07 08"]}, {to: DD A5, on: fff1, notify: ["09"]}]
             """
         setup.profile = OctetProfile("pulse", service: 0xFFF0, characteristic: 0xFFF1)
         setup.profile.characteristics[0].isReadAtConnect = false

@@ -201,7 +201,7 @@ public struct RecordTracker: Hashable, Sendable {
         let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
             stored += 1
-            return .store(now, doubt: "the record has no number")
+            return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time)
         if isKnown(mark, dated) { return .duplicate }

@@ -85,9 +85,10 @@ public struct WriteRule: Hashable, Sendable {
 
     public init() {}
 
-    /// Returns the answer to a written value: the first whose beginning fits.
-    func answer(to value: [UInt8]) -> NotifiedAnswer? {
-        answers.first { value.starts(with: $0.beginning) }
+    /// Returns the answers to a written value: the first whose beginning fits, and others with the same beginning.
+    func answers(to value: [UInt8]) -> [NotifiedAnswer] {
+        guard let first = answers.first(where: { value.starts(with: $0.beginning) }) else { return [] }
+        return answers.filter { $0.beginning == first.beginning }
     }
 
     /// The ATT error for `value`; `nil` if it is accepted.

@@ -229,12 +229,12 @@ extension GATTClient {
     /// Sends the notifications that answer a written value.
     private func answer(_ value: [UInt8], _ peripheral: Int, _ place: Int) {
         let characteristics = world.air.peripherals[peripheral].characteristics
-        guard world.air.peripherals[peripheral].silence == .off,
-            let answer = characteristics[place].spec.writing.answer(to: value)
-        else { return }
-        let other = answer.characteristic.map { uuid in characteristics.firstIndex { $0.spec.uuid == uuid } }
-        guard let target = other ?? place else { return }
-        for notification in answer.notifications { notifications.send(peripheral, target, notification) }
+        guard world.air.peripherals[peripheral].silence == .off else { return }
+        for answer in characteristics[place].spec.writing.answers(to: value) {
+            let other = answer.characteristic.map { uuid in characteristics.firstIndex { $0.spec.uuid == uuid } }
+            guard let target = other ?? place else { continue }
+            for notification in answer.notifications { notifications.send(peripheral, target, notification) }
+        }
     }
 }
 
