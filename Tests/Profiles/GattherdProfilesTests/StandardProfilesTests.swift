@@ -122,6 +122,29 @@ struct StandardProfilesTests {
         }
     }
 
+    @Test(arguments: [
+        ("04 00", "0000002F 04 04 1200 0080", ["second_fraction"]),
+        ("42 05", "0000002F 04 04 1200 0100002F 0500 0700 0080", ["user_time", "clock_drift"]),
+        ("FFFF 01 00", "1234 0000002F 04 04 1200", []),
+    ])
+    func `the features of a device's clock tell which fields its time has`(
+        features: String,
+        hex: String,
+        names: [String]
+    ) throws {
+        let profile = try #require(registry["device-time"])
+        let index = try #require(ProfileTools.characteristic("device_time", of: profile))
+        let first = try #require(ProfileTools.characteristic("device_time_features", of: profile))
+        let decoder = profile.makeDecoder()
+        decoder.tryDecode(try #require(Hexadecimal.octets(features)), characteristic: first)
+        var samples: [Sample] = []
+        let octets = try #require(Hexadecimal.octets(hex))
+        try decoder.decode(octets.span, characteristic: index, into: &samples)
+        let metrics = samples.map { profile.streams[index].metrics[$0.metric].name }
+        #expect(metrics == ["time_zone", "daylight_saving", "device_time", "time_status"] + names)
+        #expect(samples[2].value == .integer(1_735_213_952))
+    }
+
     @Test func `the wheel circumference is an option`() throws {
         for (name, stream, hex) in [
             ("cycling-speed-and-cadence", "cycling", ["01 00 00 00 00 00 00", "01 04 00 00 00 00 04"]),
