@@ -69,6 +69,28 @@ import Testing
         #expect(await bench.store.events.contains { $0.kind == "task" && $0.detail.contains(reason) })
     }
 
+    @Test func `an answer of a characteristic that does not notify is reported with advice`() async throws {
+        let bench = try Bench([profile(write(try Self.rule(timeout: .milliseconds(1))))])
+        bench.central.state.withLock { state in
+            state.tables = state.tables.mapValues { table in
+                table.map { one in
+                    RemoteCharacteristic(
+                        peripheral: one.peripheral,
+                        service: one.service,
+                        uuid: one.uuid,
+                        handle: one.handle,
+                        properties: [.read, .write]
+                    )
+                }
+            }
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(await bench.store.events.contains { $0.detail.contains("bbbb: it does not notify; name the char") })
+    }
+
     @Test func `a refused required task fails the link`() async throws {
         let bench = try Bench([profile(write(try Self.rule(timeout: .milliseconds(1)), isRequired: true))])
         try await bench.run {

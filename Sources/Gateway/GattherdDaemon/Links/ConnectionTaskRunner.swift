@@ -12,6 +12,12 @@ struct ConnectionTaskRunner: Sendable {
         LinkSubscriptions.Key(remote: answering, path: .signals, isAnswer: true)
     }
 
+    /// The error of a characteristic that cannot respond.
+    private static let silence = BluetoothError(
+        .notSupported,
+        "it does not notify; name the characteristic that responds in 'answer', as 'uuid'"
+    )
+
     /// Subscribes to the responses of control points, before anything is written to them.
     func subscribe(_ plan: ProfileAssignment) async throws(LinkFault) {
         for remote in plan.answering {
@@ -19,6 +25,7 @@ struct ConnectionTaskRunner: Sendable {
             let token = subscriptions.token(of: key) ?? link.intake.newToken()
             plan.answers.bind(token, to: remote)
             do throws(BluetoothError) {
+                guard remote.properties.isNotifying else { throw Self.silence }
                 try await link.central.subscribe(to: remote, by: key.path, token: token, sink: plan.answers)
                 subscriptions.add(key, token)
             } catch {
