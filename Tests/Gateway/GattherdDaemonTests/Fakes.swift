@@ -196,6 +196,8 @@ final class FakeCentral: CentralBackend {
     let events: AsyncStream<CentralEvent>
     let tell: AsyncStream<CentralEvent>.Continuation
     let state = Locked(State())
+    /// Locked while a notification is delivered, so that all sinks receive notifications in one order.
+    private let delivery = Locked(())
     let calls = LatestValue<[Call]>([])
     let attends = LatestValue(true)
 
@@ -210,9 +212,11 @@ final class FakeCentral: CentralBackend {
     /// Sends a notification of every subscribed characteristic.
     func notify(_ octets: [UInt8]) {
         let sinks = state.withLock { $0.sinks.map { ($0.key, $0.value.0) } }
-        for (token, sink) in sinks {
-            sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
-            sink.flush()
+        delivery.withLock { _ in
+            for (token, sink) in sinks {
+                sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
+                sink.flush()
+            }
         }
     }
 
