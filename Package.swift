@@ -113,8 +113,8 @@ let base: [Target] = [
     module("Base/GattherdProcess", ["CLinux", "GattherdSync"]),
     // State machines as values: the protocol, a runner, an observable proxy, a throttle.
     module("Base/GattherdTransducer", ["GattherdSync"]),
-    // HTTP requests by libcurl, off the cooperative pool; gzip.
-    module("Base/GattherdHTTPClient", ["CCurl", "CZlib", "GattherdSync"]),
+    // HTTP requests by libcurl, off the cooperative pool; WebSocket; gzip.
+    module("Base/GattherdHTTPClient", ["CCurl", "COpenSSL", "CZlib", "GattherdSync"]),
     // YAML text to nodes with positions, quantities and misspelt words, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
 ]
@@ -281,7 +281,7 @@ let tools: [Target] = [
 // Tests, in the same wings.
 let kits: [Target] = [
     // A private bus, a temporary broker, temporary folders.
-    kit("Kits/TestKit", ["CLinux", "GattherdProcess", "GattherdSync"]),
+    kit("Kits/TestKit", ["CLinux", "GattherdHTTPClient", "GattherdProcess", "GattherdSync"]),
     // A whole gateway with virtual peripherals, on the simulator or on real bluetoothd, and the truth to compare it with.
     kit(
         "Kits/BlueZKit",

@@ -1,5 +1,4 @@
 import CCurl
-import GattherdSync
 import Glibc
 import Synchronization
 
@@ -26,13 +25,13 @@ final class CurlTransfer: Sendable {
     func perform() throws(HTTPClientError) -> HTTPClientResponse {
         session.reset()
         try setLimits()
-        try setSecurity()
+        try session.setSecurity(files)
         try session.set(CURLOPT_URL, request.url)
         try session.set(CURLOPT_USERAGENT, "gattherd")
         let body = ResponseBody()
         let code = try send(into: body)
         guard let code else { throw HTTPClientError(.cancelled, "the request was cancelled") }
-        guard code == CURLE_OK || body.isOverlong else { throw error(code) }
+        guard code == CURLE_OK || body.isOverlong else { throw session.error(code) }
         return response(body)
     }
 
@@ -64,57 +63,12 @@ final class CurlTransfer: Sendable {
         try session.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     }
 
-    /// A secret in the headers reaches only the server of the URL.
-    private func setSecurity() throws(HTTPClientError) {
-        try session.set(CURLOPT_PROTOCOLS_STR, "http,https")
-        try session.set(CURLOPT_FOLLOWLOCATION, 0)
-        try session.set(CURLOPT_PROXY, "")
-        try session.set(CURLOPT_SSL_VERIFYPEER, 1)
-        try session.set(CURLOPT_SSL_VERIFYHOST, 2)
-        try session.set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
-        // A renewed file is read by the next connection; libcurl would keep it for a day.
-        try session.set(CURLOPT_CA_CACHE_TIMEOUT, 0)
-        // OpenSSL would ask the terminal for the passphrase of a key.
-        try session.set(CURLOPT_KEYPASSWD, "")
-        if let ca = files.ca {
-            try session.set(CURLOPT_CAINFO, ca)
-            try session.check(unsafe ccurl_set_text(session.easy, CURLOPT_CAPATH, nil))
-        }
-        if let certificate = files.certificate { try session.set(CURLOPT_SSLCERT, certificate) }
-        if let key = files.key { try session.set(CURLOPT_SSLKEY, key) }
-    }
-
     private func response(_ body: ResponseBody) -> HTTPClientResponse {
         var response = HTTPClientResponse(status: unsafe ccurl_status(session.easy), body: body.start)
         let pause = unsafe ccurl_retry_after(session.easy)
         if pause > 0 { response.retryAfter = .seconds(min(pause, 86_400)) }
         for name in request.wantedHeaders { response.headers[name] = session.header(name) }
         return response
-    }
-
-    private func error(_ code: CURLcode) -> HTTPClientError {
-        let words = session.words(for: code)
-        let number = unsafe ccurl_system_error(session.easy)
-        guard code == CURLE_COULDNT_CONNECT, number != 0 else { return HTTPClientError(.init(code), words) }
-        return HTTPClientError(.unreachable, "\(words) (\(SystemError(number)))")
-    }
-}
-
-extension HTTPClientError.Kind {
-    fileprivate init(_ code: CURLcode) {
-        switch code {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = .unresolved
-        case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: self = .unreachable
-        case CURLE_OPERATION_TIMEDOUT: self = .timeout
-        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: self = .certificate
-        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED: self = .tls
-        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE: self = .file
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2:
-            self = .notHTTP
-        case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_AGAIN:
-            self = .local
-        default: self = .interrupted
-        }
     }
 }
 
@@ -170,7 +124,8 @@ private final class ResponseBody {
 }
 
 extension Duration {
-    fileprivate var milliseconds: Int {
+    /// The whole milliseconds, at most a day.
+    var milliseconds: Int {
         let (seconds, attoseconds) = components
         return Int(clamping: min(max(seconds, 0), 86_400) * 1000 + attoseconds / 1_000_000_000_000_000)
     }

@@ -65,6 +65,8 @@ public struct HTTPClientError: Error, Hashable, Sendable {
         case file
         /// The server does not speak HTTP.
         case notHTTP
+        /// The server does not speak WebSocket, or violates its rules.
+        case notWebSocket
         /// The connection ended before the response did.
         case interrupted
         /// The task was cancelled.

@@ -38,6 +38,12 @@ static inline int ccurl_system_error(CURL *easy) {
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &code);
     return (int)code;
 }
+// The socket of a connection made with CURLOPT_CONNECT_ONLY.
+static inline curl_socket_t ccurl_socket(CURL *easy) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket);
+    return socket;
+}
 // The result of the only transfer of `multi`, once it has ended.
 static inline CURLcode ccurl_result(CURLM *multi) {
     int left = 0;

@@ -123,7 +123,7 @@ extension OutputFault {
             self.init(.misconfigured, "\(said); name the authority in influx.tls.ca, or use the certificate's host")
         case .tls: self.init(.misconfigured, "\(said); check that the port of influx.url is one for https")
         case .file: self.init(.misconfigured, "\(said); check the files in influx.tls")
-        case .notHTTP:
+        case .notHTTP, .notWebSocket:
             let advice = options.url.usesTLS ? "check influx.url" : "if its port is one for TLS, write https://"
             self.init(.misconfigured, "\(said); \(advice)")
         case .cancelled, .local: self.init(.unavailable, said)

@@ -47,7 +47,7 @@ public final class ScriptedServer: Sendable {
         _ = NamedThread(name: "scripted") { [listener, weak self] in
             var count = 0
             while true {
-                let connection = accept(listener)
+                let connection = acceptConnection(listener)
                 guard connection >= 0 else { break }
                 count += 1
                 _ = NamedThread(name: "scripted-conn") { [weak self, count] in
@@ -77,7 +77,8 @@ public final class ScriptedServer: Sendable {
         return script(request)
     }
 
-    private static func listen(_ port: Int) throws -> Int32 {
+    /// Listens on a port of loopback.
+    static func listen(_ port: Int) throws -> Int32 {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         _ = fcntl(listener, F_SETFD, FD_CLOEXEC)
         var on: Int32 = 1
@@ -97,7 +98,7 @@ public final class ScriptedServer: Sendable {
 }
 
 /// Accepts a connection that blocks; negative if the listener is shut down.
-private func accept(_ listener: Int32) -> Int32 {
+func acceptConnection(_ listener: Int32) -> Int32 {
     let connection = Glibc.accept(listener, nil, nil)
     if connection >= 0 { _ = fcntl(connection, F_SETFD, FD_CLOEXEC) }
     return connection

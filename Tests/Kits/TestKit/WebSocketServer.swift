@@ -1,0 +1,154 @@
+import GattherdHTTPClient
+import GattherdSync
+import Glibc
+
+/// A WebSocket server on loopback that answers each text by a script, correctly or not.
+public final class WebSocketServer: Sendable {
+    /// A step of an answer.
+    public enum Step: Hashable, Sendable {
+        case text(String)
+        /// Sends bytes as they are, for example a malformed frame.
+        case bytes([UInt8])
+        /// Sends bytes again and again, until the client closes the connection.
+        case bytesForever([UInt8])
+        case close
+    }
+
+    /// Answers a text of the client; `nil` stands for the end of the handshake.
+    public typealias Script = @Sendable (_ text: String?) -> [Step]
+
+    public let port: Int
+    private let listener: Int32
+    private let opcodes = Locked<[UInt8]>([])
+
+    /// Starts the server.
+    ///
+    /// - Parameters:
+    ///   - handshake: Returns the response to the request's head; by default the right one.
+    ///   - script: Answers the client; called on a thread of the connection.
+    /// - Throws: ``Broker/NotListening`` without a free port.
+    public init(
+        handshake: @escaping @Sendable (String) -> String = { WebSocketServer.response(to: $0) },
+        _ script: @escaping Script
+    ) throws {
+        port = try Broker.freePort()
+        listener = try ScriptedServer.listen(port)
+        _ = NamedThread(name: "websocket") { [listener, opcodes] in
+            while true {
+                let descriptor = acceptConnection(listener)
+                guard descriptor >= 0 else { break }
+                _ = NamedThread(name: "websocket-conn") {
+                    var connection = WebSocketServerConnection(descriptor)
+                    connection.serve(handshake, script) { opcode in opcodes.withLock { $0.append(opcode) } }
+                    close(descriptor)
+                }
+            }
+            close(listener)
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+    }
+
+    /// The opcodes of the frames that clients have sent.
+    public var receivedOpcodes: [UInt8] { opcodes.withLock { $0 } }
+
+    /// Returns the right response to a request.
+    public static func response(to head: String) -> String {
+        let line = head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }
+        let key = line.map { String($0.dropFirst("Sec-WebSocket-Key: ".count)) } ?? ""
+        return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nconnection: keep-alive, Upgrade\r\n"
+            + "Sec-WebSocket-Accept: \(WebSocketHandshake.acceptance(of: key))\r\n\r\n"
+    }
+
+    /// Returns an unmasked frame, as a server sends it.
+    public static func frame(_ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true) -> [UInt8] {
+        var bytes = [opcode | (isFinal ? 0x80 : 0)]
+        switch payload.count {
+        case ...125: bytes.append(UInt8(payload.count))
+        case ...0xFFFF: bytes += [126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+        default: bytes += [127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: payload.count >> (8 * $0)) }
+        }
+        return bytes + payload
+    }
+}
+
+/// One connection of a ``WebSocketServer``, on a thread of its own.
+private struct WebSocketServerConnection {
+    private let descriptor: Int32
+    private var received: [UInt8] = []
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    mutating func serve(
+        _ handshake: (String) -> String,
+        _ script: WebSocketServer.Script,
+        _ record: (UInt8) -> Void
+    ) {
+        guard let head = head(), send(Array(handshake(head).utf8)), perform(script(nil)) else { return }
+        while let (opcode, payload) = frame() {
+            record(opcode)
+            if opcode == 1, !perform(script(String(decoding: payload, as: UTF8.self))) { return }
+        }
+    }
+
+    private mutating func head() -> String? {
+        while !String(decoding: received, as: UTF8.self).hasSuffix("\r\n\r\n") { guard receive() else { return nil } }
+        defer { received = [] }
+        return String(decoding: received, as: UTF8.self)
+    }
+
+    /// Reads a frame of the client; `nil` at the end of the connection, or if the frame is not masked.
+    private mutating func frame() -> (opcode: UInt8, payload: [UInt8])? {
+        guard let start = bytes(2), start[1] & 0x80 != 0 else { return nil }
+        var length = Int(start[1] & 0x7F)
+        if length >= 126 {
+            guard let long = bytes(length == 126 ? 2 : 8) else { return nil }
+            length = long.reduce(0) { $0 << 8 | Int($1) }
+        }
+        guard let mask = bytes(4), let payload = bytes(length) else { return nil }
+        return (start[0] & 0x0F, payload.enumerated().map { $1 ^ mask[$0 % 4] })
+    }
+
+    private mutating func bytes(_ count: Int) -> [UInt8]? {
+        while received.count < count { guard receive() else { return nil } }
+        defer { received.removeFirst(count) }
+        return Array(received.prefix(count))
+    }
+
+    /// Returns false if the connection must be closed.
+    private func perform(_ steps: [WebSocketServer.Step]) -> Bool {
+        for step in steps {
+            switch step {
+            case .text(let text): guard send(WebSocketServer.frame(1, Array(text.utf8))) else { return false }
+            case .bytes(let bytes): guard send(bytes) else { return false }
+            case .bytesForever(let bytes): while send(bytes) {}
+            case .close: return false
+            }
+        }
+        return true
+    }
+
+    private func send(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes {
+                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    private mutating func receive() -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
+        guard count > 0 else { return false }
+        received += chunk[..<count]
+        return true
+    }
+}
