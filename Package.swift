@@ -175,6 +175,8 @@ let outputs: [Target] = [
         "Outputs/GattherdDelivery",
         ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]
     ),
+    // The WebSocket API of Home Assistant, and the import of statistics by it.
+    module("Outputs/GattherdHomeAssistant", ["GattherdHTTPClient", "GattherdModel"]),
     // The frame of outputs that deliver batches: machine, runner, registration. An output is a sink and its settings.
     module(
         "Outputs/GattherdOutputs",
@@ -238,7 +240,8 @@ let gateway: [Target] = [
         [
             "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
-            "GattherdHistory", "GattherdInflux", "GattherdLines", "GattherdLog", "GattherdMQTT", "GattherdMachines",
+            "GattherdHTTPClient", "GattherdHistory", "GattherdHomeAssistant", "GattherdInflux", "GattherdLines",
+            "GattherdLog", "GattherdMQTT", "GattherdMachines",
             "GattherdModel", "GattherdOutputs", "GattherdPostgres", "GattherdProcess", "GattherdProfiles",
             "GattherdSparkplug", "GattherdSync", "GattherdYAML",
         ]
@@ -249,8 +252,9 @@ let gateway: [Target] = [
         [
             "CLinux", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig", "GattherdDBus",
             "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdGateway",
-            "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
-            "GattherdPostgres", "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+            "GattherdHTTP", "GattherdHistory", "GattherdHomeAssistant", "GattherdLog", "GattherdMQTT",
+            "GattherdMachines", "GattherdModel", "GattherdPostgres", "GattherdProcess", "GattherdProfiles",
+            "GattherdSimulator", "GattherdSync",
             "GattherdYAML",
         ]
     ),
@@ -389,6 +393,7 @@ let moduleTests: [Target] = [
             "GattherdOutputs", "GattherdSync", "TestKit",
         ]
     ),
+    tests("Outputs/GattherdHomeAssistantTests", ["GattherdHomeAssistant", "GattherdModel", "GattherdSync", "TestKit"]),
     tests(
         "Outputs/GattherdPostgresTests",
         [

@@ -13,7 +13,7 @@ struct OutputParts: Sendable {
     /// The leases of all devices; `nil` without `fleet.leases`.
     let board: LeaseBoard?
     let delivery: MQTTDelivery?
-    /// All outputs, MQTT first.
+    /// All outputs, MQTT first, the import of statistics last.
     let all: [any Output]
 
     /// Makes the outputs; none is connected yet.
@@ -35,6 +35,14 @@ struct OutputParts: Sendable {
                 devices: { await Self.seenDevices(in: path) },
                 commands: Self.commands(router, running, board)
             )
+            + [Self.statistics(configuration, log)].compactMap(\.self)
+    }
+
+    private static func statistics(_ configuration: Configuration, _ log: Log) -> StatisticsService? {
+        guard let settings = configuration.mqtt?.homeAssistant.statistics else { return nil }
+        let path = configuration.history.path.value
+        let importer = StatisticsImporter(settings, gateway: configuration.gateway, path: path)
+        return StatisticsService(importer, folder: path.parentFolder, log: log, clock: SystemClock.gateway)
     }
 
     /// Returns the devices in history; none if the file cannot be read now.

@@ -11,7 +11,7 @@ enum Gattherd {
         .write, .watch,
         .bondList, .bondForget, .history, .rejects,
         .export,
-        .import,
+        .import, .statistics,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .backup, .restore, .migrate, .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetRename, .fleetStatus, .fleetDevices, .fleetWhy,

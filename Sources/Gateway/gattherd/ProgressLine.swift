@@ -8,6 +8,7 @@ struct ProgressLine {
 
     private let noun: String
     private let isShown: Bool
+    private let stride: Int
     private var count = 0
     private var next = ContinuousClock.now.advanced(by: .seconds(1))
     private var isDrawn = false
@@ -15,8 +16,9 @@ struct ProgressLine {
     /// - Parameters:
     ///   - noun: The plural of the counted things.
     ///   - isBusy: True if the terminal shows the result itself.
-    init(_ noun: String, isBusy: Bool) {
-        self.noun = noun
+    ///   - stride: The number of things after which the clock is read.
+    init(_ noun: String, isBusy: Bool, stride: Int = 256) {
+        (self.noun, self.stride) = (noun, stride)
         isShown = !isBusy && isatty(STDERR_FILENO) == 1
     }
 
@@ -25,7 +27,7 @@ struct ProgressLine {
     /// - Parameter part: The finished part of the work, from 0 to 1; evaluated occasionally.
     mutating func advance(_ part: () -> Double?) {
         count += 1
-        guard isShown, count & 0xFF == 0, .now >= next else { return }
+        guard isShown, count.isMultiple(of: stride), .now >= next else { return }
         next = .now.advanced(by: Self.interval)
         isDrawn = true
         let percent = part().map { ", \(Int(min(max(0, $0), 1) * 100)) %" } ?? ""

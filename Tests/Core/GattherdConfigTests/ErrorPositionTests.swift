@@ -80,6 +80,8 @@ import Testing
         Row("enrol: [{match: {name: a}, name: polar}]", "1:34+5 invalid_value"),
     ]
 
+    private static let home = "mqtt: {url: 'mqtt://a',\n  home_assistant: {\n  statistics: "
+
     static let rules = [
         Row(device + "  - name: a\n    address: C0:FF:EE:00:00:02", "4:11+1 duplicate"),
         Row(device + "  - name: b\n    address: c0:ff:ee:00:00:01", "5:14+17 duplicate"),
@@ -98,6 +100,12 @@ import Testing
         Row("mqtt: {url: 'mqtt://a', base_topic: homeassistant/lab}", "1:37+17 conflict"),
         Row("mqtt: {url: 'mqtt://a', base_topic: home, home_assistant: {prefix: home/ha}}", "1:37+4 conflict"),
         Row("mqtt: {url: 'mqtts://a', tls: {key: k}}", "1:32+3 missing_key"),
+        Row(home + "{url: 'ws://h', token_file: t}}}", "3:21+8 invalid_value"),
+        Row(home + "{url: 'http://u:p@h', token_file: t}}}", "3:21+14 secret_in_text"),
+        Row(home + "{url: 'http://h:8123', token: t}}}", "3:3+10 missing_key, 3:38+5 secret_in_text"),
+        Row(home + "{url: 'http://h', token_file: t, tls: {ca: c}}}}", "3:48+3 conflict"),
+        Row(home + "{url: 'https://h', token_file: t, tls: {key: k}}}}", "3:55+3 missing_key"),
+        Row(home + "{url: 'http://h', token_file: t}, discovery: false}}", "3:3+10 conflict"),
         Row("mqtt: {url: 'mqtts://a', tls: {min_version: '1.1'}}", "1:45+5 invalid_value"),
         Row("mqtt: {url: 'mqtts://a', tls: {server_name: 'a:8883'}}", "1:45+8 invalid_value"),
         Row(device + "    publish: {deadband: -1}", "4:25+2 invalid_value"),

@@ -23,6 +23,11 @@ struct MQTTReader {
     private func homeAssistant(_ section: SectionReader, _ settings: inout MQTTSettings.HomeAssistant) {
         section.read("discovery", .boolean, into: &settings.isDiscoverable)
         section.read("prefix", topic, into: &settings.prefix)
+        let reader = StatisticsReader { paths.resolve($0) }
+        settings.statistics = section.section("statistics") { reader.settings($0) } ?? nil
+        if !settings.isDiscoverable, let place = section.place(of: "statistics") {
+            section.report(.conflict("'statistics' needs the entities of discovery; write discovery: true"), at: place)
+        }
     }
 
     /// Reads the base topic, which must be apart from Home Assistant's topics.

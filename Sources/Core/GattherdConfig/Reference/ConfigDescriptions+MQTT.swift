@@ -45,6 +45,33 @@ extension ConfigDescriptions {
             "The first level of Home Assistant's topics.",
             default: "homeassistant"
         ),
+        "mqtt.home_assistant.statistics": ConfigDescription(
+            "The import of hourly statistics into Home Assistant, so that outages leave no gaps there."
+        ),
+        "mqtt.home_assistant.statistics.url": ConfigDescription(
+            "Home Assistant's address; https:// for TLS.",
+            example: "http://homeassistant.local:8123"
+        ),
+        "mqtt.home_assistant.statistics.token_file": ConfigDescription(
+            "A file whose first line is a long-lived access token of an administrator. Tokens cannot be written here.",
+            example: "/etc/gattherd/home-assistant-token"
+        ),
+        "mqtt.home_assistant.statistics.tls": ConfigDescription("Certificates, for https:// only."),
+        "mqtt.home_assistant.statistics.tls.ca": ConfigDescription(
+            "A PEM file with the authorities that sign the server's certificate.",
+            example: "ca.pem",
+            otherwise: "the system's"
+        ),
+        "mqtt.home_assistant.statistics.tls.certificate": ConfigDescription(
+            "A PEM file with the client certificate, for servers that require one; `key` goes with it.",
+            example: "gateway.pem",
+            otherwise: "none"
+        ),
+        "mqtt.home_assistant.statistics.tls.key": ConfigDescription(
+            "A PEM file with the key of the client certificate.",
+            example: "gateway.key",
+            otherwise: "none"
+        ),
         "mqtt.tls": ConfigDescription("Certificates, for an encrypted connection only."),
         "mqtt.tls.ca": ConfigDescription(
             "A PEM file with the authorities that sign the server's certificate.",

@@ -49,6 +49,8 @@ package struct MQTTSettings: Hashable, Sendable {
     package struct HomeAssistant: Hashable, Sendable {
         package var isDiscoverable = true
         package var prefix = "homeassistant"
+        /// The import of statistics; `nil` without one.
+        package var statistics: StatisticsSettings?
 
         package init() {}
     }
@@ -83,11 +85,11 @@ package struct MQTTSettings: Hashable, Sendable {
         baseTopic = "gattherd/\(gateway)"
     }
 
-    /// The password file, and the files for TLS if it is used.
+    /// The files with secrets, and the files for TLS if it is used.
     package var files: [NamedFile] {
         let password = passwordFile.map { NamedFile($0, .secret("password", isReadAgain: false)) }
         let tls = broker.usesTLS ? NamedFile.tls(ca: tls.ca, certificate: tls.certificate, key: tls.key) : []
-        return [password].compactMap(\.self) + tls
+        return [password].compactMap(\.self) + tls + (homeAssistant.statistics?.files ?? [])
     }
 }
 

@@ -71,12 +71,23 @@ extension MQTTSettings {
     /// The findings about the certificates and the password file.
     package var findings: [ConfigError] {
         (broker.usesTLS ? tls.findings : []) + (passwordFile.map { passwordFindings($0) } ?? [])
+            + (homeAssistant.statistics?.findings ?? [])
     }
 
     private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
         let secret = SecretFile(path: file.value)
         if let reason = secret.unreadable("password") { return [ConfigError(.file(reason), about: file)] }
         return secret.exposure.map { [.exposed(file, $0)] } ?? []
+    }
+}
+
+extension StatisticsSettings {
+    /// The findings about the files, and a warning about a token that crosses a network without encryption.
+    fileprivate var findings: [ConfigError] {
+        let found = files.compactMap(\.finding)
+        guard url.value.isExposed else { return found }
+        let text = "the token is sent to \(url.value.host) without encryption; use https:// if you can"
+        return found + [ConfigError(.exposedSecret(text), about: tokenFile, severity: .warning)]
     }
 }
 

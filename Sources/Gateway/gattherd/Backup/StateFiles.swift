@@ -14,7 +14,7 @@ enum StateFiles {
 
     /// The names that a configuration gives.
     static func names(_ configuration: Configuration) -> [String] {
-        ["mqtt-base-topics"] + configuration.outputs.map { "\($0.name)-bdseq" }
+        ["mqtt-base-topics", "home-assistant-statistics"] + configuration.outputs.map { "\($0.name)-bdseq" }
     }
 
     /// Returns the content of a file; `nil` without such a file.

@@ -41,7 +41,7 @@ extension HomeAssistant {
     }
 
     private func component(_ entity: Entity, of device: DeviceDescription) -> HomeAssistantComponent {
-        let key = "\(entity.stream.name)-\(entity.metric.name)"
+        let key = HomeAssistantIdentity.key(stream: entity.stream.name, metric: entity.metric.name)
         var part = HomeAssistantComponent(key, entity.platform, of: owner(device), named: entity.name)
         part.set("state_topic", topics.reading(device.device, entity.stream.name))
         switch entity.metric.kind {

@@ -1,5 +1,19 @@
 import GattherdModel
 
+/// The names by which Home Assistant tells devices and their entities apart.
+package enum HomeAssistantIdentity {
+    /// The identifier of a device at an address.
+    package static func device(_ address: String, of gateway: String) -> String {
+        "gattherd_\(gateway)_" + address.lowercased().filter { $0.isHexDigit }
+    }
+
+    /// The key of a metric's entity, unique in its device.
+    package static func key(stream: String, metric: String) -> String { "\(stream)-\(metric)" }
+
+    /// The `unique_id` of an entity.
+    package static func entity(_ key: String, of device: String) -> String { "\(device)_\(key)" }
+}
+
 /// The MQTT discovery of Home Assistant, with one payload for each device and one for the gateway.
 struct HomeAssistant: Sendable {
     let topics: Topics
@@ -22,9 +36,7 @@ struct HomeAssistant: Sendable {
     func topic(of address: String) -> String { "\(prefix)/device/\(identifier(of: address))/config" }
 
     /// The device's identifier, which survives a rename and is unique among all gateways of a broker.
-    func identifier(of address: String) -> String {
-        "gattherd_\(gateway)_" + address.lowercased().filter { $0.isHexDigit }
-    }
+    func identifier(of address: String) -> String { HomeAssistantIdentity.device(address, of: gateway) }
 
     /// The device that a payload, or its start, describes; `nil` if it belongs to another program or gateway.
     func device(in payload: [UInt8]) -> String? {

@@ -37,7 +37,7 @@ struct HomeAssistantComponent {
         let entity = "\(owner.slug)_\(name)".replacing("-", with: "_")
         members = [
             ("platform", .plain(.text(platform))),
-            ("unique_id", .plain(.text("\(owner.identifier)_\(key)"))),
+            ("unique_id", .plain(.text(HomeAssistantIdentity.entity(key, of: owner.identifier)))),
             ("default_entity_id", .plain(.text("\(platform).\(entity)"))),
             ("name", .plain(.text(HomeAssistantWords.name(name)))),
         ]

@@ -83,6 +83,15 @@ public final class HistorySeries: Sendable {
     }
 }
 
+/// A metric of a stream that is a gauge, from any source.
+public struct HistoryGauge: Hashable, Sendable {
+    public let device: String
+    public let stream: String
+    public let metric: String
+    /// The unit's symbol; `nil` for a bare number.
+    public let unit: String?
+}
+
 /// One sample of history; a repeated metric has one for each element.
 public struct HistoryRow: Sendable {
     /// The number of the sample's reading; negative if it was imported.

@@ -108,6 +108,17 @@ public struct HistoryReader {
         return try Statement(sql, on: connection).rows(binding: device) { row in row.text(0) }
     }
 
+    /// Returns the metrics of all streams whose kind is a gauge.
+    public func gauges() throws(StoreFault) -> [HistoryGauge] {
+        let sql = """
+            SELECT DISTINCT stream.device, stream.stream, series.metric, series.unit
+            FROM metric_series AS series JOIN stream ON stream.id = series.stream WHERE series.kind = 'gauge'
+            """
+        return try Statement(sql, on: connection).rows { row in
+            HistoryGauge(device: row.text(0), stream: row.text(1), metric: row.text(2), unit: row.optionalText(3))
+        }
+    }
+
     /// Returns the records of devices, by name.
     public func deviceRecords() throws(StoreFault) -> [SeenDevice] {
         let sql = "SELECT device, address, name, profiles, first_seen, last_seen FROM device ORDER BY device"

@@ -1,0 +1,142 @@
+package import GattherdHistory
+import GattherdHomeAssistant
+package import GattherdLog
+import GattherdMachines
+package import GattherdModel
+import GattherdSync
+
+/// Imports each completed hour into Home Assistant, some minutes after its end.
+///
+/// A new installation begins with the current hour. Hours that could not be imported are imported later, so an outage
+/// of any length leaves no gap.
+package final class StatisticsService: Output {
+    private struct State: Sendable {
+        var status: OutputStatus
+        /// True after a failure that was logged, until an import succeeds.
+        var isFailing = false
+        /// The problems of entities that were logged.
+        var problems: [String] = []
+    }
+
+    /// The longest sleep: the wall clock may be set meanwhile.
+    private static let longestSleep = Duration.seconds(60)
+    private static let backoff = Backoff(minimum: .seconds(30), maximum: .seconds(900))
+
+    private let importer: StatisticsImporter
+    private let cursor: StatisticsCursor
+    private let log: Log
+    private let clock: GatewayClock
+    private let state: Locked<State>
+    private let isStopping = LatestValue(false)
+
+    /// - Parameters:
+    ///   - importer: The importer.
+    ///   - folder: The folder for the cursor.
+    ///   - log: For people.
+    ///   - clock: The clocks.
+    package init(_ importer: StatisticsImporter, folder: String, log: Log, clock: GatewayClock) {
+        self.importer = importer
+        cursor = StatisticsCursor(path: "\(folder)/\(StatisticsCursor.name)")
+        (self.log, self.clock) = (log, clock)
+        state = Locked(State(status: OutputStatus(target: importer.target)))
+    }
+
+    package var name: String { "home_assistant" }
+    package var status: OutputStatus { state.withLock(\.status) }
+    package func roundTrip() async {}
+    package func stop(within limit: Duration) async { isStopping.set(true) }
+
+    package func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.importHours() }
+            for await isStopping in isStopping.watch() where isStopping { break }
+            isStopping.set(true)
+            group.cancelAll()
+        }
+        state.withLock { $0.status.state = .stopped }
+    }
+
+    private func importHours() async {
+        var failures = 0
+        var generator = SystemRandomNumberGenerator()
+        repeat {
+            let outcome = await NamedThread.result(name: "home-assistant") { [self] in importNewHours() }
+            guard let outcome, !isStopping.state else { return }
+            if outcome == .failed {
+                let pause = Self.backoff.delay(after: failures, using: &generator)
+                failures += 1
+                state.withLock { $0.status.nextTry = clock.now().advanced(by: pause) }
+                guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
+            } else {
+                failures = 0
+                guard (try? await Task.sleep(for: Self.longestSleep, clock: .loop)) != nil else { return }
+            }
+        } while !isStopping.state
+    }
+
+    enum Outcome {
+        case done
+        case failed
+    }
+
+    /// Imports the hours that are complete and not imported yet; blocks.
+    func importNewHours() -> Outcome {
+        let now = clock.now()
+        guard now >= clock.earliest else { return .done }
+        let (current, end) = (StatisticsImporter.hourStart(now), StatisticsImporter.end(at: now))
+        let saved = cursor.read()
+        // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
+        guard let start = saved, start <= current || !clock.isSynchronised() else {
+            return save(current) ? .done : .failed
+        }
+        guard start < end else { return .done }
+        state.withLock { $0.status.state = .connecting }
+        do throws(HomeAssistantError) {
+            var saved = true
+            let report = try importer.run(start..<end, isCancelled: { [isStopping] in isStopping.state }) { hour in
+                saved = save(hour) && saved
+            }
+            guard saved else { return .failed }
+            succeed(report)
+            return .done
+        } catch {
+            fail(error.description, isQuiet: error.kind == .cancelled)
+            return .failed
+        }
+    }
+
+    private func save(_ hour: Timestamp) -> Bool {
+        do throws(FileError) {
+            try cursor.write(hour)
+            return true
+        } catch {
+            fail("the hour up to which statistics are imported cannot be saved: \(error)")
+            return false
+        }
+    }
+
+    private func succeed(_ report: StatisticsReport) {
+        let (wasFailing, news) = state.withLock { state in
+            defer { (state.isFailing, state.problems) = (false, report.problems) }
+            state.status.state = .idle
+            (state.status.problem, state.status.nextTry) = (report.problems.first, nil)
+            state.status.delivered += UInt64(report.hours)
+            return (state.isFailing, report.problems.filter { !state.problems.contains($0) })
+        }
+        let fields = [LogField("entities", report.importedEntities.count), LogField("hours", report.hours)]
+        log(wasFailing ? .notice : .debug, "statistics imported into Home Assistant", fields)
+        for problem in news { log(.warning, "statistics of an entity are not imported", [LogField("advice", problem)]) }
+    }
+
+    private func fail(_ problem: String, isQuiet: Bool = false) {
+        let isFirst = state.withLock { state in
+            defer { state.isFailing = state.isFailing || !isQuiet }
+            state.status.state = .waiting
+            state.status.problem = problem
+            state.status.errors += 1
+            return !state.isFailing
+        }
+        guard isFirst, !isQuiet else { return }
+        log(.warning, "statistics cannot be imported into Home Assistant", [LogField("error", problem)])
+    }
+}

@@ -1,0 +1,173 @@
+package import GattherdModel
+
+/// The metric of a device, as the history summarises it.
+package struct StatisticsQuantity: Hashable, Sendable {
+    package let device: String
+    package let metric: String
+    package let unit: String?
+
+    package init(device: String, metric: String, unit: String?) {
+        (self.device, self.metric, self.unit) = (device, metric, unit)
+    }
+}
+
+/// The summary of an hour.
+package struct HourSummary: Hashable, Sendable {
+    package let start: Timestamp
+    package let (min, mean, max): (Double, Double, Double)
+
+    package init(start: Timestamp, min: Double, mean: Double, max: Double) {
+        (self.start, self.min, self.mean, self.max) = (start, min, mean, max)
+    }
+}
+
+/// The result of an import.
+package struct StatisticsReport: Hashable, Sendable {
+    /// The entities of the metrics that have statistics of means.
+    package var entities: Set<String> = []
+    /// The entities of which hours were imported.
+    package var importedEntities: Set<String> = []
+    /// The imported hours of all entities together.
+    package var hours = 0
+    /// Entities that cannot be imported, with the remedy.
+    package var problems: [String] = []
+
+    package init() {}
+}
+
+/// An import into the long-term statistics of one Home Assistant.
+///
+/// Home Assistant replaces the statistics of an hour that it has already, so an import can be repeated. Calls block and
+/// belong to one thread.
+package final class StatisticsSession {
+    /// An entity, and the form of its statistics.
+    private struct Target {
+        let entity: String
+        let unit: String?
+        let unitClass: String?
+        let conversion: StatisticsUnit
+    }
+
+    /// The version from which an import states the type of the mean and the class of the unit.
+    private static let explicitMetadata = [2025, 11]
+
+    package private(set) var report = StatisticsReport()
+    private let client: HomeAssistantClient
+    private var targets: [StatisticsQuantity: [Target]] = [:]
+
+    /// Connects, and finds the entities of metrics.
+    ///
+    /// - Parameters:
+    ///   - server: The server.
+    ///   - series: The metrics by the `unique_id` of their entities.
+    ///   - isCancelled: Returns true to end calls soon.
+    /// - Throws: ``HomeAssistantError``.
+    package init(
+        _ server: HomeAssistantServer,
+        _ series: [String: [StatisticsQuantity]],
+        isCancelled: @escaping () -> Bool = { false }
+    ) throws(HomeAssistantError) {
+        client = try HomeAssistantClient(server, isCancelled: isCancelled)
+        // At its start Home Assistant summarises what it missed, and would fail at hours that are there already.
+        guard JSONObject(try client.request("get_config"))["state"]?.text == "RUNNING" else {
+            throw HomeAssistantError(.unavailable, "Home Assistant at \(server.url) is still starting; try again later")
+        }
+        try findTargets(series)
+    }
+
+    /// Imports hours, each entity's in one request.
+    package func add(_ hours: [StatisticsQuantity: [HourSummary]]) throws(HomeAssistantError) {
+        for (quantity, summaries) in hours {
+            for target in targets[quantity] ?? [] {
+                try add(summaries, to: target)
+                report.hours += summaries.count
+                report.importedEntities.insert(target.entity)
+            }
+        }
+    }
+
+    /// Ends the connection.
+    package func close() { client.close() }
+
+    private func findTargets(_ series: [String: [StatisticsQuantity]]) throws(HomeAssistantError) {
+        let statistics = try means()
+        for entry in try client.request("config/entity_registry/list").elements.map({ JSONObject($0) }) {
+            guard entry["platform"]?.text == "mqtt", let id = entry["unique_id"]?.text, let quantities = series[id],
+                let entity = entry["entity_id"]?.text, let metadata = statistics[entity]
+            else { continue }
+            for quantity in quantities { addTarget(entity, quantity, metadata) }
+        }
+    }
+
+    /// Returns the statistics with arithmetic means by their entities, also those that Home Assistant has yet to begin.
+    private func means() throws(HomeAssistantError) -> [String: JSONObject] {
+        let list = try client.request("recorder/list_statistic_ids") { writer in
+            writer.key("statistic_type")
+            writer.string("mean")
+        }
+        let objects = list.elements.map { JSONObject($0) }.filter { statistic in
+            let isArithmetic =
+                statistic["mean_type"].map { $0 == .integer(1) } ?? (statistic["has_mean"] == .boolean(true))
+            return isArithmetic && statistic["has_sum"] != .boolean(true) && statistic["source"]?.text == "recorder"
+        }
+        return Dictionary(objects.map { ($0["statistic_id"]?.text ?? "", $0) }) { first, _ in first }
+    }
+
+    private func addTarget(_ entity: String, _ quantity: StatisticsQuantity, _ metadata: JSONObject) {
+        report.entities.insert(entity)
+        let unit = metadata["statistics_unit_of_measurement"]?.text
+        guard let conversion = StatisticsUnit(from: quantity.unit, to: unit) else {
+            let units = "'\(quantity.unit ?? "")' into '\(unit ?? "")'"
+            let advice = "choose the unit of the metric in the entity's settings"
+            return report.problems.append("\(entity): no conversion of \(units) is known; \(advice)")
+        }
+        let target = Target(
+            entity: entity,
+            unit: unit,
+            unitClass: metadata["unit_class"]?.text,
+            conversion: conversion
+        )
+        targets[quantity, default: []].append(target)
+    }
+
+    private func add(_ summaries: [HourSummary], to target: Target) throws(HomeAssistantError) {
+        _ = try client.request("recorder/import_statistics") { writer in
+            writer.key("metadata")
+            writeMetadata(of: target, to: &writer)
+            writer.key("stats")
+            writer.array(summaries) { writer, summary in
+                writer.beginObject()
+                writer.key("start")
+                writer.timestamp(summary.start)
+                for (name, value) in [("min", summary.min), ("mean", summary.mean), ("max", summary.max)] {
+                    writer.key(name)
+                    writer.real(target.conversion.convert(value))
+                }
+                writer.endObject()
+            }
+        }
+    }
+
+    private func writeMetadata(of target: Target, to writer: inout JSONWriter) {
+        let isExplicit = !version.lexicographicallyPrecedes(Self.explicitMetadata)
+        writer.beginObject()
+        var members: [(String, SampleValue)] = [
+            ("source", .text("recorder")), ("statistic_id", .text(target.entity)), ("name", .null),
+            ("unit_of_measurement", target.unit.map { .text($0) } ?? .null), ("has_sum", .boolean(false)),
+        ]
+        if isExplicit {
+            // 1 is the arithmetic mean.
+            members += [("mean_type", .integer(1)), ("unit_class", target.unitClass.map { .text($0) } ?? .null)]
+        } else {
+            members.append(("has_mean", .boolean(true)))
+        }
+        for (name, value) in members {
+            writer.key(name)
+            writer.value(value)
+        }
+        writer.endObject()
+    }
+
+    /// The year and the month of Home Assistant's version.
+    private var version: [Int] { client.version.split(separator: ".").prefix(2).map { Int($0) ?? 0 } }
+}

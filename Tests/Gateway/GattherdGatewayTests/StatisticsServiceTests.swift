@@ -1,0 +1,202 @@
+import Foundation
+import GattherdConfig
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdGateway
+
+/// The import of hours into a server that answers as Home Assistant does.
+@Suite(.timeLimit(.minutes(1))) struct StatisticsServiceTests {
+    private static let hour = Duration.seconds(3600)
+    /// 2026-11-21T03:00:00Z.
+    private static let start = Timestamp(microseconds: 1_795_230_000_000_000)
+    private static let stream = StreamDefinition(
+        device: "weather",
+        profile: "test",
+        stream: "env",
+        metrics: [MetricDescriptor(name: "temperature", unit: "°C"), MetricDescriptor(name: "door", kind: .state)]
+    )
+
+    private let folder: TemporaryFolder
+    private let home: FakeHomeAssistant
+    private let lines = Locked<[String]>([])
+    /// The wall clock, and whether it is synchronised.
+    private let clock = Locked((now: Self.start, isSynchronised: true))
+
+    init() throws {
+        folder = try TemporaryFolder()
+        home = try FakeHomeAssistant { content in
+            let id = "gattherd_attic_c0ffee000020_env-temperature"
+            content.add("sensor.weather_temperature", uniqueID: id, unit: "°C")
+        }
+        try Data("a-token\n".utf8).write(to: URL(filePath: folder.file("token")))
+    }
+
+    private var path: String { folder.file("history.db") }
+    private var cursor: StatisticsCursor { StatisticsCursor(path: folder.file(StatisticsCursor.name)) }
+
+    private func service() throws -> StatisticsService {
+        var clocks = GatewayClock(now: { [clock] in clock.withLock(\.now) })
+        clocks.isSynchronised = { [clock] in clock.withLock(\.isSynchronised) }
+        clocks.earliest = Self.start.advanced(by: .seconds(-86_400))
+        let log = Log(threshold: .notice) { [lines] entry in lines.withLock { $0.append(entry.message) } }
+        return StatisticsService(try importer(), folder: folder.path, log: log, clock: clocks)
+    }
+
+    private func importer() throws -> StatisticsImporter {
+        let url = try #require(ServerURL(home.url))
+        let settings = StatisticsSettings(url: Located(url), tokenFile: Located(folder.file("token")))
+        return StatisticsImporter(settings, gateway: "attic", path: path)
+    }
+
+    /// Writes a temperature of 10 and one of 20 plus its number into each hour from ``start``.
+    private func writeHistory(hours: Int) async throws {
+        let log = Log(threshold: .error) { _ in }
+        let end = Self.start.advanced(by: Self.hour * hours)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { end })
+        let history = try await ReadingHistory.open(options, log: log)
+        try await history.record(DeviceRecord(device: "weather", address: "C0:FF:EE:00:00:20"), seenAt: Self.start)
+        for hour in 0..<hours {
+            var batch = ReadingBatch()
+            for (minute, value) in [(1, 10.0), (59, 20.0 + Double(hour))] {
+                let first = batch.samples.count
+                batch.samples += [Sample(metric: 0, value: .real(value)), Sample(metric: 1, value: .boolean(true))]
+                let time = Self.start.advanced(by: Self.hour * hour + .seconds(60 * minute))
+                batch.readings.append(
+                    Reading(stream: Self.stream, time: time, source: .read, samples: first..<(first + 2))
+                )
+            }
+            try await history.append(batch)
+        }
+        try await history.close()
+    }
+
+    /// Performs a step of the service, on a thread of its own.
+    private func step(_ service: StatisticsService, at time: Duration) async -> StatisticsService.Outcome? {
+        clock.withLock { $0.now = Self.start.advanced(by: time) }
+        return await NamedThread.result(name: "test") { service.importNewHours() }
+    }
+
+    private func imported() throws -> [[Double]] {
+        try home.content.state.imports.flatMap { text in
+            let message = try JSONDecoder().decode(Message.self, from: Data(text.utf8))
+            #expect(message.metadata.statistic_id == "sensor.weather_temperature")
+            return message.stats.map { [$0.min, $0.mean, $0.max] }
+        }
+    }
+
+    private struct Message: Decodable {
+        struct Metadata: Decodable { let statistic_id: String }
+        struct Row: Decodable {
+            let start: String
+            let min, mean, max: Double
+        }
+        let metadata: Metadata
+        let stats: [Row]
+    }
+
+    @Test func `each completed hour is imported once, as the view has it`() async throws {
+        try await writeHistory(hours: 3)
+        let service = try service()
+        #expect(await step(service, at: .seconds(60)) == .done)
+        #expect(try imported().isEmpty)
+        // Home Assistant makes its own statistics first.
+        #expect(await step(service, at: .seconds(3600 + 299)) == .done)
+        #expect(try imported().isEmpty)
+        #expect(await step(service, at: .seconds(3600 + 300)) == .done)
+        #expect(try imported() == [[10, 15, 20]])
+        #expect(await step(service, at: .seconds(3600 + 900)) == .done)
+        #expect(try imported() == [[10, 15, 20]])
+        #expect(await step(service, at: .seconds(3 * 3600 + 300)) == .done)
+        let rows = try await SQLiteShell(path).rows(
+            "SELECT min, mean, max FROM history_hours WHERE metric = 'temperature'"
+        )
+        #expect(try imported() == rows.map { $0.compactMap { Double($0) } })
+        #expect(service.status.delivered == 3)
+        #expect(service.status.state == .idle)
+    }
+
+    @Test func `hours of an outage are imported after it, and a restart forgets none`() async throws {
+        try await writeHistory(hours: 50)
+        #expect(await step(try service(), at: .zero) == .done)
+        home.content.update { $0.state = "STARTING" }
+        let service = try service()
+        for hour in 1...3 { #expect(await step(service, at: .seconds(3600 * hour + 400)) == .failed) }
+        #expect(service.status.state == .waiting)
+        #expect(service.status.problem?.contains("starting") == true)
+        #expect(lines.withLock { $0 } == ["statistics cannot be imported into Home Assistant"])
+        home.content.update { $0.state = "RUNNING" }
+        #expect(await step(try self.service(), at: .seconds(3600 * 50 + 400)) == .done)
+        #expect(try imported().count == 50)
+        #expect(home.content.state.imports.count == 3)
+        #expect(await step(service, at: .seconds(3600 * 50 + 500)) == .done)
+        #expect(try imported().count == 50)
+    }
+
+    @Test func `an import that fails half-way continues where it ended`() async throws {
+        try await writeHistory(hours: 30)
+        let importer = try importer()
+        let times = Self.start..<Self.start.advanced(by: Self.hour * 30)
+        let reached = Locked<[Timestamp]>([])
+        let report = await NamedThread.result(name: "test") { [home] in
+            try? importer.run(times, isCancelled: { false }) { end in
+                reached.withLock { $0.append(end) }
+                home.content.update { $0.answers["recorder/import_statistics"] = [.close] }
+            }
+        }
+        #expect(report == .some(nil))
+        #expect(reached.withLock { $0 } == [Self.start.advanced(by: Self.hour * 24)])
+        #expect(try imported().count == 24)
+    }
+
+    @Test func `a clock that is certainly wrong imports nothing, and a later one ends a cursor in the future`()
+        async throws
+    {
+        try await writeHistory(hours: 1)
+        let service = try service()
+        #expect(await step(service, at: .seconds(-2 * 86_400)) == .done)
+        #expect(cursor.read() == nil)
+        let future = Self.start.advanced(by: .seconds(7 * 86_400))
+        try cursor.write(future)
+        clock.withLock { $0.isSynchronised = false }
+        #expect(await step(service, at: .seconds(60)) == .done)
+        #expect(cursor.read() == future)
+        clock.withLock { $0.isSynchronised = true }
+        #expect(await step(service, at: .seconds(60)) == .done)
+        #expect(cursor.read() == Self.start)
+    }
+
+    @Test(arguments: ["", "x", "2026-11-21", String(repeating: "1", count: 200)])
+    func `a damaged cursor begins with the current hour`(text: String) async throws {
+        try Data(text.utf8).write(to: URL(filePath: cursor.path))
+        #expect(await step(try service(), at: .seconds(60)) == .done)
+        #expect(cursor.read() == Self.start)
+    }
+
+    @Test func `a token that cannot be read names its file`() async throws {
+        try FileManager.default.removeItem(atPath: folder.file("token"))
+        try cursor.write(Self.start)
+        try await writeHistory(hours: 1)
+        let service = try service()
+        #expect(await step(service, at: .seconds(4000)) == .failed)
+        #expect(service.status.problem?.contains("token") == true)
+        #expect(home.content.state.logins == 0)
+    }
+
+    @Test func `the service imports at its start and stops at once`() async throws {
+        try cursor.write(Self.start)
+        try await writeHistory(hours: 1)
+        clock.withLock { $0.now = Self.start.advanced(by: .seconds(4000)) }
+        let service = try service()
+        async let running: Void = service.run()
+        for await content in home.content.watch() where !content.imports.isEmpty { break }
+        await service.stop(within: .zero)
+        await running
+        #expect(service.status.state == .stopped)
+        #expect(try imported() == [[10, 15, 20]])
+    }
+}
