@@ -458,8 +458,8 @@ let systemTests: [Target] = [
     tests(
         "System/IntegrationTests",
         [
-            "CLinux", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit", "gattherd",
-            "gattherd-sim",
+            "CLinux", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync", "TestKit",
+            "gattherd", "gattherd-sim",
         ]
     ),
     // A whole gateway that is killed at any instant, loses power, fills its disk, or has a day's backlog.

@@ -1,8 +1,10 @@
 """A gateway with simulated peripherals and a broker, whose parts end one by one."""
+import contextlib
 import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import typing
 
@@ -40,14 +42,16 @@ DEVICES = {
 class Gateway:
     """A daemon, its broker and its peripherals; a context manager that stops them."""
 
-    def __init__(self, programs: pathlib.Path, folder: pathlib.Path):
+    def __init__(self, programs: pathlib.Path, folder: pathlib.Path, home_port: int, home_token: str):
         self.folder = folder
+        self._home_port = home_port
         self.devices = dict(DEVICES)
         self.broker_port, self.http_port = free_port(), free_port()
         self._programs = programs
         (folder / 'scenario.yaml').write_text(SCENARIO)
         (folder / 'mosquitto.conf').write_text(f'listener {self.broker_port} 127.0.0.1\nallow_anonymous true\n')
         (folder / 'token').write_text('a-token-of-this-test')
+        (folder / 'home-token').write_text(home_token)
         self._broker = self._run(['mosquitto', '-c', folder / 'mosquitto.conf'], 'mosquitto')
         with (folder / 'simulator').open('w') as errors:
             self._simulator = subprocess.Popen(
@@ -78,7 +82,9 @@ class Gateway:
 gateway: attic
 bluetooth: {{bus: '{self._bus}'}}
 history: {{path: history.db}}
-mqtt: {{url: 'mqtt://127.0.0.1:{self.broker_port}'}}
+mqtt:
+  url: 'mqtt://127.0.0.1:{self.broker_port}'
+  home_assistant: {{statistics: {{url: 'http://127.0.0.1:{self._home_port}', token_file: home-token}}}}
 http: {{listen: '0.0.0.0:{self.http_port}', hosts: [attic.lan], token_file: token}}
 alerts:
   - {{name: battery-low, battery_below: 70}}
@@ -88,6 +94,18 @@ devices:
 
     def start(self) -> None:
         self._daemon = self._run([self._programs / 'gattherd', 'run', '--config', self.folder / 'gattherd.yaml'], 'log')
+
+    def command(self, *words: str, text: str = '') -> str:
+        """Runs a command with the gateway's configuration and returns its output."""
+        command = [self._programs / 'gattherd', *words, '--config', self.folder / 'gattherd.yaml']
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+    def hours(self, device: str, metric: str, start: int, end: int) -> list[tuple[int, float, float, float]]:
+        """The rows of `history_hours` of a time range: start in seconds, minimum, mean and maximum."""
+        query = ('SELECT ts / 1000000, min, mean, max FROM history_hours '
+                 'WHERE device = ? AND metric = ? AND ts >= ? AND ts < ? ORDER BY ts')
+        with contextlib.closing(sqlite3.connect(self.folder / 'history.db')) as history:
+            return list(history.execute(query, (device, metric, start * 1000000, end * 1000000)))
 
     def kill(self) -> None:
         """Kills the daemon, which cannot say goodbye."""

@@ -15,10 +15,27 @@ NOW = '2026-01-01T00:00:00.000000+00:00'
 KEY = '0' * 64
 TOKEN = 'a' * 32
 
+# Sends one request by WebSocket and prints the result; executed by Home Assistant's Python.
+ASK = """\
+import asyncio, json, sys
+import aiohttp
+
+async def ask(url, token, request):
+    async with aiohttp.ClientSession() as session, session.ws_connect(url) as socket:
+        await socket.receive_json()
+        await socket.send_json({'type': 'auth', 'access_token': token})
+        await socket.receive_json()
+        await socket.send_json({'id': 1} | json.loads(request))
+        print(json.dumps(await socket.receive_json()))
+
+asyncio.run(ask(*sys.argv[1:]))
+"""
+
 CONFIGURATION = """\
 homeassistant: {{name: Test, latitude: 52, longitude: 13, elevation: 34, unit_system: metric, time_zone: UTC}}
 http: {{server_host: 127.0.0.1, server_port: {port}}}
 api:
+config:
 history:
 recorder: {{commit_interval: 0}}
 logger: {{default: warning}}
@@ -29,6 +46,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
+
+
+def rfc3339(seconds: int) -> str:
+    return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(seconds))
 
 
 def wait(probe: typing.Callable[[], typing.Any], what: str, seconds: float = 60) -> typing.Any:
@@ -43,9 +64,9 @@ def wait(probe: typing.Callable[[], typing.Any], what: str, seconds: float = 60)
 class HomeAssistant:
     """A running Home Assistant; a context manager that stops it."""
 
-    def __init__(self, program: pathlib.Path, folder: pathlib.Path, broker: int):
+    def __init__(self, program: pathlib.Path, folder: pathlib.Path, broker: int, port: int):
         self.folder = folder
-        self.port = free_port()
+        self.port = port
         self._program = program
         (folder / '.storage').mkdir(parents=True)
         (folder / 'configuration.yaml').write_text(CONFIGURATION.format(port=self.port))
@@ -120,7 +141,8 @@ class HomeAssistant:
     # Requests
 
     @staticmethod
-    def _bearer() -> str:
+    def bearer() -> str:
+        """An access token of an administrator."""
         def encoded(octets: bytes) -> str:
             return base64.urlsafe_b64encode(octets).rstrip(b'=').decode()
         head = encoded(json.dumps({'alg': 'HS256', 'typ': 'JWT'}).encode())
@@ -131,7 +153,7 @@ class HomeAssistant:
 
     def _request(self, path: str, body: object = None) -> bytes:
         data = None if body is None else json.dumps(body).encode()
-        headers = {'Authorization': f'Bearer {self._bearer()}', 'Content-Type': 'application/json'}
+        headers = {'Authorization': f'Bearer {self.bearer()}', 'Content-Type': 'application/json'}
         request = urllib.request.Request(f'http://127.0.0.1:{self.port}/api/{path}', data, headers)
         with urllib.request.urlopen(request, timeout=10) as response:
             return response.read()
@@ -155,3 +177,17 @@ class HomeAssistant:
 
     def call(self, service: str, entity: str, **values: object) -> None:
         self._request(f'services/{service}', {'entity_id': entity, **values})
+
+    def ask(self, kind: str, **members: object) -> typing.Any:
+        """The result of a request by WebSocket."""
+        url = f'http://127.0.0.1:{self.port}/api/websocket'
+        command = [self._program.parent / 'python', '-c', ASK, url, self.bearer(), json.dumps({'type': kind} | members)]
+        answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        assert answer['success'], answer
+        return answer['result']
+
+    def statistics(self, entity: str, start: int, end: int) -> list[tuple[int, float, float, float]]:
+        """The long-term statistics of the hours of a time range: start in seconds, minimum, mean and maximum."""
+        times = {'start_time': rfc3339(start), 'end_time': rfc3339(end)}
+        rows = self.ask('recorder/statistics_during_period', statistic_ids=[entity], period='hour', **times)
+        return [(row['start'] // 1000, row['min'], row['mean'], row['max']) for row in rows.get(entity, [])]

@@ -93,11 +93,15 @@ extension Composition {
         _ log: Log
     ) -> Gateway {
         let configuration = running.configuration
+        let statistics = outputs.statistics
         return Gateway(
             devices: running.devices,
             profiles: running.registry.profiles,
             central: central(configuration, log),
-            store: LiveStore(history, live: live) { alerts.observe($0) },
+            store: LiveStore(history, live: live) { batch in
+                alerts.observe(batch)
+                statistics?.observe(batch)
+            },
             outputs: outputs.all,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth, leases: outputs.board),

@@ -13,6 +13,8 @@ struct OutputParts: Sendable {
     /// The leases of all devices; `nil` without `fleet.leases`.
     let board: LeaseBoard?
     let delivery: MQTTDelivery?
+    /// The import of statistics; `nil` without its section.
+    let statistics: StatisticsService?
     /// All outputs, MQTT first, the import of statistics last.
     let all: [any Output]
 
@@ -26,6 +28,7 @@ struct OutputParts: Sendable {
         self.router = router
         board = configuration.fleet.hasLeases ? LeaseBoard() : nil
         delivery = try Self.delivery(configuration, history, router, board, log)
+        statistics = Self.statistics(configuration, log)
         all =
             try [delivery].compactMap(\.self)
             + configuration.makeOutputs(
@@ -35,7 +38,7 @@ struct OutputParts: Sendable {
                 devices: { await Self.seenDevices(in: path) },
                 commands: Self.commands(router, running, board)
             )
-            + [Self.statistics(configuration, log)].compactMap(\.self)
+            + [statistics].compactMap(\.self)
     }
 
     private static func statistics(_ configuration: Configuration, _ log: Log) -> StatisticsService? {

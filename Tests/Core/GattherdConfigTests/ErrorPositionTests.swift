@@ -117,6 +117,8 @@ import Testing
         Row("mqtt: {url: 'mqtt://a', publish: {qos: 2}}", "1:40+1 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', publish: {batch: 1ms}}", "1:42+3 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', publish: {batch: yes}}", "1:42+3 invalid_value"),
+        Row("lines: {path: p, name: mqtt}", "1:24+4 invalid_value"),
+        Row("lines: {path: p, name: statistics}", "1:24+10 invalid_value"),
         Row("gateway: lab-${NOWHERE}", "1:14+10 undefined_variable"),
         Row("gateway: 'lab-${NOWHERE}'", "1:15+10 undefined_variable"),
         Row("gateway: lab-${NAME", "1:14+6 bad_substitution"),

@@ -153,6 +153,26 @@ import Testing
         #expect(try imported().count == 24)
     }
 
+    @Test func `hours with values that came late are imported again with the next hour`() async throws {
+        try await writeHistory(hours: 4)
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        #expect(await step(service, at: .seconds(3 * 3600 + 300)) == .done)
+        var batch = ReadingBatch()
+        for time in [Duration.seconds(2 * 3600), .seconds(4000), .seconds(3 * 3600 + 299)] {
+            let time = Self.start.advanced(by: time)
+            batch.readings.append(Reading(stream: Self.stream, time: time, source: .read, samples: 0..<0))
+        }
+        service.observe(batch)
+        #expect(await step(service, at: .seconds(3 * 3600 + 400)) == .done)
+        // The hour is remembered over a restart, but Home Assistant is asked once an hour only.
+        #expect(cursor.read() == Self.start.advanced(by: Self.hour))
+        #expect(try imported().count == 3)
+        #expect(await step(service, at: .seconds(4 * 3600 + 300)) == .done)
+        #expect(try imported().map { $0[2] } == [20, 21, 22, 21, 22, 23])
+        #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
+    }
+
     @Test func `a clock that is certainly wrong imports nothing, and a later one ends a cursor in the future`()
         async throws
     {
@@ -198,5 +218,20 @@ import Testing
         await running
         #expect(service.status.state == .stopped)
         #expect(try imported() == [[10, 15, 20]])
+    }
+
+    @Test func `the token file is checked, and a token without encryption is a warning`() throws {
+        func findings(_ url: String, _ file: String) throws -> [String] {
+            var settings = MQTTSettings(broker: BrokerAddress(host: "localhost", port: 1883), gateway: "attic")
+            let address = try #require(ServerURL(url))
+            settings.homeAssistant.statistics = StatisticsSettings(url: Located(address), tokenFile: Located(file))
+            return settings.findings.map { "\($0.severity) \($0.problem.kind)" }
+        }
+        let file = folder.file("token")
+        #expect(unsafe chmod(file, 0o600) == 0)
+        #expect(try findings("http://localhost:8123", file).isEmpty)
+        #expect(try findings("https://home.lan", file).isEmpty)
+        #expect(try findings("http://home.lan:8123", file) == ["warning exposed_secret"])
+        #expect(try findings("http://localhost:8123", folder.file("none")) == ["error unusable_file"])
     }
 }

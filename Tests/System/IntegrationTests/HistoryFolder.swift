@@ -16,6 +16,8 @@ struct HistoryFolder {
         let clock = GatewayClock(now: { Self.start })
         let options = HistoryOptions(path: folder.file("gattherd.db"), consumers: [], clock: clock)
         let history = try await ReadingHistory.open(options, log: .silent)
+        let strap = DeviceRecord(device: "strap", address: "C0:FF:EE:00:00:01")
+        if seconds > 0 { try await history.record(strap, seenAt: Self.start) }
         try await history.append(Self.readings(seconds))
         try await history.close()
     }
@@ -45,6 +47,11 @@ struct HistoryFolder {
 
     /// Runs `gattherd` on the database and returns its exit code, standard output and standard error.
     func gattherd(_ words: String...) async throws -> (code: Int32, output: String, complaints: String) {
+        try await gattherd(words)
+    }
+
+    /// Runs `gattherd` on the database with a list of words.
+    func gattherd(_ words: [String]) async throws -> (code: Int32, output: String, complaints: String) {
         let errors = folder.file("errors")
         let arguments = words + ["--database", database]
         let (code, output) = try await Programs.run(Programs.path("gattherd"), arguments, errors: errors)

@@ -49,7 +49,7 @@ struct ConfigurationReader {
         let given = section.value("name", .slug)
         let name = given?.value ?? kind
         guard let place = given?.place ?? section.place else { return name }
-        if name == "mqtt" || (name != kind && outputs.contains { $0.section == name }) {
+        if ["mqtt", "statistics"].contains(name) || (name != kind && outputs.contains { $0.section == name }) {
             let advice = "it is the name of an output of the section '\(name)'"
             section.report(.invalid(name, expected: "a name for this output", advice: advice), at: place)
         } else if let first = names[name] {

@@ -8,7 +8,8 @@ import GattherdSync
 /// Imports each completed hour into Home Assistant, some minutes after its end.
 ///
 /// A new installation begins with the current hour. Hours that could not be imported are imported later, so an outage
-/// of any length leaves no gap.
+/// of any length leaves no gap. Hours with values that came late, such as stored records, are imported again together
+/// with the next hour.
 package final class StatisticsService: Output {
     private struct State: Sendable {
         var status: OutputStatus
@@ -16,7 +17,16 @@ package final class StatisticsService: Output {
         var isFailing = false
         /// The problems of entities that were logged.
         var problems: [String] = []
+        /// The end of the hours that are imported or being imported; `nil` before the first look.
+        var imported: Timestamp?
+        /// The end of the last import that succeeded.
+        var lastEnd: Timestamp?
+        /// The time of the oldest reading that came after the import of its hour.
+        var late: Timestamp?
     }
+
+    /// The longest time by which a reading may be late to have its hour imported again.
+    private static let longestDelay = Duration.seconds(30 * 86_400)
 
     /// The longest sleep: the wall clock may be set meanwhile.
     private static let longestSleep = Duration.seconds(60)
@@ -41,14 +51,23 @@ package final class StatisticsService: Output {
         state = Locked(State(status: OutputStatus(target: importer.target)))
     }
 
-    package var name: String { "home_assistant" }
+    package var name: String { "statistics" }
     package var status: OutputStatus { state.withLock(\.status) }
     package func roundTrip() async {}
     package func stop(within limit: Duration) async { isStopping.set(true) }
 
+    /// Notes the times of stored readings; never blocks.
+    func observe(_ batch: ReadingBatch) {
+        guard let first = batch.readings.lazy.map(\.time).min() else { return }
+        state.withLock { state in
+            guard let imported = state.imported, first < imported else { return }
+            state.late = min(first, state.late ?? first)
+        }
+    }
+
     package func run() async {
         await withDiscardingTaskGroup { group in
-            group.addTask { await self.importHours() }
+            group.addTask { await self.followHours() }
             for await isStopping in isStopping.watch() where isStopping { break }
             isStopping.set(true)
             group.cancelAll()
@@ -56,7 +75,7 @@ package final class StatisticsService: Output {
         state.withLock { $0.status.state = .stopped }
     }
 
-    private func importHours() async {
+    private func followHours() async {
         var failures = 0
         var generator = SystemRandomNumberGenerator()
         repeat {
@@ -86,17 +105,28 @@ package final class StatisticsService: Output {
         let (current, end) = (StatisticsImporter.hourStart(now), StatisticsImporter.end(at: now))
         let saved = cursor.read()
         // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
-        guard let start = saved, start <= current || !clock.isSynchronised() else {
-            return save(current) ? .done : .failed
+        guard let saved, saved <= current || !clock.isSynchronised() else { return save(current) ? .done : .failed }
+        let late = state.withLock(\.late)
+        let limit = now.advanced(by: .zero - Self.longestDelay)
+        let start = min(saved, late.map { StatisticsImporter.hourStart(max($0, limit)) } ?? saved)
+        if start < saved, !save(start) { return .failed }
+        let isDue = state.withLock { state in
+            if state.late == late { state.late = nil }
+            state.imported = max(saved, end)
+            return start < end && state.lastEnd != end
         }
-        guard start < end else { return .done }
+        return isDue ? importHours(start..<end) : .done
+    }
+
+    private func importHours(_ times: Range<Timestamp>) -> Outcome {
         state.withLock { $0.status.state = .connecting }
         do throws(HomeAssistantError) {
-            var saved = true
-            let report = try importer.run(start..<end, isCancelled: { [isStopping] in isStopping.state }) { hour in
-                saved = save(hour) && saved
+            var isSaved = true
+            let report = try importer.run(times, isCancelled: { [isStopping] in isStopping.state }) { hour in
+                isSaved = save(hour) && isSaved
             }
-            guard saved else { return .failed }
+            guard isSaved else { return .failed }
+            state.withLock { $0.lastEnd = times.upperBound }
             succeed(report)
             return .done
         } catch {

@@ -17,9 +17,9 @@ extension CommandSpec {
         ],
         details: """
             Needs mqtt.home_assistant.statistics in the configuration. The daemon imports new hours itself; use this command
-            for hours before its first import, and after stored records of a device have arrived late. The mean, minimum and
-            maximum of each hour are those of the view history_hours. They replace what Home Assistant has for these hours,
-            so the command can be repeated. An hour is complete five minutes after its end.
+            for earlier ones. The mean, minimum and maximum of each hour are those of the view history_hours. They replace
+            what Home Assistant has for these hours, so the command can be repeated. An hour is complete five minutes after
+            its end.
             """,
         exits: [
             .data: "Home Assistant has no statistics for a metric of this gateway",
