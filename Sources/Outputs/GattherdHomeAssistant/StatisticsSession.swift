@@ -95,7 +95,7 @@ package final class StatisticsSession {
             guard entry["platform"]?.text == "mqtt", let id = entry["unique_id"]?.text, let quantities = series[id],
                 let entity = entry["entity_id"]?.text, let metadata = statistics[entity]
             else { continue }
-            for quantity in quantities { addTarget(entity, quantity, metadata) }
+            addTargets(entity, quantities, metadata)
         }
     }
 
@@ -113,21 +113,22 @@ package final class StatisticsSession {
         return Dictionary(objects.map { ($0["statistic_id"]?.text ?? "", $0) }) { first, _ in first }
     }
 
-    private func addTarget(_ entity: String, _ quantity: StatisticsQuantity, _ metadata: JSONObject) {
+    /// Adds an entity; history may have its metric in several units, for example of an older profile.
+    private func addTargets(_ entity: String, _ quantities: [StatisticsQuantity], _ metadata: JSONObject) {
         report.entities.insert(entity)
         let unit = metadata["statistics_unit_of_measurement"]?.text
-        guard let conversion = StatisticsUnit(from: quantity.unit, to: unit) else {
-            let units = "'\(quantity.unit ?? "")' into '\(unit ?? "")'"
-            let advice = "choose the unit of the metric in the entity's settings"
-            return report.problems.append("\(entity): no conversion of \(units) is known; \(advice)")
+        let unitClass = metadata["unit_class"]?.text
+        var isConvertible = false
+        for quantity in quantities {
+            guard let conversion = StatisticsUnit(from: quantity.unit, to: unit) else { continue }
+            let target = Target(entity: entity, unit: unit, unitClass: unitClass, conversion: conversion)
+            targets[quantity, default: []].append(target)
+            isConvertible = true
         }
-        let target = Target(
-            entity: entity,
-            unit: unit,
-            unitClass: metadata["unit_class"]?.text,
-            conversion: conversion
-        )
-        targets[quantity, default: []].append(target)
+        guard !isConvertible else { return }
+        let units = "'\(quantities.first?.unit ?? "")' into '\(unit ?? "")'"
+        let advice = "choose the unit of the metric in the entity's settings"
+        report.problems.append("\(entity): no conversion of \(units) is known; \(advice)")
     }
 
     private func add(_ summaries: [HourSummary], to target: Target) throws(HomeAssistantError) {

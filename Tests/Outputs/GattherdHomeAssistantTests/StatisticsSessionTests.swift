@@ -10,7 +10,12 @@ import Testing
     private static let start = Timestamp(microseconds: 1_795_230_000_000_000)
     private static let hour = HourSummary(start: start, min: 10, mean: 21.25, max: 30)
     private static let quantity = StatisticsQuantity(device: "weather", metric: "temperature", unit: "°C")
-    private static let series = ["gattherd_attic_a_env-temperature": [quantity]]
+    /// The metric in the unit of today, and in that of an older profile.
+    private static let series = [
+        "gattherd_attic_a_env-temperature": [
+            StatisticsQuantity(device: "weather", metric: "temperature", unit: nil), quantity,
+        ]
+    ]
 
     /// Imports an hour of the temperature.
     private func report(_ home: FakeHomeAssistant, token: String = "a-token") async throws -> StatisticsReport {
