@@ -6,7 +6,7 @@ enum ProfileRules {
     /// The fixed keys of readings.
     static let reservedMetrics = ["seq", "ts", "source", "stored"]
     /// The fixed topics of devices.
-    static let reservedStreams = ["availability", "connection", "description"]
+    static let reservedStreams = ["availability", "connection", "description", "lease"]
     /// The allowed polling periods.
     static let pollRange: ClosedRange<Duration> = .milliseconds(100) ... .seconds(86_400)
     /// The allowed periods of requests by writing.
