@@ -183,6 +183,28 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM clock") == 0)
     }
 
+    @Test func `readings in memory are not delivered with the time that is being corrected`() throws {
+        let machine = Machine(error: -Self.day)
+        let (tail, lock) = (JournalTail(consumers: ["mqtt"]), try FileLock(database: folder.database))
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: .one,
+            carriedOver: HistoryFile.CarriedOver(lock: lock, tail: tail),
+            clock: machine.clock,
+            log: .silent
+        )
+        try append(20, to: file, machine)
+        machine.synchronise()
+        try append(20, to: file, machine)
+        let consumer = JournalConsumerOptions(name: "mqtt")
+        #expect(tail.entries(after: 0, limit: 40, for: consumer) == nil)
+        try finishUpkeep(file)
+        #expect(tail.entries(after: 0, limit: 40, for: consumer) == nil)
+        let readings = try file.entries(after: 0, limit: 100, for: "mqtt").readings
+        #expect(readings.count == 40)
+        #expect(readings.allSatisfy { [.integer($0.time.microseconds)] == $0.samples.map(\.value) })
+    }
+
     @Test func `undelivered readings, events and rejects are corrected too`() async throws {
         let machine = Machine(error: -Self.day)
         let file = try open(machine)

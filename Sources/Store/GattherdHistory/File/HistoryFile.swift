@@ -102,7 +102,7 @@ final class HistoryFile {
             try state.raise(replayMarks: batch.replayMarks)
             try records.set(batch.cursors.values)
             try clock.recordPast(in: batch)
-            try writer.write(batch)
+            try writer.write(batch, at: clock.reading.wall)
         }
         if !batch.rejects.isEmpty { retention.didChangeLists() }
         for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
@@ -277,6 +277,7 @@ final class HistoryFile {
         }
         if change.concernsRows { retention.cancelPass() }
         try clock.adopt(change)
+        if change.concernsRows, clock.currentShift != nil { journal?.discardTail() }
     }
 
     /// True if there are rows to correct, to summarise or to delete.
