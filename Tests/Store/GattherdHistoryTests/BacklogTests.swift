@@ -130,4 +130,16 @@ struct BacklogTests {
         #expect(try waiting(file) == 4001...5000)
         #expect(file.undelivered == 4000)
     }
+
+    @Test func `a record of the past waits as long as a new reading`() throws {
+        let file = try open(age: .seconds(1000))
+        var batch = ReadingBatch.plain(integers: 0..<3)
+        batch.add(Fixture.plain(), at: Fixture.epoch.advanced(by: .seconds(-1_000_000)), (0, .integer(4)))
+        batch.readings[3].isPast = true
+        try file.append(batch)
+        try upkeep(file, at: 900)
+        #expect(try waiting(file) == 1...4)
+        try upkeep(file, at: 2000)
+        #expect(try waiting(file) == nil)
+    }
 }

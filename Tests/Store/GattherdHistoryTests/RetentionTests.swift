@@ -193,6 +193,27 @@ struct RetentionTests {
         #expect(try file.readings(after: end, limit: 1).map(\.seq) == [end + 1])
     }
 
+    @Test func `samples of dropped readings are deleted, also behind many that are in delivery`() throws {
+        let metrics = (0..<5).map { MetricDescriptor(name: "m\($0)") }
+        let stream = StreamDefinition(device: "d", profile: "p", stream: "s", metrics: metrics)
+        let file = try open(HistoryLimits(maxSize: 1 << 20))
+        let count = 20_000
+        for start in stride(from: 0, to: count, by: 1000) {
+            var batch = ReadingBatch()
+            for second in start..<(start + 1000) {
+                let value = SampleValue.integer(Int64(second))
+                let time = Fixture.epoch.advanced(by: .seconds(second))
+                batch.add(stream, at: time, (0, value), (1, value), (2, value), (3, value), (4, value))
+            }
+            try file.append(batch)
+            if start == 0 { #expect(try file.readings(after: 0, limit: 1000).count == 1000) }
+            try upkeep(file)
+        }
+        let deleted = 5 * count - (try self.count("sample", in: file))
+        #expect(file.undelivered > 1000)
+        #expect(5 * file.undelivered - deleted <= 5 * 1152, "a step's readings at most are dropped and not deleted")
+    }
+
     @Test func `a minute that is larger than the file is summed up before it is over`() throws {
         let file = try open(HistoryLimits(maxSize: 1 << 20), consumers: [])
         for start in 0..<40 {

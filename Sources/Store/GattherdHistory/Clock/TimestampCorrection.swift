@@ -39,7 +39,7 @@ final class TimestampCorrection {
         mover = try SampleMover(connection)
         events = try NumberedRows("event", number: "id", times: ["ts"], connection)
         rejects = try NumberedRows("reject", number: "id", times: ["ts"], connection)
-        extents = try NumberedRows("outbox", number: "first", times: ["ts", "ts_last"], connection)
+        extents = try NumberedRows("outbox", number: "first", times: ["ts", "ts_last", "arrived"], connection)
         corrections = try CorrectionTable(connection)
         shiftDevices = try Statement(
             """

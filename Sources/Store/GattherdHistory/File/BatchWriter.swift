@@ -23,8 +23,8 @@ final class BatchWriter {
         rows = try RowInserts(connection)
     }
 
-    /// Writes a valid batch and assigns its numbers; only in a transaction.
-    func write(_ batch: ReadingBatch) throws(StoreFault) {
+    /// Writes a valid batch, which arrived at `now`, and assigns its numbers; only in a transaction.
+    func write(_ batch: ReadingBatch, at now: Int64) throws(StoreFault) {
         for reject in batch.rejects {
             let seq = sequence.next()
             try rows.insert(reject, seq: seq)
@@ -34,7 +34,7 @@ final class BatchWriter {
             let seq = sequence.next()
             let stream = try catalogue.position(of: reading.stream)
             try write(reading, of: batch, seq: seq, stream: stream)
-            try journal?.append(batch.journalReading(reading, seq: seq))
+            try journal?.append(batch.journalReading(reading, seq: seq), at: now)
         }
         try journal?.flush()
         try catalogue.writeHeads()

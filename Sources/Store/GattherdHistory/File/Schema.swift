@@ -11,7 +11,7 @@ enum Schema {
     /// Step n takes a file from version n to version n + 1; the first one creates all tables.
     static let steps = [tables + journal + epochs + records + clock + lists + rollups]
     /// A column that files of version 1 from before the first release lack.
-    static let newest = (table: "clock", column: "earliest")
+    static let newest = (table: "outbox", column: "arrived")
 
     /// Runs the steps that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -74,15 +74,16 @@ enum Schema {
     /// The cursors of the journal's consumers, and what they have not acknowledged.
     ///
     /// A row of `outbox` represents the undelivered readings numbered `first` to `last`. Their samples are from `ts` to
-    /// `ts_last`; the size of their payloads is `octets`. During a correction of timestamps, `ts` is the uncorrected
-    /// time. `correction` has the completed corrections of clock spans: `shift` was added to the times of the entries
-    /// above `after`, up to and including `through`. `state` has the values of ``StateTable``.
+    /// `ts_last`; the last one arrived at `arrived`; the size of their payloads is `octets`. During a correction of
+    /// timestamps, `ts` is the uncorrected time. `correction` has the completed corrections of clock spans: `shift` was
+    /// added to the times of the entries above `after`, up to and including `through`. `state` has the values of
+    /// ``StateTable``.
     private static let journal = """
         CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE consumer (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE outbox (
             first INTEGER PRIMARY KEY, last INTEGER NOT NULL, octets INTEGER NOT NULL,
-            ts INTEGER NOT NULL, ts_last INTEGER NOT NULL
+            ts INTEGER NOT NULL, ts_last INTEGER NOT NULL, arrived INTEGER NOT NULL
         ) STRICT;
         CREATE TABLE correction (
             id INTEGER PRIMARY KEY, after INTEGER NOT NULL, through INTEGER NOT NULL, shift INTEGER NOT NULL

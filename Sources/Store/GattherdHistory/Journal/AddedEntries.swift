@@ -7,9 +7,9 @@ struct AddedEntries {
     private var extent: Extent?
 
     /// Appends a reading; returns the extent before it, if the reading begins another one.
-    mutating func append(_ reading: JournalReading) -> Extent? {
+    mutating func append(_ reading: JournalReading, at now: Int64) -> Extent? {
         entries.append(.reading(reading))
-        let next = Extent(reading)
+        let next = Extent(reading, at: now)
         if extent?.add(next) == true { return nil }
         defer { extent = next }
         return extent

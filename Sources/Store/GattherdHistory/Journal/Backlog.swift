@@ -43,7 +43,10 @@ final class Backlog {
         self.limits = limits
         self.saved = saved
         select = try Statement(
-            "SELECT first, last, ts_last, octets FROM outbox WHERE first > ?1 ORDER BY first LIMIT \(Self.chunk)",
+            """
+            SELECT first, last, arrived, octets, ts, ts_last FROM outbox WHERE first > ?1
+            ORDER BY first LIMIT \(Self.chunk)
+            """,
             on: connection
         )
         delete = try Statement(
@@ -97,9 +100,9 @@ final class Backlog {
     /// Drops whole extents of the oldest readings that were not handed over.
     ///
     /// - Parameter count: The wanted number; whole extents may make it larger, a short backlog smaller.
-    /// - Returns: The number of dropped readings.
+    /// - Returns: The number of dropped readings, and the times of their samples.
     /// - Throws: ``StoreFault`` if the file cannot be written.
-    func drop(count: Int) throws(StoreFault) -> Int {
+    func drop(count: Int) throws(StoreFault) -> (count: Int, times: ClosedRange<Int64>?) {
         var left = Int64(count)
         return try drop { row in
             defer { left -= row.integer(1) - row.integer(0) + 1 }
@@ -111,20 +114,23 @@ final class Backlog {
     private func dropTooMany() throws(StoreFault) -> Int {
         let slack = (limits.backlogSize ?? 0) / 256
         var excess = excess > 0 ? excess + slack : 0
-        return try drop { row in
+        let dropped = try drop { row in
             let deadline = row.integer(1) > pendingSeq ? pendingDeadline : deadline
             guard excess > 0 || isAgeDue && row.integer(2) < deadline else { return false }
             excess -= row.integer(3)
             return true
         }
+        return dropped.count
     }
 
     /// Drops the oldest extents of which nothing was handed over, while `isWanted` returns true.
-    private func drop(while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int {
+    private func drop(
+        while isWanted: (borrowing Statement) -> Bool
+    ) throws(StoreFault) -> (count: Int, times: ClosedRange<Int64>?) {
         let start = handedOver
         let oldest = try oldest(after: start, while: isWanted)
         if oldest.count > 0 { try delete(after: start, oldest) }
-        return oldest.count
+        return (oldest.count, oldest.times)
     }
 
     /// The oldest extents that are dropped at once.
@@ -135,6 +141,8 @@ final class Backlog {
         var last: Int64 = 0
         /// The number of readings.
         var count = 0
+        /// The times of their samples.
+        var times: ClosedRange<Int64>?
     }
 
     /// Returns the extents for which `isWanted` is true.
@@ -148,6 +156,9 @@ final class Backlog {
         while try select.step(), isWanted(select) {
             (oldest.first, oldest.last) = (select.integer(0), select.integer(1))
             oldest.count += Int(clamping: oldest.last - oldest.first + 1)
+            let (earliest, latest) = (select.integer(4), select.integer(5))
+            let times = min(earliest, oldest.times?.lowerBound ?? earliest)...max(latest, earliest)
+            oldest.times = times.lowerBound...max(times.upperBound, oldest.times?.upperBound ?? times.upperBound)
         }
         return oldest
     }

@@ -15,7 +15,7 @@ final class ExtentTable {
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         insert = try Statement(
-            "INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO outbox (first, last, octets, ts, ts_last, arrived) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             on: connection
         )
         selectOverlapping = try Statement(
@@ -27,14 +27,21 @@ final class ExtentTable {
             on: connection
         )
         selectCount = try Statement(
-            "SELECT sum(min(last, ?2) - max(first, ?1 + 1) + 1) FROM outbox WHERE last > ?1 AND first <= ?2",
+            """
+            SELECT sum(min(last, ?2) - max(first, ?1 + 1) + 1) FROM outbox
+            WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND first <= ?2
+            """,
             on: connection
         )
         selectChunkEnd = try Statement(
             "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
             on: connection
         )
-        deleteThrough = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
+        // Without the condition on `first`, the key, the whole table would be read.
+        deleteThrough = try Statement(
+            "DELETE FROM outbox WHERE first <= ?1 AND last <= ?1 RETURNING first, octets",
+            on: connection
+        )
         deleteBetween = try Statement(
             """
             DELETE FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND last <= ?2
@@ -65,7 +72,8 @@ final class ExtentTable {
     }
 
     func insert(_ extent: Extent) throws(StoreFault) {
-        try insert.run(binding: extent.first, extent.last, Int64(extent.bytes), extent.earliest, extent.latest)
+        let bytes = Int64(extent.bytes)
+        try insert.run(binding: extent.first, extent.last, bytes, extent.earliest, extent.latest, extent.arrived)
     }
 
     /// Inserts readings, in the order of their numbers, that no extent has yet; only in a transaction.
@@ -120,14 +128,18 @@ struct Extent {
     private(set) var bytes: Int
     private(set) var earliest: Int64
     private(set) var latest: Int64
+    /// The time at which the last reading arrived.
+    private(set) var arrived: Int64
 
     /// The extent of one reading.
-    init(first: Int64, bytes: Int, ts: Int64) {
+    init(first: Int64, bytes: Int, ts: Int64, arrived: Int64) {
         (self.first, last, self.bytes, earliest, latest) = (first, first, bytes, ts, ts)
+        self.arrived = arrived
     }
 
-    init(_ reading: JournalReading) {
-        self.init(first: reading.seq, bytes: reading.size, ts: reading.time.microseconds)
+    init(_ reading: JournalReading, at now: Int64) {
+        let ts = reading.time.microseconds
+        self.init(first: reading.seq, bytes: reading.size, ts: ts, arrived: max(ts, now))
     }
 
     /// Adds the readings that follow; returns false if they need a new extent.
@@ -137,6 +149,7 @@ struct Extent {
         bytes += next.bytes
         earliest = min(earliest, next.earliest)
         latest = max(latest, next.latest)
+        arrived = max(arrived, next.arrived)
         return true
     }
 

@@ -110,8 +110,10 @@ final class Journal {
     // MARK: - Adding
 
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last reading.
-    func append(_ reading: JournalReading) throws(StoreFault) {
-        if let extent = added.append(reading) { try extents.insert(extent) }
+    ///
+    /// The time `now` is that of its arrival; a record of the past has an earlier time of its own.
+    func append(_ reading: JournalReading, at now: Int64) throws(StoreFault) {
+        if let extent = added.append(reading, at: now) { try extents.insert(extent) }
         meter.add(reading.size)
     }
 
@@ -124,6 +126,9 @@ final class Journal {
     func flush() throws(StoreFault) {
         if let extent = added.removeExtent() { try extents.insert(extent) }
     }
+
+    /// Makes consumers read entries from the file again, because their times are being corrected there.
+    func discardTail() { tail.removeAll() }
 
     /// Hands the committed entries between these two numbers over to the consumers.
     func release(after start: Int64, through end: Int64) {
@@ -381,7 +386,9 @@ extension JournalCursor {
             self.init(consumer, seq: head, saved: head)
             return
         }
-        let waiting = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
+        let waiting = try connection.integer(
+            "SELECT min(first) FROM outbox WHERE first > \(saved - Extent.capacity) AND last > \(saved)"
+        )
         let isExact = consumer.content == .everything || saved < complete
         let seq = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
         self.init(consumer, seq: seq, saved: saved)

@@ -18,7 +18,10 @@ final class ReadingRows {
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         path = connection.path
         selectExtents = try Statement(
-            "SELECT first, last, ts, ts_last FROM outbox WHERE last > ?1 AND first <= ?2 ORDER BY first",
+            """
+            SELECT first, last, ts, ts_last FROM outbox
+            WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND first <= ?2 ORDER BY first
+            """,
             on: connection
         )
         let columns = "SELECT seq, ix, ts, series, value FROM sample"

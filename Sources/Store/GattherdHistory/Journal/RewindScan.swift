@@ -94,7 +94,7 @@ final class RewindScan {
         let correction = try selectCorrection.firstInteger() ?? 0
         if correction != next.correction { (next.ts, next.seq, next.correction) = (.min, .min, correction) }
         let readings = try selectReadings.rows(binding: next.ts, next.seq) { row in
-            Extent(first: row.integer(1), bytes: Int(row.integer(2)), ts: row.integer(0))
+            Extent(first: row.integer(1), bytes: Int(row.integer(2)), ts: row.integer(0), arrived: row.integer(0))
         }
         let wanted = readings.filter { $0.first > next.after && $0.first <= next.through }
         meter.add(try extents.insertMissing(wanted.sorted { $0.first < $1.first }))

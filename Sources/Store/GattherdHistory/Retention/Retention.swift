@@ -30,6 +30,8 @@ final class Retention {
     private var isHeldBack = false
     /// True if the last pass left no row that is too old by the claimed time.
     private(set) var isCaughtUp = false
+    /// The times of readings that were dropped from the backlog, whose samples are deleted next.
+    private var dropped: ClosedRange<Int64>?
     /// The number of used pages when no row could be deleted.
     private var stuckAt: Int64?
 
@@ -269,7 +271,7 @@ final class Retention {
         let bound = min(bound(of: table), oldest.times.upperBound)
         let end = min(bound, firstPart(of: oldest, newest))
         let isPending = plan.regions.contains { $0.isPending && $0.times.contains(oldest.ts) }
-        func purge(before end: Int64) throws(StoreFault) -> PurgeTable.Outcome {
+        func purge(after start: Int64, before end: Int64) throws(StoreFault) -> PurgeTable.Outcome {
             try table.purge(
                 after: start,
                 before: end,
@@ -279,16 +281,25 @@ final class Retention {
                 delivered: backlog.delivered
             )
         }
-        let deleted = try purge(before: end).deleted
+        let deleted = try purge(after: start, before: end).deleted
         passPurgedTimes(table)
         if deleted > 0 { return true }
         guard table.kind == .samples else { return false }
-        let outcome = try purge(before: bound)
+        if let times = dropped {
+            // Samples that outputs hold may be before those of the dropped readings, more than a chunk of them.
+            let outcome = try purge(
+                after: times.lowerBound.subtractingReportingOverflow(1).partialValue,
+                before: min(bound, times.upperBound.addingReportingOverflow(1).partialValue)
+            )
+            dropped = outcome.reached.flatMap { $0 < times.upperBound ? ($0 + 1)...times.upperBound : nil }
+            return true
+        }
+        let outcome = try purge(after: start, before: bound)
         if outcome.deleted > 0 { return true }
         if outcome.reached == nil, try rollups.sumUpEarly(newest) { return true }
-        let dropped = try backlog.drop(count: chunk / 4)
-        undelivered += dropped
-        return dropped > 0
+        let (count, times) = try backlog.drop(count: chunk / 4)
+        (undelivered, dropped) = (undelivered + count, times)
+        return count > 0
     }
 
     /// Returns the end of the first sixteenth of the table's time span, so that a small table is not deleted as a
