@@ -159,7 +159,8 @@ import Testing
         #expect(await step(service, at: .zero) == .done)
         #expect(await step(service, at: .seconds(3 * 3600 + 300)) == .done)
         var batch = ReadingBatch()
-        for time in [Duration.seconds(2 * 3600), .seconds(4000), .seconds(3 * 3600 + 299)] {
+        // The oldest is older than Home Assistant needs it, the newest belongs to an hour that is not imported yet.
+        for time in [Duration.seconds(-40 * 86_400), .seconds(2 * 3600), .seconds(4000), .seconds(3 * 3600 + 299)] {
             let time = Self.start.advanced(by: time)
             batch.readings.append(Reading(stream: Self.stream, time: time, source: .read, samples: 0..<0))
         }
@@ -188,6 +189,18 @@ import Testing
         clock.withLock { $0.isSynchronised = true }
         #expect(await step(service, at: .seconds(60)) == .done)
         #expect(cursor.read() == Self.start)
+    }
+
+    @Test func `a cursor that cannot be saved is a problem until it can`() async throws {
+        try FileManager.default.createDirectory(atPath: cursor.path, withIntermediateDirectories: true)
+        let service = try service()
+        #expect(await step(service, at: .zero) == .failed)
+        #expect(service.status.state == .waiting)
+        try FileManager.default.removeItem(atPath: cursor.path)
+        #expect(await step(service, at: .seconds(60)) == .done)
+        #expect(await step(service, at: .seconds(120)) == .done)
+        #expect(service.status.state == .idle)
+        #expect(service.status.problem == nil)
     }
 
     @Test(arguments: ["", "x", "2026-11-21", String(repeating: "1", count: 200)])

@@ -58,11 +58,10 @@ package final class StatisticsService: Output {
 
     /// Notes the times of stored readings; never blocks.
     func observe(_ batch: ReadingBatch) {
-        guard let first = batch.readings.lazy.map(\.time).min() else { return }
-        state.withLock { state in
-            guard let imported = state.imported, first < imported else { return }
-            state.late = min(first, state.late ?? first)
-        }
+        guard let imported = state.withLock(\.imported) else { return }
+        let limit = imported.advanced(by: .zero - Self.longestDelay)
+        guard let first = batch.readings.lazy.map(\.time).filter({ $0 >= limit }).min() else { return }
+        if first < imported { state.withLock { $0.late = min(first, $0.late ?? first) } }
     }
 
     package func run() async {
@@ -107,13 +106,18 @@ package final class StatisticsService: Output {
         // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
         guard let saved, saved <= current || !clock.isSynchronised() else { return save(current) ? .done : .failed }
         let late = state.withLock(\.late)
-        let limit = now.advanced(by: .zero - Self.longestDelay)
-        let start = min(saved, late.map { StatisticsImporter.hourStart(max($0, limit)) } ?? saved)
+        let start = min(saved, late.map { StatisticsImporter.hourStart($0) } ?? saved)
         if start < saved, !save(start) { return .failed }
         let isDue = state.withLock { state in
             if state.late == late { state.late = nil }
             state.imported = max(saved, end)
-            return start < end && state.lastEnd != end
+            let isDue = start < end && state.lastEnd != end
+            // The failure was one of the cursor's file.
+            if !isDue, state.isFailing {
+                state.isFailing = false
+                (state.status.state, state.status.problem, state.status.nextTry) = (.idle, nil, nil)
+            }
+            return isDue
         }
         return isDue ? importHours(start..<end) : .done
     }
