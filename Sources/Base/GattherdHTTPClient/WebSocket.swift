@@ -27,6 +27,8 @@ public final class WebSocket {
     /// The longest time until a cancellation is noticed.
     private static let pollInterval: Int32 = 200
 
+    /// The server's time at the handshake, in seconds since 1970; `nil` if it did not tell it.
+    public private(set) var serverTime: Int64?
     private let session: CurlSession
     private let isCancelled: () -> Bool
     private let timeout: Duration
@@ -105,6 +107,7 @@ public final class WebSocket {
             received += try read(before: end)
             let length = try decoded { _ throws(WebSocketError) in try handshake.responseLength(in: received) }
             guard let length else { continue }
+            serverTime = WebSocketHandshake.date(in: received.prefix(length))
             return decoder.append(received.dropFirst(length))
         }
     }

@@ -1,3 +1,4 @@
+import CCurl
 import COpenSSL
 import FoundationEssentials
 
@@ -53,8 +54,20 @@ package struct WebSocketHandshake {
             guard bytes.count < Self.longestHead else { throw WebSocketError("the server's response has no end") }
             return nil
         }
-        try check(String(decoding: head[..<last], as: UTF8.self).split(separator: "\r\n"))
+        try check(Self.lines(head[..<last]))
         return last + Self.end.count
+    }
+
+    /// Returns the header `Date` of a response in seconds since 1970; `nil` without a valid one.
+    static func date(in response: some Collection<UInt8>) -> Int64? {
+        let line = lines(response).first { $0.prefix { $0 != ":" }.lowercased() == "date" }
+        guard let text = line?.drop(while: { $0 != ":" }).dropFirst() else { return nil }
+        let seconds = unsafe Int64(curl_getdate(String(text), nil))
+        return seconds > 0 ? seconds : nil
+    }
+
+    private static func lines(_ head: some Collection<UInt8>) -> [Substring] {
+        String(decoding: head, as: UTF8.self).split(separator: "\r\n")
     }
 
     private func check(_ lines: [Substring]) throws(WebSocketError) {

@@ -29,6 +29,8 @@ package final class HomeAssistantClient {
 
     /// The version of Home Assistant, for example `2025.4.4`.
     package private(set) var version = ""
+    /// The time of Home Assistant's clock at the start of the connection, if it is known.
+    package var time: Timestamp? { socket.serverTime.map { Timestamp(microseconds: 0).advanced(by: .seconds($0)) } }
     private let server: HomeAssistantServer
     private let socket: WebSocket
     private var lastID: Int64 = 0

@@ -48,6 +48,8 @@ package final class StatisticsSession {
         let conversion: StatisticsUnit
     }
 
+    /// The time after the end of an hour in which Home Assistant makes its own statistics of it, with a margin.
+    private static let compileTime = Duration.seconds(60)
     /// The version from which an import states the type of the mean and the class of the unit.
     private static let explicitMetadata = [2025, 11]
 
@@ -60,15 +62,22 @@ package final class StatisticsSession {
     /// - Parameters:
     ///   - server: The server.
     ///   - series: The metrics by the `unique_id` of their entities.
+    ///   - end: The end of the last hour to be imported.
     ///   - isCancelled: Returns true to end calls soon.
     /// - Throws: ``HomeAssistantError``.
     package init(
         _ server: HomeAssistantServer,
         _ series: [String: [StatisticsQuantity]],
+        until end: Timestamp,
         isCancelled: @escaping () -> Bool = { false }
     ) throws(HomeAssistantError) {
         client = try HomeAssistantClient(server, isCancelled: isCancelled)
-        // At its start Home Assistant summarises what it missed, and would fail at hours that are there already.
+        // Home Assistant adds the rows of an hour for all entities at once, and fails if one is there already.
+        if let time = client.time, time < end.advanced(by: Self.compileTime) {
+            let problem = "the clock of Home Assistant at \(server.url) is behind that of this host"
+            throw HomeAssistantError(.unavailable, "\(problem): it is \(time.rfc3339) there; synchronise both")
+        }
+        // At its start it does so for the hours that it missed.
         guard JSONObject(try client.request("get_config"))["state"]?.text == "RUNNING" else {
             throw HomeAssistantError(.unavailable, "Home Assistant at \(server.url) is still starting; try again later")
         }

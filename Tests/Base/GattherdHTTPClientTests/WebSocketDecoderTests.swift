@@ -113,6 +113,15 @@ import Testing
         for count in bytes.indices { #expect(try Self.handshake.responseLength(in: Array(bytes.prefix(count))) == nil) }
     }
 
+    @Test func `the date of a response is that of its header`() {
+        func date(_ text: String) -> Int64? {
+            WebSocketHandshake.date(in: Array(Self.response.replacing("\r\n\r\n", with: text).utf8))
+        }
+        #expect(date("\r\ndate: Sat, 21 Nov 2026 03:20:05 GMT\r\n\r\n") == 1_795_231_205)
+        #expect(date("\r\nDate: soon\r\n\r\n") == nil)
+        #expect(date("\r\nX-Date: Sat, 21 Nov 2026 03:20:05 GMT\r\n\r\n") == nil)
+    }
+
     @Test func `a response without end is refused`() {
         let response = Self.response.dropLast(2) + String(repeating: "x", count: 20_000)
         #expect(throws: WebSocketError.self) { try Self.handshake.responseLength(in: Array(response.utf8)) }

@@ -8,6 +8,8 @@ public final class FakeHomeAssistant: Sendable {
         public var version = "2025.4.4"
         public var token = "a-token"
         public var state = "RUNNING"
+        /// The header `Date` of the handshake.
+        public var date: String?
         /// The entities by `unique_id`.
         public var entities: [String: String] = [:]
         /// The elements of `recorder/list_statistic_ids`, as JSON.
@@ -49,7 +51,12 @@ public final class FakeHomeAssistant: Sendable {
         change(&initial)
         let content = LatestValue(initial)
         self.content = content
-        server = try WebSocketServer { text in
+        let handshake = { @Sendable (head: String) in
+            // CR LF is one character.
+            let response = WebSocketServer.response(to: head)
+            return content.state.date.map { response.dropLast() + "Date: \($0)\r\n\r\n" } ?? response
+        }
+        server = try WebSocketServer(handshake: handshake) { text in
             guard let text else {
                 return [.text(#"{"type":"auth_required","ha_version":"\#(content.state.version)"}"#)]
             }

@@ -1,3 +1,4 @@
+import CLinux
 import GattherdHTTPClient
 import GattherdSync
 import Glibc

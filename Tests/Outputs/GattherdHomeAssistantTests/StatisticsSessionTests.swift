@@ -23,7 +23,7 @@ import Testing
         let server = HomeAssistantServer(url: home.url, host: host, path: "", token: token)
         let result = await NamedThread.result(name: "test") {
             Result { () throws(HomeAssistantError) in
-                let session = try StatisticsSession(server, Self.series)
+                let session = try StatisticsSession(server, Self.series, until: Self.start.advanced(by: .seconds(3600)))
                 try session.add([Self.quantity: [Self.hour]])
                 session.close()
                 return session.report
@@ -124,6 +124,19 @@ import Testing
             }
         }
         #expect(error??.kind == .unavailable)
+    }
+
+    @Test func `an hour that is not over by the clock of Home Assistant is not imported`() async throws {
+        for date in ["Sat, 21 Nov 2026 04:00:59 GMT", "Thu, 01 Jan 1970 00:00:01 GMT"] {
+            let error = try await failure { $0.date = date }
+            #expect(error?.kind == .unavailable)
+            #expect(error?.description.contains("clock") == true)
+        }
+        for date in ["Sat, 21 Nov 2026 04:01:00 GMT", "Tue, 19 Jan 2999 00:00:00 GMT", "soon", ""] {
+            let home = try home()
+            home.content.update { $0.date = date }
+            #expect(try await report(home).hours == 1)
+        }
     }
 
     @Test func `wrong kinds of values in answers change nothing`() async throws {

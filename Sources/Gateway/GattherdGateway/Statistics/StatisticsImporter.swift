@@ -53,7 +53,8 @@ package struct StatisticsImporter: Sendable {
             let reader = try HistoryReader(path: path)
             return (reader, try self.series(reader), try reader.extent(withSummaries: true)?.lowerBound)
         }
-        let session = try StatisticsSession(try server(), series, isCancelled: isCancelled)
+        let server = try server()
+        let session = try StatisticsSession(server, series, until: times.upperBound, isCancelled: isCancelled)
         var start = max(times.lowerBound, Self.hourStart(first ?? times.upperBound))
         while start < times.upperBound {
             let end = min(times.upperBound, Timestamp(microseconds: start.microseconds + Self.chunk))
