@@ -286,6 +286,8 @@ import Testing
             let result = await outcome { try await strap.connect() }
             #expect(result.error?.operation == .connectionTask)
             #expect(result.error?.detail.contains("Mine") == true)
+            #expect(result.error?.underlyingError is Mine)
+            #expect(strap.connectionError?.underlyingError is Mine)
             #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
             #expect(bench.backend.asked.state.contains("disconnect 1"))
         }

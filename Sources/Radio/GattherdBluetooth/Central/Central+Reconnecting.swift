@@ -136,6 +136,7 @@ extension Central {
         registry.withLock { $0.addConnectionTask(for: peripheral, task) }
     }
 
+    /// Removes a task of the central or of a peripheral; runs that have begun are not affected.
     public func removeConnectionTask(_ id: ConnectionTaskID) {
         // Objects of the task are released when the lock is free.
         _ = registry.withLock { $0.removeConnectionTask(id) }

@@ -67,7 +67,7 @@ extension Central {
             } catch is CancellationError where Task.isCancelled {
                 return .failure(BluetoothError(.cancelled, "cancelled").during(.connectionTask))
             } catch {
-                return .failure(BluetoothError(.other, "\(error)").during(.connectionTask))
+                return .failure(BluetoothError(error).during(.connectionTask))
             }
         }
         await subscribeLasting(link)

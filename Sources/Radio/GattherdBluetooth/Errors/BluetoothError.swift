@@ -81,6 +81,14 @@ public struct BluetoothError: Error, Hashable, Sendable {
         }
     }
 
+    /// An error of this program; equal to all others, because an error need not be comparable.
+    private struct Underlying: Hashable, Sendable {
+        let error: any Error
+
+        static func == (left: Self, right: Self) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
+
     public let kind: Kind
     /// The platform's message.
     public let detail: String
@@ -90,11 +98,20 @@ public struct BluetoothError: Error, Hashable, Sendable {
     public private(set) var operation: Operation?
     /// The attribute and the peripheral of the operation, for people.
     private var subject: String?
+    private var underlying: Underlying?
+    /// The error that a connection task threw, unless that was a ``BluetoothError``.
+    public var underlyingError: (any Error)? { underlying?.error }
 
     public init(_ kind: Kind, _ detail: String, original: Original? = nil) {
         self.kind = kind
         self.detail = detail
         self.original = original
+    }
+
+    /// The error of a program's own code.
+    init(_ error: any Error) {
+        self.init(.other, "\(error)")
+        underlying = Underlying(error: error)
     }
 
     /// Returns the error with the operation during which it occurred.
