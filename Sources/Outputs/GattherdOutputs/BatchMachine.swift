@@ -308,8 +308,10 @@ public struct BatchMachine: Transducer {
         }
     }
 
-    /// True if a sink may have given up because the batch took too long; sinks have limits of their own.
-    private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.writeTimeout / 2 }
+    /// True if the call may have failed because the batch took too long.
+    ///
+    /// Sinks have limits of their own, and connections may end every few seconds. A receiver that is down fails early.
+    private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.writeTimeout / 60 }
 
     private mutating func accepted(_ count: Int, _ through: Int64, isFast: Bool, at now: Duration) -> [Effect] {
         let passed = queue?.removeFirst(count)

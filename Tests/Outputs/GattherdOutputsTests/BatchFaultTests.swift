@@ -148,10 +148,10 @@ import Testing
         #expect(world.reports.map(\.word) == ["unavailable", "connected"])
     }
 
-    @Test(arguments: [false, true])
-    func `batches that take too long are halved, and grow again when the receiver is fast`(givesUp: Bool) {
+    @Test(arguments: [nil, .seconds(25), .seconds(29)] as [Duration?])
+    func `batches that take too long are halved, and grow again when the receiver is fast`(life: Duration?) {
         var world = World.started(committed: 3000)
-        (world.pace, world.givesUp) = (.milliseconds(300), givesUp)
+        (world.pace, world.connectionLife) = (.milliseconds(300), life)
         world.runUntilIdle(limit: .seconds(3600))
         #expect(world.received == Array(1...3000))
         #expect(world.calls.map(\.count).prefix(5) == [1000, 500, 250, 125, 62])
@@ -161,6 +161,14 @@ import Testing
         world.runUntilIdle()
         #expect(world.received == Array(1...11_000))
         #expect(world.calls.contains { $0.count == 1000 && ($0.first ?? 0) > 3000 })
+    }
+
+    @Test(arguments: [1, 2, 5, 10] as [Int64])
+    func `a slow receiver makes progress over connections that end early`(life: Int64) {
+        var world = World.started(committed: 3000)
+        (world.pace, world.connectionLife) = (.milliseconds(50), .seconds(life))
+        world.runUntilIdle(limit: .seconds(3600))
+        #expect(world.received == Array(1...3000))
     }
 
     @Test func `a receiver that is slow and refuses entries loses these only`() {

@@ -23,8 +23,8 @@ struct BatchTestWorld {
     var fault: OutputFault?
     /// The time that the receiver needs for an entry.
     var pace = Duration.zero
-    /// True if a slow call is ended by the sink, shortly before the machine would cancel it.
-    var givesUp = false
+    /// The time after which a slow call is ended by the sink or by its network; `nil`: the machine cancels it.
+    var connectionLife: Duration?
     var reports: [BatchMachine.Report] = []
     var saves = 0
     var isClosed = false
@@ -132,7 +132,7 @@ struct BatchTestWorld {
         return JournalBatch(entries, through: through)
     }
 
-    private var callLimit: Duration { givesUp ? options.writeTimeout * 5 / 6 : options.writeTimeout }
+    private var callLimit: Duration { min(connectionLife ?? .seconds(3600), options.writeTimeout) }
 
     private mutating func timeOut(_ ticket: Int) {
         now += callLimit
