@@ -84,4 +84,56 @@ import Testing
         #expect(plan.controls.count == 1)
         #expect((plan.controls.first?.turn === plan.turn) == isPolled)
     }
+
+    // MARK: - On a link
+
+    /// A profile that is polled with 1 and has a control.
+    private func polled(answer: ResponseRule? = nil) -> OctetProfile {
+        var profile = OctetProfile("cells", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].isReadAtConnect = false
+        profile.characteristics[0].poll = PollRule(
+            characteristic: 0xBBBB,
+            requests: [[1]],
+            period: .milliseconds(1),
+            timeout: .seconds(3600)
+        )
+        profile.controls = [
+            ControlDescriptor(name: "limit", kind: .integer(0...100), characteristic: 0xBBBB, answer: answer)
+        ]
+        return profile
+    }
+
+    private let limit = ControlRequest(device: "strap", control: "limit", value: .integer(9))
+
+    @Test func `a control is written after the answer to a request`() async throws {
+        let bench = try Bench([polled()])
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .write([1]))
+            async let answer = bench.supervisor.controls.set(limit)
+            for _ in 0..<10_000 { await Task.yield() }
+            #expect(!bench.central.calls.state.contains(.write([9])))
+            bench.central.notify([0x11])
+            #expect(await answer == .success(.integer(9)))
+        }
+    }
+
+    @Test func `a request is written after the answer to a control`() async throws {
+        let pattern = try #require(BytePattern("80"))
+        let rule = ResponseRule(characteristic: 0xBBBB, cases: [.init(pattern, .success)], timeout: .seconds(3600))
+        let bench = try Bench([polled(answer: rule)])
+        bench.central.state.withLock { $0.answers = [[1]: [0x11]] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .write([1]), times: 2)
+            async let answer = bench.supervisor.controls.set(limit)
+            await bench.central.wait(for: .write([9]))
+            for _ in 0..<10_000 { await Task.yield() }
+            #expect(bench.central.calls.state.last == .write([9]))
+            let count = bench.central.calls.state.count { $0 == .write([1]) }
+            bench.central.notify([0x80])
+            #expect(await answer == .success(.integer(9)))
+            await bench.central.wait(for: .write([1]), times: count + 1)
+        }
+    }
 }
