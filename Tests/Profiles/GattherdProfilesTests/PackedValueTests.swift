@@ -53,6 +53,7 @@ struct PackedValueTests {
             try decode("20 01 FF7F 05 FFFFFF7F 00000080", Self.both).prefix(3) == ["x 3276.7", "y 5", "x 214751641.4"]
         )
         #expect(try decode("08 01 0080 05 01 00", Self.both) == ["x null", "y 5", "x -3276.7", "y 5"])
+        #expect(try decode("08 01 0180 05 FF 00", Self.both) == ["x -3276.7", "y 5", "x null", "y 5"])
     }
 
     @Test(arguments: [

@@ -61,10 +61,10 @@ extension DecodeProgram {
         _ memory: inout DecodeMemory,
         _ samples: inout [Sample]
     ) throws(PayloadError) {
-        guard let register = step.register else { return }
+        guard let register = step.register, case .read(let type) = step.action else { return }
         let raw = memory.registers[register] &+ delta
         memory.store(raw, in: register)
-        let outcome = conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
+        let outcome = conversions[step.conversion].outcome(of: raw, pattern: type.pattern(of: raw))
         emit(outcome, step, &memory, &samples)
     }
 }

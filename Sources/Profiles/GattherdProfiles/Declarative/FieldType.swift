@@ -88,6 +88,14 @@ enum FieldType: Hashable, Sendable {
     }
 }
 
+extension FieldType {
+    /// The bits of an integer of this type; all 64 of one beyond its range.
+    func pattern(of number: Int64) -> UInt64 {
+        guard let width, let range = integerRange, range.contains(number) else { return UInt64(bitPattern: number) }
+        return UInt64(bitPattern: number) & (.max >> UInt64(64 - 8 * width))
+    }
+}
+
 extension ProfileGrammar<FieldType> {
     static let type: ProfileGrammar = {
         let words = FieldType.words.map(\.word)
