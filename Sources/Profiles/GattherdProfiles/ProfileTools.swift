@@ -98,3 +98,25 @@ package struct VectorResult: Hashable, Sendable {
     /// The difference; `nil` if the test passed.
     package let failure: String?
 }
+
+extension ProfileTools {
+    /// The models of a profile whose data has a beginning or a length that all its frames of that data exclude.
+    ///
+    /// A model may have several lines, of which one is enough.
+    package static func undecodedModels(of profile: any Profile) -> [ModelDescriptor] {
+        let undecoded = profile.models.filter { !isDecoded($0, by: profile) }
+        let decoded = Set(profile.models).subtracting(undecoded).map(\.description)
+        return undecoded.filter { !decoded.contains($0.description) }
+    }
+
+    /// True unless the profile has frames of the model's data that all exclude it.
+    private static func isDecoded(_ model: ModelDescriptor, by profile: any Profile) -> Bool {
+        let isPlain = { (frame: AdvertisementDescriptor) in frame.source == model.source && frame.before.isEmpty }
+        guard profile.advertisements.contains(where: isPlain) else { return true }
+        return profile.advertisements.contains { frame in
+            guard model.mayHave(frame) else { return false }
+            guard isPlain(frame), let length = model.length else { return true }
+            return frame.length?.overlaps(length) ?? true
+        }
+    }
+}

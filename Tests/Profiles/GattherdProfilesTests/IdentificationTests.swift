@@ -79,4 +79,23 @@ struct IdentificationTests {
         let errors = try DeclarativeText.errors(Self.profile("a", model))
         #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
     }
+
+    @Test(arguments: [
+        ("service_data: fff9", true), ("service_data: fff9, length: 9", true),
+        ("service_data: fff9, length: 10", false),
+        ("service_data: fff9, begins: 21", true), ("service_data: fff9, begins: 22", false),
+        ("manufacturer: 0xFFFF, length: 10", true), ("name: Attic", true),
+    ])
+    func `models whose data no frame accepts are found`(traits: String, isDecoded: Bool) throws {
+        let profile = try DeclarativeText.compile(
+            """
+            contract: 1
+            profile: attic
+            identify: [{brand: Acme, model: Attic, \(traits)}]
+            advertisement:
+              - {service_data: fff9, begins: 21, length: 9, stream: attic, fields: [{metric: x, type: u8}]}
+            """
+        )
+        #expect(ProfileTools.undecodedModels(of: profile).isEmpty == isDecoded)
+    }
 }

@@ -38,6 +38,10 @@ struct StandardProfilesTests {
         }
     }
 
+    @Test func `a profile decodes the advertisements of each of its models`() {
+        for profile in registry.profiles { #expect(ProfileTools.undecodedModels(of: profile) == [], "\(profile.name)") }
+    }
+
     @Test func `every profile of advertisements names models and the source of its tests`() {
         for profile in registry.profiles where profile.isForAdvertisements {
             #expect(!profile.models.isEmpty || profile.name == "leaone", "\(profile.name)")

@@ -68,7 +68,8 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "PATH")],
         options: [.flag("json", "print a JSON array of errors")],
         details: """
-            Prints each error with its line and column, the expected value and a suggestion. 'gattherd profile test' runs the tests.
+            Prints each error with its line and column, the expected value and a suggestion, and models whose advertisements the
+            profile would not decode. 'gattherd profile test' runs the tests.
             """,
         json: "As 'gattherd check --json' prints it.",
         exits: [.data: "something is wrong", .noInput: "PATH cannot be read"],
@@ -99,7 +100,13 @@ struct ProfileCheckCommand {
             Terminal.say(CheckFinding.json(findings))
         } else {
             for finding in findings { Terminal.printError(finding.description) }
-            for profile in registry.profiles { Terminal.say(Self.praise(profile)) }
+            for profile in registry.profiles {
+                Terminal.say(Self.praise(profile))
+                for model in ProfileTools.undecodedModels(of: profile) {
+                    let advice = "compare its 'begins', 'length' and 'name' with those of 'advertisement'"
+                    Terminal.printError("\(profile.origin): \(model) would be recognised, but not decoded; \(advice)")
+                }
+            }
         }
         guard findings.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty || isJSON else {
