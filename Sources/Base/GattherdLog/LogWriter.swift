@@ -52,9 +52,9 @@ extension LogEntry {
 }
 
 /// A writer of log entries with a thread of its own: a full pipe, a terminal after Ctrl-S or a hanging journald delays
-/// nobody else.
+/// no other thread.
 ///
-/// The queue holds ``capacity`` entries. Newer ones are lost, and their number is written.
+/// The queue holds ``capacity`` entries. Further entries are dropped, and their number is logged.
 public final class LogWriter: Sendable {
     private struct Queue: Sendable {
         var waiting = 0

@@ -31,8 +31,8 @@ public final class RecentLog: Sendable {
     private let state = Locked(State())
 
     /// - Parameters:
-    ///   - capacity: The most entries.
-    ///   - byteLimit: The most bytes of all texts.
+    ///   - capacity: The maximum number of entries.
+    ///   - byteLimit: The maximum number of bytes of all texts.
     ///   - now: Returns the time as text.
     public init(capacity: Int = 1000, byteLimit: Int = 262_144, now: @escaping @Sendable () -> String) {
         (self.capacity, self.byteLimit, self.now) = (capacity, byteLimit, now)
@@ -56,7 +56,7 @@ public final class RecentLog: Sendable {
     /// - Parameters:
     ///   - level: The lowest level.
     ///   - device: The value of the field `device`; `nil` for all entries.
-    ///   - limit: The most entries.
+    ///   - limit: The maximum number of entries.
     /// - Returns: The entries, oldest first.
     public func records(from level: LogLevel, device: String?, limit: Int) -> [Record] {
         let all = state.withLock(\.records)

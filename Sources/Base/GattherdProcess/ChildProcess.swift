@@ -37,7 +37,7 @@ public final class ChildProcess: Sendable {
 
     /// Starts `program`.
     ///
-    /// The child leads a process group of its own: Ctrl-C in a terminal does not reach it.
+    /// The child leads a process group of its own: Ctrl-C in a terminal does not signal it.
     ///
     /// - Parameters:
     ///   - program: A path, or a name that is searched in PATH.

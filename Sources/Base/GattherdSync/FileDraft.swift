@@ -15,10 +15,10 @@ package struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(path): \(reason)" }
 }
 
-/// The new content of a file, which gets the file's name when it is complete and on the disk.
+/// The new content of a file; the draft is renamed to the file when it is complete and synced.
 ///
 /// The draft is a new file beside its target. Only its owner can read it until ``setAccess(user:group:mode:)``, and
-/// symbolic links in its place are removed, not followed. A draft without a place is removed with the object.
+/// symbolic links in its place are removed, not followed. An unfinished draft is removed with the object.
 package final class FileDraft {
     package let target: String
     /// The open file.
@@ -26,7 +26,7 @@ package final class FileDraft {
     private let path: String
     private var isPlaced = false
 
-    /// Creates the draft, in the place of one that a killed process left.
+    /// Creates the draft, and replaces one that a killed process left.
     ///
     /// - Parameters:
     ///   - target: The path of the file.
@@ -66,7 +66,7 @@ package final class FileDraft {
         guard fsync(descriptor) == 0 else { throw FileError(errno, path) }
     }
 
-    /// Gives the draft the name of the target, in the place of an older file, and waits until the name is on the disk.
+    /// Renames the draft to the target, replaces an older file, and syncs the folder.
     package func replace() throws(FileError) {
         try sync()
         try expectCurrent()
@@ -75,7 +75,7 @@ package final class FileDraft {
         try Self.syncFolder(of: target)
     }
 
-    /// Gives the draft the name of the target, and waits until the name is on the disk.
+    /// Renames the draft to the target, and syncs the folder.
     ///
     /// - Throws: ``FileError``, with the code `EEXIST` if there is such a file.
     package func create() throws(FileError) {

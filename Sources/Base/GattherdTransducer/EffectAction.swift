@@ -19,9 +19,9 @@ public struct EffectID: Hashable, Sendable, ExpressibleByStringLiteral {
     }
 }
 
-/// The way in which a runner performs one effect.
+/// The way a runner performs one effect.
 public enum EffectAction<Event: Sendable>: Sendable {
-    /// Nothing more has to be done.
+    /// The effect is complete.
     case none
     /// Handles the event next.
     case send(Event)

@@ -18,7 +18,7 @@ public struct Throttle<Value: Equatable & Sendable>: Transducer {
         case failed
         /// A notification or a read showed this value.
         case observed(Value)
-        /// The time of ``Throttle/deadline`` has come.
+        /// ``Throttle/deadline`` has been reached.
         case tick
     }
 

@@ -41,7 +41,7 @@ public struct TransducerPair<First: Transducer, Second: Transducer>: Transducer 
     public enum Event: Sendable {
         case first(First.Event)
         case second(Second.Event)
-        /// The time of ``TransducerPair/deadline`` has come.
+        /// ``TransducerPair/deadline`` has been reached.
         case tick
     }
 
@@ -107,7 +107,7 @@ public struct TransducerPair<First: Transducer, Second: Transducer>: Transducer 
 public struct TransducerChain<First: Transducer, Second: Transducer>: Transducer where First.Effect == Second.Event {
     public enum Event: Sendable {
         case event(First.Event)
-        /// The time of ``TransducerChain/deadline`` has come.
+        /// ``TransducerChain/deadline`` has been reached.
         case tick
     }
 

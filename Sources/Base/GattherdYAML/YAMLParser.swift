@@ -74,7 +74,7 @@ extension YAMLPosition {
 @safe struct YAMLParser: ~Copyable {
     private let raw: UnsafeMutablePointer<yaml_parser_t>
     private let source: SourceText
-    /// The starts of the collections that are open; `nil` for those without brackets.
+    /// The start of each open collection; `nil` for a collection without brackets.
     private var open: [YAMLPosition?] = []
 
     /// - Parameters:

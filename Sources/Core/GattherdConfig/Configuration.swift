@@ -52,7 +52,7 @@ package struct FleetSettings: Hashable, Sendable {
     package init() {}
 }
 
-/// The environment that a configuration depends on besides its text.
+/// The part of the environment that a configuration depends on.
 package struct ConfigEnvironment: Hashable, Sendable {
     /// The environment variables.
     package var variables: [String: String]
@@ -69,7 +69,7 @@ package struct ConfigEnvironment: Hashable, Sendable {
 
 /// A value of the configuration and its place in the file.
 ///
-/// Two of them are equal if their values are. A value that only moved in its file has not changed.
+/// Equality compares the values only: a value that moved within its file has not changed.
 package struct Located<Value: Hashable & Sendable>: Sendable {
     package let value: Value
     /// The place in the file; `nil` for a default.
@@ -176,7 +176,7 @@ package struct HistorySettings: Hashable, Sendable {
     /// The section `history.backlog`: bounds of the readings that wait for delivery.
     package struct Backlog: Hashable, Sendable {
         package var keep = RetentionPeriod.forever
-        /// The most bytes of payloads; by default half of `max_size`.
+        /// The maximum number of bytes of payloads; by default half of `max_size`.
         package var maxSize: UInt64 = 1 << 30
 
         package init() {}
@@ -220,7 +220,7 @@ package struct HTTPSettings: Hashable, Sendable {
     package var listen: ListenAddress
     /// The file with the token in its first line; required off loopback.
     package var tokenFile: Located<String>?
-    /// Further names of the server, besides its addresses and the host's own name.
+    /// Further names of the server, in addition to its addresses and the host's own name.
     package var hosts: [String] = []
     /// True if Prometheus also gets the newest sample of each metric of each device.
     package var hasSampleMetrics = false

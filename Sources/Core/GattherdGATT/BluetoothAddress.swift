@@ -5,7 +5,7 @@ public struct BluetoothAddress: Hashable, Sendable {
     /// The address as a number, most significant octet first; below 2^48.
     public let value: UInt64
 
-    /// Makes an address of the lower 48 bits of `value`.
+    /// Creates an address of the lower 48 bits of `value`.
     public init(value: UInt64) {
         self.value = value & 0xFFFF_FFFF_FFFF
     }
@@ -32,7 +32,7 @@ public struct BluetoothAddress: Hashable, Sendable {
     /// The two most significant bits are ones: Core Specification Vol 6, Part B, 1.3.2.1.
     public var isStatic: Bool { value >> 46 == 0b11 }
 
-    /// True for a resolvable private address, which changes every few minutes and which a key recognises.
+    /// True for a resolvable private address, which changes every few minutes and is resolved with a key.
     ///
     /// Meaningless for public ones.
     ///

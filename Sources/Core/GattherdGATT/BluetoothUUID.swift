@@ -18,7 +18,7 @@ public struct BluetoothUUID: Hashable, Sendable {
         self.init(high: UInt64(assigned) << 32 | Self.baseHighTail, low: Self.baseLow)
     }
 
-    /// Makes a UUID from its two halves, for example `0x7a4b_bfe6_999f_4717` and `0xb63a_066e_0697_1f59`.
+    /// Creates a UUID from its two halves, for example `0x7a4b_bfe6_999f_4717` and `0xb63a_066e_0697_1f59`.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
@@ -99,8 +99,8 @@ extension BluetoothUUID: CustomStringConvertible {
 }
 
 extension BluetoothUUID: ExpressibleByIntegerLiteral {
-    /// Makes a UUID from a literal: an assigned number of 16 or 32 bits, for example `0x180D`, or all 128
-    /// bits, for example `0x7a4b0001_999f_4717_b63a_066e06971f59`.
+    /// Creates a UUID from a literal: an assigned number of 16 or 32 bits, for example `0x180D`, or all 128 bits, for
+    /// example `0x7a4b0001_999f_4717_b63a_066e06971f59`.
     public init(integerLiteral number: UInt128) {
         if let assigned = UInt32(exactly: number) {
             self.init(assigned: assigned)

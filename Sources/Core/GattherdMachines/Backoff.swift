@@ -1,7 +1,7 @@
 /// An exponential backoff with full jitter.
 ///
 /// After `n` failures the delay lies anywhere between ``minimum`` and `minimum · 2ⁿ`, and never above ``maximum``. So
-/// devices that lost the same thing at once do not retry at once.
+/// devices that lost their links together do not retry at the same moment.
 public struct Backoff: Hashable, Sendable {
     public let minimum: Duration
     public let maximum: Duration

@@ -21,7 +21,7 @@ public struct ControlThrottle: Sendable {
         /// The link became ready; the device's value is unknown again.
         case ready
         case notReady
-        /// The time of ``deadline`` has come.
+        /// ``deadline`` has been reached.
         case tick
     }
 

@@ -37,7 +37,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     public var silence = Duration.seconds(300)
     /// The time after which an identical payload becomes a new reading.
     public var renewal = Duration.seconds(60)
-    /// True if the metrics are all that the format defines, of which a device sends a few.
+    /// True if the metrics are all metrics of the format; a device sends a few of them.
     public var isOpen = false
     /// True if a field counts readings.
     public var isCounted = false
@@ -124,7 +124,7 @@ public struct BindKey: Hashable, Sendable {
     /// The comment beside the key; another comment resets the replay counter.
     public let remark: String
 
-    /// Makes a key; `nil` unless there are 12 or 16 bytes.
+    /// Creates a key; `nil` unless there are 12 or 16 bytes.
     public init?(_ octets: [UInt8], remark: String = "") {
         guard octets.count == 12 || octets.count == 16 else { return nil }
         self.octets = octets
@@ -141,7 +141,7 @@ extension BindKey: CustomStringConvertible, CustomReflectable {
 public struct IdentityKey: Hashable, Sendable {
     public let octets: [UInt8]
 
-    /// Makes a key; `nil` unless there are 16 bytes.
+    /// Creates a key; `nil` unless there are 16 bytes.
     public init?(_ octets: [UInt8]) {
         guard octets.count == 16 else { return nil }
         self.octets = octets

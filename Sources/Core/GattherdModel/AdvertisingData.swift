@@ -12,7 +12,7 @@ package struct AdvertisingData: Hashable, Sendable {
         }
     }
 
-    /// The most bytes of a structure's contents.
+    /// The maximum number of bytes of a structure's contents.
     private static let longest = 254
 
     package let structures: [Structure]

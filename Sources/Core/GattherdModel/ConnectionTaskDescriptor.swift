@@ -86,7 +86,7 @@ public struct ResponseRule: Hashable, Sendable {
     public var service: BluetoothUUID?
     /// The responding characteristic.
     public var characteristic: BluetoothUUID
-    /// The cases, in order; the first match counts.
+    /// The cases, in order; the first match applies.
     public var cases: [Case]
     /// The response timeout.
     public var timeout: Duration

@@ -73,7 +73,7 @@ public enum ControlError: Error, Hashable, Sendable {
     case refused(String)
     /// Another gateway owns the device, or the lease of this one has ended; `owner` is the owner, if known.
     case notOwner(device: String, owner: String?)
-    /// The request is for another epoch of the lease than the present one.
+    /// The request is for another epoch of the lease than the current one.
     case otherEpoch(present: Int64)
     /// A request with the same transaction and epoch was carried out, or is being carried out.
     case repeated

@@ -1,12 +1,12 @@
 extension DaemonStatus {
-    /// The present or last download of a stream's stored records.
+    /// The current or last download of a stream's stored records.
     public struct Download: Codable, Hashable, Sendable {
         public var stream: String
         /// `downloading`, `complete`, `failed` or `interrupted`.
         public var state: String
         /// The time of the last change of `state`, in RFC 3339.
         public var since: String
-        /// The records of the present request so far, also those that are stored already.
+        /// The records of the current request so far, also those that are stored already.
         public var done: Int
         /// The records that the device has announced.
         public var total: Int?

@@ -29,7 +29,7 @@ extension DaemonStatus.Output {
 }
 
 extension Output {
-    /// Returns the present state for the status of the daemon.
+    /// Returns the current state for the status of the daemon.
     public func summary(at now: Timestamp) -> DaemonStatus.Output {
         let status = status
         var summary = DaemonStatus.Output(name, kind: kind, state: status.state, target: status.target)

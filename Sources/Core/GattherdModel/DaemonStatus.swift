@@ -92,7 +92,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var skipped: UInt64
         /// Failed attempts since the daemon's start.
         public var errors: UInt64
-        /// The present error and its remedy.
+        /// The current error and its remedy.
         public var error: String?
         /// RFC 3339.
         public var nextTry: String?

@@ -7,7 +7,7 @@ public struct DeviceLease: Hashable, Sendable {
     public let owner: String?
     /// The epoch of the owner, or of the last one; a control may name it.
     public let epoch: Int64
-    /// False if another gateway publishes what this one hears of the device.
+    /// False if another gateway publishes the advertisements of the device.
     public let isPublisher: Bool
 
     public init(device: String, state: String, owner: String?, epoch: Int64, isPublisher: Bool = true) {

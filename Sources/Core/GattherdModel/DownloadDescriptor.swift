@@ -26,7 +26,7 @@ public struct DownloadDescriptor: Hashable, Sendable {
         public var service: BluetoothUUID?
         public var characteristic: BluetoothUUID
         public var format: Format
-        /// True if it is the time from which the records count, and not the present time.
+        /// True if the value is the start time of the requested records, not the current time.
         public var isStart: Bool
 
         public init(
@@ -77,7 +77,7 @@ public struct WriteTemplate: Hashable, Sendable {
         case index
         /// The time of the newest stored record, in seconds since 1970.
         case since
-        /// The present time, in seconds since 1970.
+        /// The current time, in seconds since 1970.
         case now
     }
 

@@ -2,7 +2,7 @@
 ///
 /// A damaged history may have a gap after each entry.
 public struct GapReports: Sendable {
-    /// The most reports within ``period``.
+    /// The maximum number of reports within ``period``.
     public static let burst = 20
     public static let period = Duration.seconds(60)
 

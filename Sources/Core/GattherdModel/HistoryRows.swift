@@ -17,7 +17,7 @@ package struct HistoryRows: Sendable {
     private let limit: Int
     private var bytes = 0
     private var instant: Timestamp?
-    /// The number of rows before those of the instant.
+    /// The number of rows before the instant.
     private var earlier = 0
 
     package init(limit: Int) {

@@ -2,7 +2,7 @@
 package struct JSONReader {
     /// The maximum depth of nested values.
     private static let maximumDepth = 16
-    /// The maximum length of a text, unless the caller says otherwise.
+    /// The default maximum length of a text.
     package static let maximumLength = 1 << 20
 
     private let bytes: ArraySlice<UInt8>

@@ -1,4 +1,4 @@
-/// A JSON text that cannot be read, with the place.
+/// An error in a JSON text, with its position.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The fault, for people.
     package let detail: String

@@ -159,7 +159,7 @@ extension JSONWriter {
         String(decoding: bytes(body), as: UTF8.self)
     }
 
-    /// Writes an array with what `write` makes of each element.
+    /// Writes an array; `write` writes each element.
     package mutating func array<Element>(
         _ elements: some Sequence<Element>,
         _ write: (inout JSONWriter, Element) -> Void

@@ -60,7 +60,7 @@ extension JournalReading: Hashable {
 
 /// A correction of the times of stored rows, after a wrong clock was set.
 public struct ClockCorrection: Hashable, Sendable {
-    /// The corrected entries are those with higher numbers than this, up to and including ``through``.
+    /// The number before the first corrected entry; the last one is ``through``.
     public let after: Int64
     public let through: Int64
     /// The difference that was added to their times.
@@ -73,7 +73,7 @@ public struct ClockCorrection: Hashable, Sendable {
     }
 }
 
-/// An entry of the journal: something that was committed to history, in the order of the commits.
+/// An entry of the journal, in the order of the commits to history.
 public enum JournalEntry: Hashable, Sendable {
     case reading(JournalReading)
     case event(LifecycleEvent, seq: Int64)
@@ -99,7 +99,9 @@ public struct JournalBatch: Hashable, Sendable {
     public var entries: [JournalEntry]
     /// The journal has no other entries for the consumer up to this number.
     public var through: Int64
-    /// Entries that the journal has lost, in place of any others; the next ones follow after ``through``.
+    /// The entries that the journal has lost.
+    ///
+    /// The batch then has no others, and the next ones follow after ``through``.
     public let missing: JournalGap?
 
     public init(_ entries: [JournalEntry], through: Int64) {

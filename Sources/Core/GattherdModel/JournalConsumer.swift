@@ -10,10 +10,10 @@ public struct JournalConsumerOptions: Hashable, Sendable {
     /// The name of the cursor, for example `mqtt`; a consumer with another name has a cursor of its own.
     public var name: String
     public var content = Content.readings
-    /// The most entries that wait for the consumer.
+    /// The maximum number of entries that wait for the consumer.
     ///
-    /// Beyond it the consumer skips the oldest, which is counted and recorded. `nil`: they are held until the limits of
-    /// the file are reached.
+    /// Beyond it the consumer skips the oldest, which is counted and recorded. With `nil` only the limits of the file
+    /// bound the backlog.
     public var longestBacklog: Int64?
 
     public init(name: String, content: Content = .readings, longestBacklog: Int64? = nil) {
@@ -44,7 +44,7 @@ public protocol JournalConsumer: Sendable {
     ///
     /// Returns when the entries after `seq` can be fetched, which takes a scan of the file if they were acknowledged.
     ///
-    /// The entries after it that the journal does not have any more are ``JournalBatch/missing`` then.
+    /// Entries after `seq` that the journal no longer has are reported as ``JournalBatch/missing``.
     ///
     /// - Throws: ``StoreFault``; `busy` if the journal never had the number `seq`. Then it has started a new epoch.
     func rewind(to seq: Int64) async throws(StoreFault)
@@ -68,9 +68,11 @@ extension JournalConsumer {
 public struct JournalEpoch: Hashable, Sendable {
     /// 32 lowercase hexadecimal digits.
     public let text: String
-    /// The epochs before, the newest first: the file was put back from copies of them, and no number is used twice.
+    /// The earlier epochs, the newest first.
     ///
-    /// A receiver that does not know this epoch goes on from its cursor of the newest one that it knows.
+    /// The file was restored from copies of them, and no number is used twice.
+    ///
+    /// A receiver that does not know this epoch continues from its cursor in the newest epoch that it knows.
     public let earlier: [String]
     /// The last number before the epoch; entries up to there are copies of entries of earlier epochs.
     public let after: Int64

@@ -8,7 +8,7 @@ public struct LifecycleEvent: Hashable, Sendable {
     /// The details as a JSON object.
     public let detail: String
 
-    /// Makes an event from a JSON object.
+    /// Creates an event from a JSON object.
     public init(time: Timestamp, device: String?, kind: String, detail: String) {
         self.time = time
         self.device = device
@@ -19,7 +19,7 @@ public struct LifecycleEvent: Hashable, Sendable {
     /// The maximum length in bytes of a text in the details; longer ones are cut.
     public static let longestText = 512
 
-    /// Makes an event with `members` as details; `nil` values are omitted, long texts are cut.
+    /// Creates an event with `members` as details; `nil` values are omitted, long texts are cut.
     public init(
         time: Timestamp,
         device: String? = nil,
@@ -41,7 +41,7 @@ public struct LifecycleEvent: Hashable, Sendable {
         detail = String(decoding: json, as: UTF8.self)
     }
 
-    /// Makes an event with `members` as details; `nil` values are omitted, long texts are cut.
+    /// Creates an event with `members` as details; `nil` values are omitted, long texts are cut.
     public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
         self.init(time: time, device: device, kind: kind, members: Array(members))
     }

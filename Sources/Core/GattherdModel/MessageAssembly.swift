@@ -5,7 +5,7 @@ public import GattherdGATT
 /// The buffer holds less than one message of ``MessageRule/longest`` bytes and the newest notification. A message that
 /// is not accepted, because notifications were lost, is searched for the beginning of another one.
 public struct MessageAssembly: Sendable {
-    /// The most messages that one notification completes.
+    /// The maximum number of messages that one notification completes.
     static let mostMessages = 64
 
     private let rule: MessageRule
@@ -70,7 +70,7 @@ public struct MessageAssembly: Sendable {
         segment = nil
     }
 
-    /// Hands out the complete messages; returns the number of bytes that are no longer needed.
+    /// Passes on the complete messages; returns the number of bytes that are no longer needed.
     private mutating func takeMessages(_ handle: (Span<UInt8>, PayloadError?) -> Bool) -> Int {
         var position = 0
         for _ in 0..<Self.mostMessages {
@@ -101,7 +101,7 @@ public struct MessageAssembly: Sendable {
         return (buffer.count, .none(0))
     }
 
-    /// Hands out discarded bytes, except those that were handed out before.
+    /// Reports discarded bytes once.
     private func discard(
         _ range: Range<Int>,
         _ reason: PayloadError,

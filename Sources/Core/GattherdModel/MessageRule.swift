@@ -16,7 +16,7 @@ public struct MessageRule: Hashable, Sendable {
     /// The longest message, in bytes.
     public static let longest = 1024
 
-    /// The patterns of which one begins each message; empty if any byte does.
+    /// The patterns at the start of a message; empty if a message may start with any byte.
     public var beginnings: [BytePattern]
     public var extent: Extent
     /// The bytes between two messages that are no part of one and are skipped.

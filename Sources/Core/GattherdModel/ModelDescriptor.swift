@@ -2,7 +2,7 @@ public import GattherdGATT
 
 /// The advertised properties of a peripheral, by which its model is recognised; all of them are untrusted.
 public struct AdvertisedTraits: Hashable, Sendable {
-    /// The most bytes of a name that count: the longest Device Name has 248.
+    /// The maximum number of bytes of a name that are compared: the longest Device Name has 248.
     private static let longestName = 248
 
     /// One data structure and its source.

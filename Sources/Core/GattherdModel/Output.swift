@@ -25,7 +25,7 @@ public struct OutputStatus: Hashable, Sendable {
     public var skipped: UInt64 = 0
     /// The attempts that failed, since the start.
     public var errors: UInt64 = 0
-    /// The present problem: the cause and the remedy.
+    /// The current problem: the cause and the remedy.
     public var problem: String?
     /// The time of the next attempt.
     public var nextTry: Timestamp?

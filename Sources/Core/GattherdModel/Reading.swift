@@ -35,7 +35,7 @@ public struct Reading: Sendable {
     public let source: ReadingSource
     /// The range of the reading's samples in ``ReadingBatch/samples``.
     public let samples: Range<Int>
-    /// True for a record of the past, whose values are not the present ones.
+    /// True for a record of the past, whose values are not the current ones.
     public var isPast = false
 
     public init(stream: StreamDefinition, time: Timestamp, source: ReadingSource, samples: Range<Int>) {

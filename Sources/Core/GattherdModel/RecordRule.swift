@@ -35,7 +35,7 @@ public struct RecordRule: Hashable, Sendable {
     /// The index of a payload's first record, and the number of stored records, for downloads by blocks.
     public var index: Int?
     public var total: Int?
-    /// The stream whose record of the same number was sent before, and whose time counts.
+    /// The stream whose record of the same number was sent before; its time is used.
     public var companion: String?
     /// The metrics with one value for each record of a payload.
     public var repeated: Set<Int> = []

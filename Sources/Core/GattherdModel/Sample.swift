@@ -36,7 +36,7 @@ public enum MetricKind: String, Hashable, Sendable, CaseIterable {
     case event
 }
 
-/// The values that a metric can have, besides unknown.
+/// The possible values of a metric other than unknown.
 public enum ValueDomain: Hashable, Sendable {
     /// Any value.
     case open

@@ -10,7 +10,7 @@ extension Timestamp {
         self.init(microseconds: day * 86_400_000_000 + time - offset)
     }
 
-    /// The inverse of ``CivilDate``: years begin on the first of March.
+    /// The inverse of ``CivilDate``, with years that start on the first of March.
     fileprivate static func daysSince1970(_ date: CivilDate) -> Int64 {
         let (year, month) = (date.year, date.month)
         let (era, yearOfEra) = floorDivide(month <= 2 ? year - 1 : year, by: 400)

@@ -117,7 +117,7 @@ extension Composition {
         )
     }
 
-    /// The most history requests by HTTP at once; each may hold a few megabytes.
+    /// The maximum number of history requests by HTTP at once; each may hold a few megabytes.
     private static let maximumHistoryRequests = 4
 
     static func http(

@@ -10,7 +10,7 @@ package struct GatewayError: Error {
     }
 
     package let kind: Kind
-    /// The reason, and what to do about it, for people.
+    /// The reason and the remedy, for people.
     package let message: String
 
     init(_ kind: Kind, _ message: String) {

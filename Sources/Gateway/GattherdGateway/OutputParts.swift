@@ -7,7 +7,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// The outputs of the daemon, and their way back to its devices.
+/// The outputs of the daemon, and the requests from them to its devices.
 struct OutputParts: Sendable {
     let router: RequestRouter
     /// The leases of all devices; `nil` without `fleet.leases`.

@@ -40,7 +40,7 @@ extension ConfigurationFile {
 }
 
 extension ConfigProblem {
-    /// True if keys of the file may be missing from what was read.
+    /// True if the parsed configuration may lack keys of the file.
     fileprivate var mayHideKeys: Bool {
         switch self {
         case .unreadable, .syntax, .wrongKind, .invalid, .setTwice, .undefinedVariable, .badSubstitution: true

@@ -4,7 +4,7 @@ import GattherdGateway
 
 /// The connection to the daemon that runs with a configuration.
 ///
-/// A configuration that became wrong does not matter: the daemon still uses the last valid one.
+/// Mistakes that were added later are ignored: the daemon still uses the last valid configuration.
 struct DaemonClient {
     let path: String
     /// The errors of the configuration's files.

@@ -54,7 +54,7 @@ final class LineSource {
         }
     }
 
-    /// Returns true if the bytes that come next are these; none of them is consumed.
+    /// Returns true if the next bytes are `bytes`; consumes none.
     func starts(with bytes: [UInt8]) throws(CommandFailure) -> Bool {
         while buffer.count - place < bytes.count, try fill() {}
         return buffer[place...].starts(with: bytes)

@@ -59,7 +59,7 @@ final class OutputDestination {
         return false
     }
 
-    /// Syncs the file and gives it its name.
+    /// Syncs the file and renames it into place.
     func finish() throws(CommandFailure) {
         guard let path, let draft else { return }
         if problem == nil, draft != path {

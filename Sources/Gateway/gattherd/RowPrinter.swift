@@ -8,7 +8,7 @@ enum RowFormat: String {
     case json
 }
 
-/// Prints rows as they come, in large pieces.
+/// Prints rows as they arrive, in large writes.
 struct RowPrinter {
     private static let chunk = 65_536
 
@@ -119,7 +119,7 @@ struct RowPrinter {
 
     /// Returns a field by RFC 4180, section 2.
     ///
-    /// Spreadsheets take a text that begins with one of these characters for a formula. A device must not inject
+    /// Spreadsheets evaluate a text that begins with one of these characters as a formula. A device must not inject
     /// formulas, so such a text gets an apostrophe. Numbers stay as they are.
     static func csv(_ value: SampleValue) -> String {
         guard case .text(let text) = value else { return Self.text(value) }

@@ -24,7 +24,7 @@ enum Terminal {
     /// The time in which a reader of standard error reads a line.
     private static let briefLimit = Duration.seconds(1)
 
-    /// Writes a line to standard error; gives up after ``briefLimit`` if nobody reads it.
+    /// Writes a line to standard error; gives up after ``briefLimit`` if the pipe is full.
     static func printErrorBriefly(_ text: String) async {
         await wait(atMost: briefLimit) { _ = await NamedThread.result(name: "console") { printError(text) } }
     }
@@ -121,7 +121,7 @@ extension Unicode.Scalar.Properties {
 
 /// Questions to a person at the terminal.
 struct Prompt {
-    /// False if nobody can be asked.
+    /// False without a terminal to ask on.
     let isInteractive: Bool
 
     /// - Parameter isSilent: True to ask nothing.
@@ -138,7 +138,7 @@ struct Prompt {
         return answer.isEmpty ? standard : answer
     }
 
-    /// Returns true unless the person says no.
+    /// Returns true unless the answer is no.
     func confirms(_ question: String) throws(CommandFailure) -> Bool {
         guard isInteractive else { return true }
         return !["n", "no"].contains(try line("\(question) [Y/n]: ").lowercased())

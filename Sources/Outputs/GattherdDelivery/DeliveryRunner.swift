@@ -102,7 +102,7 @@ final class DeliveryRunner {
         gatherAcknowledgements(session)
     }
 
-    /// Records what devices report about themselves, for their descriptions.
+    /// Records the facts that devices report about themselves, for their descriptions.
     private func recordFacts(_ batch: [DeliveryMessage]) {
         for reading in batch.lazy.flatMap(\.readings) where DeviceFacts.contains(reading.stream) {
             messages.record(reading)
@@ -177,7 +177,7 @@ extension DeliveryRunner {
         messages.describeAll()
     }
 
-    /// Publishes what waits, also delayed readings, for at most `drain`, and ends.
+    /// Publishes the backlog and the delayed readings for at most `drain`, then ends.
     func stop(drain: Duration) {
         if drain > .zero { step(journal.releaseAll()) }
         step(.stop(drain: drain))

@@ -53,7 +53,7 @@ public struct DeliverySettings: Sendable {
     public var baseTopic: String
     /// The base topics that the gateway had before at this broker; retained messages below them are removed.
     public var formerBases: [String] = []
-    /// Called when nothing is left below a former base topic; never blocks.
+    /// Called when all messages below a former base topic are cleared; never blocks.
     public var forgetBase: @Sendable (String) -> Void = { _ in }
     /// The time in which a broker sends retained messages after a subscription.
     package var formerBasePause = Duration.seconds(5)
@@ -82,7 +82,7 @@ public struct DeliverySettings: Sendable {
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false
-    /// True if something published has texts of the Device Information Service.
+    /// True if any published message contains texts of the Device Information Service.
     var publishesFacts: Bool { publishesDescriptions || homeAssistant.isDiscoverable }
     /// The durations and bounds of the delivery machine.
     public var options = DeliveryMachine.Options()
@@ -140,7 +140,7 @@ public struct PublishingRules: Hashable, Sendable {
         }
     }
 
-    /// The rules for devices without rules of their own.
+    /// The rules for devices without their own rules.
     public var all = StreamPublishing()
     public var devices: [String: Device] = [:]
 

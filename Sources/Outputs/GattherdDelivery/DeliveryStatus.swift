@@ -20,7 +20,7 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var pause: DeliveryMachine.Pause?
     /// The refused topics that are set aside.
     public var refusals: [TopicRefusals.Refusal] = []
-    /// A refused subscription without which something does not work.
+    /// A refused subscription that disables a feature.
     var refusedSubscription: RefusedSubscriptions.Problem?
     /// Readings without a PUBACK.
     public var inFlight = 0

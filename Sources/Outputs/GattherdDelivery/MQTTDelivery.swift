@@ -6,14 +6,13 @@ public import GattherdSync
 /// Publishes every reading of the journal and the devices' state by MQTT, and answers requests.
 ///
 /// The delivery has a thread of its own, shared with its connection. Readings come only from the journal, after their
-/// commit. They are published in its order with QoS 1; see ``DeliveryMachine`` for the guarantees. A new session is a
-/// new connection: nothing is resent below this layer.
+/// commit. They are published in its order with QoS 1; see ``DeliveryMachine`` for the guarantees. Each session has a
+/// new connection, so MQTT itself resends no packet.
 ///
 /// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/reconnectPause``, so
 /// that subscribers of the same broker return first. With MQTT 5 the broker reports readings without a subscriber. If
-/// no subscriber of the session before has returned, readings wait up to
-/// ``DeliveryMachine/Options/subscriberTimeout``. A later subscriber without a session of its own at the broker
-/// misses the readings published meanwhile.
+/// no subscriber of the session before has returned, readings wait up to ``DeliveryMachine/Options/subscriberTimeout``.
+/// A later subscriber without a persistent session misses the readings published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.

@@ -2,7 +2,7 @@ public import GattherdHTTPClient
 
 /// The options of the sink: the server, and the form of the points.
 public struct InfluxOptions: Hashable, Sendable {
-    /// The place in the database; it also selects the API.
+    /// The database to write to; it also selects the API.
     public enum Database: Hashable, Sendable {
         /// InfluxDB 1 and VictoriaMetrics: `/write`.
         case database(String, retentionPolicy: String?)

@@ -3,7 +3,7 @@ import GattherdHTTPClient
 
 /// The section `influx`.
 package struct InfluxSettings: Hashable, Sendable {
-    /// The files of the credentials, whose first line counts.
+    /// The files of the credentials; only the first line is used.
     package enum Credentials: Hashable, Sendable {
         case token(Located<String>)
         case password(user: String, Located<String>)
@@ -24,7 +24,7 @@ package struct InfluxSettings: Hashable, Sendable {
     package var measurement = MeasurementName.stream
     package var compresses = true
     package var tls = TLS()
-    /// The most readings of a request.
+    /// The maximum number of readings of a request.
     package var batchEntries = 1000
     /// The time for which readings gather.
     package var batchInterval = Duration.seconds(1)

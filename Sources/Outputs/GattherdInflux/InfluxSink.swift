@@ -135,7 +135,7 @@ public final class InfluxSink: BatchSink {
         state.withLock { $0.limit.refuse(write.body.count) }
     }
 
-    /// Reads the credentials again if the server has refused them: somebody may have renewed the file.
+    /// Reads the credentials again if the server has refused them, because the file may have been renewed.
     private func renewCredentials() async {
         guard state.withLock(\.mustReadCredentials) else { return }
         guard let found = await NamedThread.result(name: "influx-secret", of: readCredentials) else { return }

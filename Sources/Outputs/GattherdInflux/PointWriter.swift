@@ -5,7 +5,7 @@ public import GattherdModel
 /// A reading is one point with a field for each metric. Each value of a repeated metric is a point of its own, with the
 /// tag `element`.
 public struct PointWriter: Sendable {
-    /// Measurement and tags of a stream's points, without those that differ.
+    /// Measurement and tags that all points of a stream share.
     private struct Head: Sendable {
         /// Keeps the stream alive, so that its identifier is not used again.
         let stream: StreamDefinition

@@ -13,10 +13,10 @@ enum WriteAnswer: Hashable {
     case failed(OutputFault)
 }
 
-/// Judges answers by their status; texts are passed on to people.
+/// Classifies answers by their status; texts are only for people.
 ///
-/// There is one exception: only the text tells that points are too old, and how many. All others of the request are
-/// stored then. Searching the old points one by one would take longer than further ones need to become too old.
+/// There is one exception: only the text states that points are too old, and how many. The other points of the request
+/// are stored then. Searching the old points one by one would take longer than further ones need to become too old.
 struct WriteJudge {
     /// The header that InfluxDB and VictoriaMetrics send with each answer to a write request.
     private static let signature = "X-Influxdb-Version"
@@ -47,7 +47,7 @@ struct WriteJudge {
         return .expired(points: count, OutputFault(.refused, said))
     }
 
-    /// A server that does not look like a database may answer so to everything.
+    /// A server that is not a database may answer every request like this.
     private func refusal(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         let isDatabase = response.headers[Self.signature] != nil || Self.message(response.body) != nil
         if isDatabase { return OutputFault(.refused, said) }

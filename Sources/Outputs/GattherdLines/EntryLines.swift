@@ -2,7 +2,7 @@ package import GattherdModel
 
 /// The lines of entries: one JSON object each, with the member `type` first.
 ///
-/// Readings have the members of their MQTT payload behind `device` and `stream`.
+/// Readings have the members of their MQTT payload after `device` and `stream`.
 package enum EntryLines {
     package static func text(of entries: [JournalEntry]) -> [UInt8] {
         var writer = JSONWriter(reserving: entries.count * 160)

@@ -53,7 +53,7 @@ final class LinesFile {
 
     /// Moves the file to `path.1`, that one to `path.2` and so on; the last of `keep` is replaced.
     ///
-    /// Files behind a missing number stay: a rotation that was interrupted has moved them already.
+    /// Files after a missing number stay, because an interrupted rotation has already moved them.
     func rotate(keep: Int) throws(OutputFault) {
         let first = (1..<keep).first { unsafe access("\(path.path).\($0)", F_OK) != 0 } ?? keep
         for number in stride(from: first - 1, through: 1, by: -1) {

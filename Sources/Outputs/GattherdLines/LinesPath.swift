@@ -2,10 +2,10 @@ import GattherdOutputs
 import GattherdSync
 import Glibc
 
-/// The path of the output, and the words about its errors.
+/// The path of the output, and the messages about its errors.
 struct LinesPath: Sendable {
     enum Kind {
-        /// A regular file, or nothing yet.
+        /// A regular file, or no file yet.
         case file
         case pipe
         case other
@@ -30,7 +30,7 @@ struct LinesPath: Sendable {
     /// The folder of the file, ending with a slash.
     var folder: String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./" }
 
-    /// The reason why nothing can be written to the path, as far as it can be seen without opening it.
+    /// The reason why the path is not writable, as far as it is known without opening it.
     var problem: String? {
         if kind == .other { return notAFile.detail }
         var status = stat()

@@ -3,9 +3,9 @@ import Glibc
 
 /// A named pipe with a reader; closed with the object.
 ///
-/// Lines count as written when the reader has taken them out of the pipe. The thread waits meanwhile.
+/// Lines count as written when the reader has read them from the pipe. The thread waits meanwhile.
 final class LinesPipe {
-    /// The shortest and the longest wait between two looks at the pipe, in milliseconds.
+    /// The shortest and the longest wait between two checks of the pipe, in milliseconds.
     private static let waits: ClosedRange<Int32> = 1...50
 
     /// The longest write that the kernel does not divide: `PIPE_BUF` of pipe(7).
@@ -37,7 +37,7 @@ final class LinesPipe {
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
     }
 
-    /// Writes lines and waits until the reader has taken them.
+    /// Writes lines and waits until the reader has read them.
     ///
     /// After a cancellation the pipe may have the start of a line, which the next call completes.
     func append(_ text: [UInt8]) throws(OutputFault) {
@@ -68,7 +68,7 @@ final class LinesPipe {
         return chunk.lastIndex(of: UInt8(ascii: "\n")).map { chunk[...$0] } ?? rest
     }
 
-    /// The rest of the line of which the last written byte is a part; empty if that byte ends a line.
+    /// The rest of the line that contains the last written byte; empty if that byte ends a line.
     private func lineRest(_ rest: ArraySlice<UInt8>, _ text: [UInt8], written: Int) -> ArraySlice<UInt8> {
         // Within the line that an earlier call has started.
         guard written > 0 else { return rest.prefix(-written) }
@@ -84,7 +84,7 @@ final class LinesPipe {
         }
     }
 
-    /// The number of bytes that the reader has not taken.
+    /// The number of bytes that the reader has not read.
     private var waitingBytes: Int32 {
         var count: Int32 = 0
         return unsafe ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? count : 0

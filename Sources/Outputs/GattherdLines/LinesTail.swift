@@ -12,7 +12,7 @@ struct LinesTail {
     /// Reads as many bytes at a position; throws if the disk does not give all of them.
     let read: (Int64, Int) throws(OutputFault) -> [UInt8]
 
-    /// Returns the position behind the last line break.
+    /// Returns the position after the last line break.
     func end() throws(OutputFault) -> Int64 {
         var end = size
         while end > 0, size - end < Self.longest {

@@ -3,9 +3,9 @@ public import GattherdModel
 extension BatchMachine {
     public enum Event: Hashable, Sendable {
         case start
-        /// Delivers the rest for at most this time, then ends.
+        /// Delivers the remaining entries for at most this time, then ends.
         case stop(drain: Duration)
-        /// The time of ``BatchMachine/deadline`` has come.
+        /// ``BatchMachine/deadline`` has been reached.
         case tick
         /// The newest committed number.
         case headMoved(Int64)
@@ -40,13 +40,13 @@ extension BatchMachine {
         case write([JournalEntry], after: Int64, through: Int64, ticket: Int)
         /// Asks for the receiver's cursor; ``Event/receiverCursorLoaded(ticket:_:)`` or the fault follows.
         case loadReceiverCursor(ticket: Int)
-        /// Lets the receiver record the gap; ``Event/written(ticket:_:)`` follows.
+        /// Makes the receiver record the gap; ``Event/written(ticket:_:)`` follows.
         case record(JournalGap, ticket: Int)
         /// Cancels the call; its end is still reported.
         case cancelWrite(ticket: Int)
         /// Saves the cursor.
         case save(Int64)
-        /// Lets the journal go to this cursor.
+        /// Moves the journal to this cursor.
         case rewind(Int64)
         /// Closes the sink.
         case close
@@ -54,11 +54,11 @@ extension BatchMachine {
         case finish
     }
 
-    /// A change that people should know.
+    /// A change to report to people.
     public enum Report: Hashable, Sendable {
-        /// The receiver takes entries, for the first time or again.
+        /// The receiver accepts entries, for the first time or again.
         case connected
-        /// The receiver takes none; reported again only for a fault of another kind.
+        /// The receiver accepts no entries; reported again only for a fault of another kind.
         case failed(OutputFault, retryAfter: Duration)
         /// The receiver refuses this entry, which is skipped.
         case skipped(JournalEntry, OutputFault)
@@ -77,7 +77,7 @@ extension BatchMachine {
         public var skipped: UInt64 = 0
         /// The attempts that failed.
         public var failures: UInt64 = 0
-        /// The present fault, or the refusal since the last success.
+        /// The current fault, or the refusal since the last success.
         public var fault: OutputFault?
         /// The time of the next attempt, on the machine's clock.
         public var nextTry: Duration?

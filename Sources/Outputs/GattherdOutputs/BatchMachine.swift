@@ -4,8 +4,9 @@ public import GattherdTransducer
 /// The state machine of an output that delivers entries in batches.
 ///
 /// Events in, effects out; no clock and no I/O. Entries are written in the order of the journal, at least once. The
-/// cursor passes an entry when the receiver has it, or refuses it for good. One batch is in the sink at a time, and at
-/// most one more waits in memory. A receiver that keeps the cursor itself is asked for it first, and after each fault.
+/// cursor passes an entry when the receiver has stored it or refused it permanently. One batch is in the sink at a
+/// time, and at most one more waits in memory. A receiver that keeps the cursor itself is asked for it first, and after
+/// each fault.
 public struct BatchMachine: Transducer {
     private enum Phase: Hashable {
         case idle
@@ -253,7 +254,7 @@ public struct BatchMachine: Transducer {
 
     // MARK: - The sink
 
-    /// The time of the next batch, or of the gap behind the last one; `nil` without any, or while one is in the sink.
+    /// The time of the next batch, or of the gap after the last one; `nil` without any, or while one is in the sink.
     private var writeTime: Duration? {
         guard !call.isRunning, receiverCursor.isKnown, let queue else { return nil }
         if receiverCursor.refused != nil { return receiver.retryAt ?? .zero }
@@ -277,7 +278,7 @@ public struct BatchMachine: Transducer {
         return [.write(batch, after: cursor, through: through, ticket: ticket)]
     }
 
-    /// Lets the receiver record a gap, which begins at its cursor.
+    /// Makes the receiver record a gap, which begins at its cursor.
     private mutating func record(_ gap: JournalGap, after cursor: Int64, at now: Duration) -> [Effect] {
         let gap = JournalGap(after: cursor, through: gap.through, reason: gap.reason)
         return [.record(gap, ticket: startCall(.record(gap), at: now))]
@@ -288,7 +289,9 @@ public struct BatchMachine: Transducer {
         return call.start(work, at: now, limit: options.writeTimeout)
     }
 
-    /// Records the end of the call; also that of a cancelled one, whose entries the receiver may have taken.
+    /// Records the end of the call.
+    ///
+    /// The receiver may have stored entries of a cancelled call.
     private mutating func finished(_ ticket: Int, _ fault: OutputFault?, at now: Duration) -> [Effect] {
         guard let ended = call.finish(ticket, at: now) else { return [] }
         switch (ended.work, fault) {
@@ -323,7 +326,7 @@ public struct BatchMachine: Transducer {
         return receiver.accepted()
     }
 
-    /// Passes a batch of which the receiver has stored all entries but some, which it will never take.
+    /// Passes a batch whose entries are stored, except some that the receiver will never accept.
     private mutating func partlyAccepted(
         _ count: Int,
         _ through: Int64,
@@ -367,7 +370,7 @@ public struct BatchMachine: Transducer {
 
     // MARK: - The receiver's cursor
 
-    /// Asks the receiver for its cursor, and lets the journal go there.
+    /// Asks the receiver for its cursor, and moves the journal there.
     private mutating func locate(at now: Duration) -> [Effect] {
         guard let time = locateTime, now >= time else { return connectedIfAllIsThere() }
         switch receiverCursor.state {

@@ -2,7 +2,7 @@ public import GattherdMachines
 
 /// The limits and durations of a batch output.
 public struct BatchOptions: Hashable, Sendable {
-    /// The most entries of a batch.
+    /// The maximum number of entries of a batch.
     public var entries = 1000
     /// The bytes at which a batch is full; its last entry may exceed them.
     public var bytes = 1 << 20
@@ -12,7 +12,7 @@ public struct BatchOptions: Hashable, Sendable {
     public var writeTimeout = Duration.seconds(30)
     /// The pause while the receiver is unavailable.
     public var backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60))
-    /// The pause while somebody must change something.
+    /// The pause while a person must change the configuration or the receiver.
     public var misconfiguredBackoff = Backoff(minimum: .seconds(10), maximum: .seconds(300))
     /// The longest pause that a receiver can ask for.
     public var longestPause = Duration.seconds(3600)

@@ -7,7 +7,7 @@ import GattherdSync
 /// See ``BatchMachine`` for the guarantees.
 ///
 /// The sink's calls run outside of this actor, so a slow or hanging sink delays nothing else. A call that ignores its
-/// cancellation is left behind at the end.
+/// cancellation is abandoned at the end.
 public actor BatchOutput: Output {
     public nonisolated let name: String
     public nonisolated let kind: String
@@ -68,7 +68,7 @@ public actor BatchOutput: Output {
 
     public func roundTrip() {}
 
-    /// Delivers the rest for at most `limit`, and ends ``run()`` at most ``BatchOptions/stopLimit`` later.
+    /// Delivers the remaining entries for at most `limit`, and ends ``run()`` at most ``BatchOptions/stopLimit`` later.
     public func stop(within limit: Duration) async {
         step(.stop(drain: limit))
         await waitForEnd()

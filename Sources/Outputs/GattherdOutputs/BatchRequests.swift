@@ -5,7 +5,7 @@ import GattherdModel
 ///
 /// At most one request of each kind is pending. A failed one is repeated after a pause.
 struct BatchRequests: Sendable {
-    /// The most entries of one fetch, which bounds its bytes.
+    /// The maximum number of entries of one fetch, which bounds its bytes.
     private static let fetchLimit = 512
 
     private let options: BatchOptions

@@ -5,7 +5,7 @@ public import GattherdModel
 /// ``BatchOutput`` makes one call at a time. It bounds the time of each, repeats failed ones and keeps the cursor. So a
 /// sink needs no retries and no timers.
 public protocol BatchSink: Sendable {
-    /// Returns when the receiver has all entries durably; they may be written again after a failure.
+    /// Returns when the receiver has all entries durably; after a failure the same entries may be written again.
     ///
     /// The task is cancelled after ``BatchOptions/writeTimeout``. A sink that blocks must use a thread of its own.
     func write(_ entries: [JournalEntry]) async throws(OutputFault)
@@ -16,10 +16,10 @@ public protocol BatchSink: Sendable {
 
 /// The sink of a receiver that keeps the cursor itself.
 ///
-/// The cursor moves in the same transaction as the entries, so the receiver gets each exactly once.
-/// The receiver's cursor is the truth: after each fault the output asks for it and goes on from there, backwards too.
+/// The cursor moves in the same transaction as the entries, so the receiver gets each exactly once. The receiver's
+/// cursor is authoritative: after each fault the output reads it and continues there, also backwards.
 public protocol CursorKeepingSink: BatchSink {
-    /// Returns the receiver's cursor for the journal with this epoch; 0 if the receiver has nothing of it.
+    /// Returns the receiver's cursor for the journal with this epoch; 0 if the receiver has no entry of it.
     ///
     /// Called at the start and after each fault, before anything is written. A receiver that does not know the epoch
     /// but ``JournalEpoch/previous`` returns its cursor there.
@@ -30,8 +30,8 @@ public protocol CursorKeepingSink: BatchSink {
     /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the cursor is asked again.
     func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault)
 
-    /// Records that the entries of the gap, which begins at the receiver's cursor, are missing for good, and moves the
-    /// cursor over them.
+    /// Records that the entries of the gap, which begins at the receiver's cursor, are permanently missing, and moves
+    /// the cursor over them.
     func record(_ gap: JournalGap) async throws(OutputFault)
 }
 
@@ -42,14 +42,14 @@ extension CursorKeepingSink {
     }
 }
 
-/// The reason why a receiver did not take entries.
+/// The reason why a receiver did not accept entries.
 public struct OutputFault: Error, Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable {
         /// The receiver does not answer, is busy or full; retried with growing pauses.
         case unavailable
         /// A person must change the configuration or the receiver; retried after long pauses.
         case misconfigured
-        /// The receiver will never take at least one of the entries, which is searched and skipped.
+        /// The receiver will never accept at least one of the entries; that entry is located and skipped.
         case refused
     }
 

@@ -4,7 +4,7 @@ struct BatchSizer: Sendable {
     private let most: Int
     private let maximumRefusals: Int
     private var limit: Int
-    /// The number of entries at the head of the queue of which at least one is refused.
+    /// The number of entries at the head of the queue that contain a refused one.
     private var suspects = 0
     /// The number of entries that were refused in a row, and the last refusal.
     private var refusals = 0
@@ -16,7 +16,7 @@ struct BatchSizer: Sendable {
         limit = most
     }
 
-    /// The most entries of the next batch.
+    /// The maximum number of entries of the next batch.
     var size: Int { suspects > 0 ? max(1, min(suspects / 2, limit)) : limit }
 
     /// Records a success; fast if twice as many entries would not take too long.

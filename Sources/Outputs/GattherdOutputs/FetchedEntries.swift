@@ -6,7 +6,7 @@ struct FetchedEntries: Sendable {
     private(set) var bytes = 0
     /// The journal has no other entries up to this number.
     private(set) var through: Int64
-    /// Entries behind all others that the journal has lost, which the receiver must record before any more are fetched.
+    /// Lost entries after all others; the receiver must record them before more are fetched.
     private(set) var gap: JournalGap?
     /// The mean size of the entries appended last.
     private(set) var entrySize = 0

@@ -50,7 +50,7 @@ final class OutputReporter: Sendable {
         )
     }
 
-    /// Reports a gap, together with earlier ones that were too many to be reported.
+    /// Reports a gap, together with earlier gaps that exceeded the report limit.
     private func missing(_ found: JournalGap) {
         guard let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }
         record([

@@ -1,7 +1,7 @@
-/// The knowledge of the cursor that a ``CursorKeepingSink`` keeps.
+/// The known state of the cursor that a ``CursorKeepingSink`` keeps.
 ///
-/// After a start or a fault the receiver is asked, and the journal goes to it. Then entries are written.
-/// Other sinks skip all this.
+/// After a start or a fault the receiver is asked for it, and the journal moves there. Then entries are written. Other
+/// sinks skip these steps.
 struct ReceiverCursor: Sendable {
     enum State: Hashable, Sendable {
         /// The receiver must be asked.
@@ -29,7 +29,7 @@ struct ReceiverCursor: Sendable {
 
     var isKnown: Bool { state == .known }
 
-    /// Requires a new question, because the receiver may have taken entries or gone back.
+    /// Requires a new read, because the receiver may have stored entries or been restored.
     mutating func doubt() {
         guard isKept else { return }
         (state, refused) = (.unknown, nil)

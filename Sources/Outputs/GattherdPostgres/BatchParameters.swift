@@ -134,7 +134,9 @@ private struct SampleParameters {
         }
     }
 
-    /// Numbers and booleans are reals; an integer that no real represents has itself besides.
+    /// Numbers and booleans are reals.
+    ///
+    /// An integer that no real represents is appended exactly as well.
     private mutating func append(_ value: SampleValue) {
         var (real, whole, label): (Double?, Int64?, String?)
         switch value {
@@ -208,7 +210,7 @@ private struct CorrectionParameters {
 
 /// The devices of a gateway as the arrays of `gattherd.report`.
 struct DeviceParameters {
-    /// The most devices in a report.
+    /// The maximum number of devices in a report.
     private static let most = 10_000
 
     let parameters: [PostgresParameter]

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Runs statements on one connection, each call on a thread of its own that ends with it.
 ///
-/// The connection is made when it is needed and kept for the next call. It has no state that a pool of connections
-/// would have to keep: no named statements, no settings.
+/// The connection is opened on demand and kept for the next call. It has no state that a pool of connections would have
+/// to keep: no named statements, no settings.
 package final class PostgresClient: Sendable {
     private struct State: Sendable {
         var idle: PostgresConnection?
@@ -63,7 +63,7 @@ package final class PostgresClient: Sendable {
 
     /// Runs `body` with the connection on a thread of its own.
     ///
-    /// A thread that still connects at the limit, to the addresses of several hosts in turn, is left alone.
+    /// A thread that still tries the addresses of several hosts at the limit is abandoned.
     func perform<Value: Sendable>(
         within limit: Duration,
         _ body: @escaping @Sendable (PostgresConnection, Call) throws(PostgresError) -> Value

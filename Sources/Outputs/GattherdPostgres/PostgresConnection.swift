@@ -5,7 +5,7 @@ import Glibc
 ///
 /// `@unchecked Sendable` is safe: ``PostgresClient`` gives a connection to one thread at a time.
 @safe final class PostgresConnection: @unchecked Sendable {
-    /// The maximum number of bytes of an answer; libpq keeps a message as long as the server says it is.
+    /// The maximum number of bytes of an answer; libpq buffers a message of any length that the server announces.
     private static let maximumReceived: UInt64 = 32 * 1024 * 1024
 
     private let raw: OpaquePointer

@@ -12,7 +12,7 @@ package final class PostgresLeases: Sendable {
     /// The gateway's name at the centre.
     package let gateway: String
     private let daemon: DaemonRun
-    /// The time after which the centre is told again that the daemon is alive.
+    /// The time of the next report to the centre that the daemon is alive.
     private let nextAttendance = Locked(SuspendingClock.Instant?.none)
 
     private let attendancePause: Duration

@@ -20,7 +20,7 @@ struct PostgresParameter: Hashable, Sendable {
         return Self(PostgresType.integer.rawValue, bytes)
     }
 
-    /// NULL in the place of an array.
+    /// NULL instead of an array.
     static func noArray(of type: PostgresType) -> Self { Self(type.array, nil) }
 
     static func array(_ array: consuming PostgresArray) -> Self { Self(array.type.array, array.finish()) }

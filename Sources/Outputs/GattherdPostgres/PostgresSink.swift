@@ -121,7 +121,7 @@ package final class PostgresSink: CursorKeepingSink {
 
     /// Reports that the gateway lives, and its devices if they have changed.
     ///
-    /// Nothing depends on it, so a failure is left to the next call.
+    /// No other call depends on it, so a failure is retried by the next call.
     package func report() async {
         state.withLock { $0.reportedAt = .now }
         let (seen, head) = (await devices(), await head())
@@ -139,7 +139,7 @@ package final class PostgresSink: CursorKeepingSink {
         }
     }
 
-    /// Begins to deliver, unless an older daemon does so as the same gateway.
+    /// Starts the delivery, unless an older daemon delivers as the same gateway.
     private func attend() async throws(OutputFault) {
         let conflict: String?
         do throws(PostgresError) {
@@ -180,7 +180,7 @@ package final class PostgresSink: CursorKeepingSink {
 
     /// Applies corrections step by step, each a short transaction.
     ///
-    /// The entries are committed, so a failure here is none of theirs; the next batch goes on.
+    /// The entries are committed, so a failure here does not repeat them; the next batch continues.
     private func applyCorrections(_ epoch: JournalEpoch) async {
         let end = SuspendingClock.now + Self.correctionLimit
         while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {

@@ -77,7 +77,7 @@ package struct PostgresURL: Hashable, Sendable {
 
     /// The options of a connection: those of the URL, and safe ones where it has none.
     ///
-    /// Only options that PgBouncer accepts at a start; nothing that lasts for a session.
+    /// Only startup options that PgBouncer accepts; no session settings.
     func options(user: String?, password: String?, authority: String?) -> [(name: String, value: String)] {
         var all = options
         var defaults = [

@@ -28,8 +28,8 @@ package struct ProfileRegistry: Sendable {
 
     /// Returns the profile for a peripheral, and its model if one of the profiles knows it.
     ///
-    /// Of several models that fit, the one with the most identifying bytes is meant. Without a model, profiles that
-    /// decode the advertisement go before those that match an advertised service.
+    /// If several models fit, the model with the most identifying bytes is used. Without a model, profiles that decode
+    /// the advertisement take precedence over those that match an advertised service.
     package func identify(_ traits: AdvertisedTraits) -> Identification? {
         var best: (weight: Int, profile: any Profile, model: ModelDescriptor)?
         for profile in profiles {
@@ -65,7 +65,7 @@ package struct ProfileRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - paths: Files and folders.
-    ///   - account: The account that must be able to trust the files.
+    ///   - account: The account whose trust the files need.
     ///   - keepsTests: False for the daemon, which neither tests nor explains a profile and saves memory.
     /// - Returns: The profiles, and those that were refused.
     /// - Throws: ``ProfilePathError`` for the first path that does not exist or cannot be read.

@@ -42,7 +42,7 @@ enum ProfileRules {
 enum StreamName {
     private static let longest = 40
 
-    /// Makes a name from the first usable one of `words`, else from the assigned name, else from the UUID.
+    /// Creates a name from the first usable one of `words`, else from the assigned name, else from the UUID.
     ///
     /// - Parameters:
     ///   - words: Texts from the device.

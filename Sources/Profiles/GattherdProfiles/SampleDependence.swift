@@ -3,21 +3,20 @@ package import GattherdModel
 
 /// The bytes of a payload on which each sample depends, found by trials.
 ///
-/// The way in which a native decoder reads a payload is not known. Each trial decodes the payload in a new session with
-/// one bit changed.
+/// A native decoder does not report which bytes it reads, so each trial decodes the payload in a new session with one
+/// bit changed.
 package struct SampleDependence: Sendable {
     /// One sample.
     package struct Row: Hashable, Sendable {
         package let sample: NamedSample
-        /// The indices of the bytes of which a change changes the value.
+        /// The indices of the bytes that change the value when they change.
         package internal(set) var bytes: [Int] = []
     }
 
     package let payload: [UInt8]
     /// The samples, in the order of the decoder.
     package private(set) var rows: [Row] = []
-    /// The indices of the bytes of which a change rejects an accepted payload, accepts a rejected one, or adds or
-    /// removes samples.
+    /// The indices of the bytes that decide whether the payload is accepted and which samples it has.
     package private(set) var deciding: [Int] = []
     /// The reason of the reject; `nil` if the payload decodes.
     package private(set) var rejection: PayloadError?

@@ -12,7 +12,7 @@ public struct DecodingTest: Hashable, Sendable {
     /// The test in the syntax of declarative profiles.
     let text: String
 
-    /// Makes a test of the values of the last payload.
+    /// Creates a test of the values of the last payload.
     ///
     /// - Parameters:
     ///   - payloads: The payloads of one connection or of one advertising device, in hexadecimal.
@@ -29,7 +29,7 @@ public struct DecodingTest: Hashable, Sendable {
         text = Self.text(payloads, address, key, "\"expect\": {\(members.joined(separator: ", "))}")
     }
 
-    /// Makes a test of the reject of the last payload.
+    /// Creates a test of the reject of the last payload.
     ///
     /// - Parameters:
     ///   - payloads: The payloads of one connection or of one advertising device, in hexadecimal.

@@ -2,8 +2,8 @@ public import GattherdGATT
 
 /// A profile written in Swift.
 ///
-/// A profile either connects: it has services, characteristics, controls and tasks. Or it listens: it has
-/// ``advertisements`` and nothing else, and its devices are never connected.
+/// A connecting profile has services, characteristics, controls and tasks. A listening profile has only
+/// ``advertisements``, and its devices are never connected.
 ///
 /// Each connection, or each advertising device, has an instance of its own. Stateful decoders keep their state in its
 /// stored properties.
@@ -12,7 +12,7 @@ public protocol NativeProfile: Sendable {
     static var name: String { get }
     /// The human-readable name.
     static var title: String { get }
-    /// The services to match, at most 64: a device needs one of them. Empty for a profile that listens.
+    /// The services to match, at most 64: a device needs one of them. Empty for a listening profile.
     static var services: [BluetoothUUID] { get }
     /// The characteristics to decode, at most 256.
     static var characteristics: [ProfileCharacteristic<Self>] { get }

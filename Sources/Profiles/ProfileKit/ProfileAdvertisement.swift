@@ -37,7 +37,7 @@ public struct ProfileAdvertisement<Profile: NativeProfile>: Sendable {
     let tests: [DecodingTest]
     let decode: StreamDecoder<Profile>
 
-    /// Makes an advertisement with a stateless decoder.
+    /// Creates an advertisement with a stateless decoder.
     ///
     /// - Parameters:
     ///   - data: The part of the advertisement.
@@ -77,7 +77,7 @@ public struct ProfileAdvertisement<Profile: NativeProfile>: Sendable {
         }
     }
 
-    /// Makes an advertisement whose decoder uses the state of the device.
+    /// Creates an advertisement whose decoder uses the state of the device.
     ///
     /// - Parameters:
     ///   - data: The part of the advertisement.

@@ -45,7 +45,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     let tests: [DecodingTest]
     let decode: StreamDecoder<Profile>
 
-    /// Makes a characteristic with a stateless decoder.
+    /// Creates a characteristic with a stateless decoder.
     ///
     /// - Parameters:
     ///   - uuid: The characteristic's UUID.
@@ -82,7 +82,7 @@ public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
         }
     }
 
-    /// Makes a characteristic whose decoder uses the state of the connection.
+    /// Creates a characteristic whose decoder uses the state of the connection.
     ///
     /// - Parameters:
     ///   - uuid: The characteristic's UUID.

@@ -4,9 +4,8 @@ import GattherdDBus
 extension BluetoothError {
     /// Maps the errors of D-Bus and BlueZ.
     ///
-    /// BlueZ's texts are part of its protocol: one name stands for many things. Seen in 5.66, newer ones from its
-    /// sources up to 5.86.
-    /// `missing` is the kind when the object is not, or no longer, there.
+    /// BlueZ's texts are part of its protocol, because one error name has many meanings. Seen in 5.66, newer ones from
+    /// its sources up to 5.86. `missing` is the kind when the object is not, or no longer, there.
     init(_ error: DBusError, missing: Kind) {
         guard error.name != DBusError.timeoutName else {
             // The deadline was ours: bluetoothd has sent nothing.
@@ -102,7 +101,7 @@ extension BluetoothError {
         }
     }
 
-    /// The system's words for what happens to a connecting socket.
+    /// The system's error texts for a connecting socket.
     private static let connectionTexts: Set<String> = [
         "Software caused connection abort", "Input/output error", "Connection refused", "Connection timed out",
         "Connection reset by peer", "Host is down", "No route to host", "Transport endpoint is not connected",

@@ -23,7 +23,7 @@ public struct Chart {
     /// One metric of a device in one unit.
     struct Series {
         let name: ChartName
-        /// The cells of the time range; `nil` where nothing was measured.
+        /// The cells of the time range; `nil` for cells without a value.
         private(set) var cells: [Cell?]
         /// The summary of the whole time range.
         private(set) var total: Cell

@@ -5,7 +5,7 @@ struct UpkeepSchedule {
         case step
         /// Saves an acknowledgement, unless another commit does it first.
         case cursor
-        /// Truncates the WAL and releases space when nothing is written any more.
+        /// Truncates the WAL and releases space when writing has stopped.
         case flushing
         /// Reports dropped readings again, if more were dropped.
         case dropReport

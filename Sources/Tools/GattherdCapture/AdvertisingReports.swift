@@ -4,9 +4,9 @@ import GattherdModel
 /// The advertisements in HCI events: Core Specification Vol 4, Part E, "LE Advertising Report event" and "LE Extended
 /// Advertising Report event".
 struct AdvertisingReports {
-    /// The most bytes of an advertisement that comes in several reports.
+    /// The maximum number of bytes of an advertisement in several reports.
     private static let longest = 1650
-    /// The most unfinished advertisements.
+    /// The maximum number of unfinished advertisements.
     private static let mostPending = 64
 
     private static let metaEvent: UInt8 = 0x3E

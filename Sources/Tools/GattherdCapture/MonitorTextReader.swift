@@ -3,7 +3,7 @@ import GattherdModel
 
 /// Reads the advertising reports that `btmon` prints.
 ///
-/// Extended reports have all bytes. Of others, the bytes are made from the words again where that is possible.
+/// Extended reports have all bytes. The bytes of other reports are reconstructed from the printed words where possible.
 struct MonitorTextReader {
     /// A report whose lines are being read.
     fileprivate struct Report {
@@ -17,9 +17,9 @@ struct MonitorTextReader {
         var dump: [UInt8] = []
         /// The structures that were printed in words.
         var structures: [AdvertisingData.Structure] = []
-        /// The company or service whose data comes in the next line.
+        /// The company or service whose data is in the next line.
         var head: AdvertisingData.Structure?
-        /// The type and width of the UUIDs that come in the next lines.
+        /// The type and width of the UUIDs in the next lines.
         var list: (type: UInt8, width: Int)?
     }
 

@@ -30,10 +30,12 @@ final class ConfigFile: Sendable {
         lineStarts = [0] + bytes.indices.filter { [bytes] in bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
     }
 
-    /// The most sections of a file that are read one by one; a configuration has about ten.
+    /// The maximum number of sections of a file that are read one by one; a configuration has about ten.
     private static let maximumSections = 32
 
-    /// The text of each top-level key with its value, behind as many empty lines as stand before it in the file.
+    /// The text of each top-level key with its value.
+    ///
+    /// Empty lines in front keep its line numbers.
     var sections: [[UInt8]] {
         let starts = lineStarts.indices.filter { startsSection(lineStarts[$0]) }.prefix(Self.maximumSections + 1)
         let ends = starts.dropFirst().map { lineStarts[$0] } + [bytes.count]

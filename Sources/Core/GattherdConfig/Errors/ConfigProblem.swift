@@ -7,9 +7,9 @@ package enum ConfigProblem: Hashable, Sendable {
     case unknownKey(String, section: String, nearest: String?, known: [String])
     /// An old name of a key, which has a new one since a version.
     case renamedKey(String, new: String, version: String)
-    /// A value of the wrong kind, for example a list in the place of a text.
+    /// A value of the wrong kind, for example a list instead of a text.
     case wrongKind(found: String, expected: String)
-    /// A value that does not follow its grammar; `advice` names what to write instead.
+    /// A value that does not follow its grammar; `advice` is the correction to suggest.
     case invalid(String, expected: String, advice: String)
     case missing(key: String, section: String, advice: String)
     /// A name or an address that another device or output has; `first` is its place.

@@ -4,7 +4,7 @@ import GattherdYAML
 package struct ConfigMigration: Sendable {
     /// The keys with old names, in the order of the text.
     package let oldKeys: [OldKey]
-    /// The new text; that of the file if there is nothing to do.
+    /// The new text, or the unchanged text if no key was renamed.
     package let bytes: [UInt8]
 
     /// - Throws: ``ConfigErrors`` if the text is not YAML.

@@ -4,7 +4,7 @@ import GattherdYAML
 /// Reads the list `alerts`.
 struct AlertsReader {
     private static let title = "an alert"
-    /// The keys of which an alert has exactly one, or one of the bounds.
+    /// The keys that choose a condition; an alert has exactly one of them.
     private static let conditions = ["silent_for", "battery_below", "metric"]
 
     /// The names of all devices; `nil` if rules of `enrol` can add others.

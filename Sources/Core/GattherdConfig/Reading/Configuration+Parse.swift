@@ -30,8 +30,8 @@ extension Configuration {
     ///   - sources: The main file, then the others in the order of their names.
     ///   - environment: The environment.
     ///   - outputs: The sections of outputs; each is a key of the top level.
-    ///   - renames: The keys that have other names since some version.
-    /// - Returns: The configuration, with a default in the place of each invalid value, and all errors.
+    ///   - renames: The keys that were renamed in some version.
+    /// - Returns: The configuration, with a default for each invalid value, and all errors.
     package static func parseLeniently(
         _ sources: [ConfigSource],
         in environment: ConfigEnvironment,

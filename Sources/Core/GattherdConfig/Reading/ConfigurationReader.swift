@@ -169,7 +169,7 @@ struct FleetReader {
         top.report(.conflict(reason), at: place)
     }
 
-    /// Reports devices that name gateways which nothing would make agree.
+    /// Reports devices with `gateways` in a configuration without leases.
     private func checkDevices(_ configuration: Configuration, _ top: SectionReader) {
         for place in configuration.devices.compactMap({ $0.gateways?.first?.place }) {
             top.report(.conflict("'gateways' is of use with leases only; write fleet: {leases: true}"), at: place)

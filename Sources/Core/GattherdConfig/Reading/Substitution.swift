@@ -29,7 +29,7 @@ struct Substitution {
         return String(result)
     }
 
-    /// Appends the value of the variable whose `${` is at `start`; returns the index behind its `}`.
+    /// Appends the value of the variable whose `${` is at `start`; returns the index after its `}`.
     private func replace(
         at start: Int,
         in characters: [Unicode.Scalar],

@@ -12,9 +12,9 @@ package struct ConfigDescription: Hashable, Sendable {
     let choices: [Choice]
     /// An example of its value, as YAML in one line; `nil` for a section.
     package let example: String?
-    /// The default as YAML; `nil` if there is none, or none that can be written.
+    /// The default as YAML; `nil` if there is none, or YAML cannot express it.
     package let standard: String?
-    /// The default in words, if it cannot be written.
+    /// A description of the default, if YAML cannot express it.
     package let otherwise: String?
 
     /// - Parameters:
@@ -34,7 +34,7 @@ package struct ConfigDescription: Hashable, Sendable {
         self.choices = choices.map { Choice(value: $0.key, meaning: $0.value) }
     }
 
-    /// The meaning and those of the choices, as one paragraph.
+    /// The meaning of the key and of its choices, as one paragraph.
     package var text: String { ([summary] + choices.map { "\($0.value): \($0.meaning)" }).joined(separator: " ") }
 }
 
@@ -45,10 +45,10 @@ enum ConfigDescriptions {
     /// Sections with the keys of another one, which pages describe once.
     static let repeated = ["devices.publish": "mqtt.publish", "devices.publish.streams.NAME": "mqtt.publish"]
 
-    /// Sections whose keys are described like those of another one, unless they have descriptions of their own.
+    /// Sections whose keys use the descriptions of another section, unless they have their own.
     private static let alike = [("sparkplug.", "mqtt."), ("influx.tls.", "mqtt.tls."), ("influx.tls", "mqtt.tls")]
 
-    /// Returns the description of a key; `nil` if nobody wrote one.
+    /// Returns the description of a key; `nil` if there is none.
     static func description(of path: String, _ own: [String: ConfigDescription]) -> ConfigDescription? {
         if let found = own[path] ?? all[path] { return found }
         for (section, other) in alike where path.hasPrefix(section) {

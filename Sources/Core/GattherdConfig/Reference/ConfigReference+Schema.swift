@@ -124,7 +124,9 @@ extension ConfigReference {
         }
     }
 
-    /// Writes words; those that look like a number or a Boolean are also allowed as what YAML takes them for.
+    /// Writes the choices.
+    ///
+    /// YAML parses some words as a number or a Boolean, so the schema allows that value as well.
     private static func writeChoice(_ words: [String], to writer: inout JSONWriter) {
         writer.key("enum")
         writer.beginArray()

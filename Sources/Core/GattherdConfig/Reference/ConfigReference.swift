@@ -5,7 +5,7 @@ package struct ConfigReference: Sendable {
         /// The names from the top level on, joined by dots.
         package let path: String
         package let key: ConfigKey
-        /// The description; `nil` if nobody wrote one.
+        /// The description; `nil` if there is none.
         package let description: ConfigDescription?
         /// The keys of its section; `nil` for a value.
         package let entries: [Entry]?

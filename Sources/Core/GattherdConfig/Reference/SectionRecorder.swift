@@ -3,7 +3,7 @@
 /// The readers run without values, twice: once as if each key that can be a mapping were one, and once as if none were.
 /// So the reader of the configuration is also its description, and the two cannot differ.
 final class SectionRecorder {
-    /// Stands for the keys of a section that users choose.
+    /// The placeholder for keys that users choose.
     static let anyName = "NAME"
 
     /// The reply to the question whether a key has a mapping.

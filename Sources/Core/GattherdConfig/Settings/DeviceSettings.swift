@@ -1,7 +1,7 @@
 package import GattherdGATT
 package import GattherdModel
 
-/// The way in which BlueZ delivers a device's notifications.
+/// The way BlueZ delivers a device's notifications.
 package enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
     /// D-Bus signals, which queue in the bus while gattherd stalls.
     case signals
@@ -16,7 +16,7 @@ package enum PairingChoice: String, Hashable, Sendable, CaseIterable {
     case onDemand = "on_demand"
     /// Just Works, right after the connect.
     case justWorks = "just_works"
-    /// Numeric comparison, confirmed without a look at the numbers.
+    /// Numeric comparison, confirmed without comparing the numbers.
     case compare
     /// Passkey entry with the passkey in `pin_file`.
     case passkey

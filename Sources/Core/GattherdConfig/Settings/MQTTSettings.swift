@@ -33,7 +33,7 @@ package struct MQTTSettings: Hashable, Sendable {
             case v13 = "1.3"
         }
 
-        /// The file with the certificate authorities; `nil`: those of the system.
+        /// The file with the certificate authorities; `nil` for the system's authorities.
         package var ca: Located<String>?
         /// The client certificate, which needs ``key``.
         package var certificate: Located<String>?
@@ -68,9 +68,9 @@ package struct MQTTSettings: Hashable, Sendable {
     package var retains = true
     /// The publishing of readings, unless their device has settings of its own.
     package var publish = PublishSettings()
-    /// The most readings per second while the backlog is published.
+    /// The maximum number of readings per second while the backlog is published.
     package var backlogRate = 4000
-    /// The most entries that wait for the broker; `nil`: they are held.
+    /// The maximum number of entries that wait for the broker; `nil` for no maximum.
     package var longestBacklog: Int64?
     /// True if MQTT may set controls.
     package var setsControls = true

@@ -98,7 +98,7 @@ package struct OutputSection: Sendable {
     package let section: String
     /// The place of the section's key, or of the element of a list.
     package let place: ConfigPlace?
-    /// The most entries of the journal that wait for the output; `nil`: they are held.
+    /// The maximum number of entries of the journal that wait for the output; `nil` for no maximum.
     package let longestBacklog: Int64?
     /// The files that the section names.
     package let files: [NamedFile]

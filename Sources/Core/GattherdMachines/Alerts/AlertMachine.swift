@@ -26,7 +26,7 @@ public struct AlertMachine: Sendable {
         case heard(device: String)
         /// A stream's metric has a new value.
         case value(Double, MetricDescriptor, stream: String, device: String)
-        /// The time of ``AlertMachine/deadline`` has come.
+        /// ``AlertMachine/deadline`` has been reached.
         case tick
     }
 

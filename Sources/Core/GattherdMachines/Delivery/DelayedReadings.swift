@@ -3,7 +3,7 @@ import GattherdModel
 /// The last suppressed reading of each stream, which is published when its interval is over.
 ///
 /// The cursor passes these readings. The resume point does not, so that another run finds them again. Another run
-/// repeats all readings after them, so the resume point passes those that are old and followed by many.
+/// repeats all readings after them, so the resume point passes old readings that many others follow.
 struct DelayedReadings: Sendable {
     private struct Delayed {
         let reading: JournalReading

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Messages that are made of readings, in the order in which the readings are added.
+/// Messages made of readings, in the order in which the readings were added.
 ///
 /// A reading is a message of its own, or joins the open message of its group.
 struct DeliveryBatch {
@@ -40,7 +40,7 @@ struct DeliveryBatch {
         messages.append(.reading(reading))
     }
 
-    /// Opens a message, whose place is after those before.
+    /// Opens a message after the existing ones.
     mutating func open(_ group: Int) {
         openMessages[group] = OpenMessage(index: messages.count)
         messages.append(.batch([]))

@@ -19,11 +19,11 @@ public struct DeliveryPolicy: Hashable, Sendable {
     public var isEverything: Bool { !isOnChange && minimumInterval == nil }
 }
 
-/// The decision which readings are published, in journal order.
+/// The choice of the readings to publish, in journal order.
 ///
 /// Time is taken from the readings, so that a backlog is thinned out like live readings. Of the readings that the
 /// shortest interval suppresses, the last one that is a change is delayed to the end of the interval, unless a newer
-/// one is published before. A backlog has a newer one of most streams.
+/// one is published before. In a backlog most streams have a newer reading.
 public struct DeliveryFilter: Sendable {
     fileprivate typealias Values = [String: [SampleValue]]
 

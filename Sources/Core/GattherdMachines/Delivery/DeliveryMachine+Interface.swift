@@ -28,7 +28,7 @@ extension DeliveryMachine {
         case dismissed(device: String)
         /// The broker acknowledged the last retained `offline`.
         case offlinePublished(session: Int)
-        /// The time of ``deadline`` has come.
+        /// ``deadline`` has been reached.
         case tick
     }
 
@@ -110,11 +110,11 @@ extension DeliveryMachine {
         public var refusedBackoff = Backoff(minimum: .seconds(10), maximum: .seconds(60))
         /// The duration after which a session counts as good, which resets the backoff.
         public var stableAfter = Duration.seconds(10)
-        /// The pause after a reconnect, so that subscribers who lost the same broker are back as well.
+        /// The pause after a reconnect, in which other subscribers reconnect to the broker as well.
         public var reconnectPause = Duration.seconds(2)
         /// The time before a lost connection whose acknowledged readings are published again (at most 1000).
         ///
-        /// A broker that crashed has forgotten readings that it had acknowledged and not yet forwarded.
+        /// A broker that crashed may have lost readings that it had acknowledged and not yet forwarded.
         public var replay = Duration.seconds(2)
         /// The time before a kill whose acknowledged readings the next run publishes again (at most 250).
         public var restartReplay = Duration.milliseconds(250)

@@ -106,7 +106,7 @@ public struct DeliveryMachine: Sendable {
 
     private var fetchDeadline: Duration? { journal.fetchDeadline(into: window, isHolding: gate.isHolding) }
 
-    /// The earliest deadline of a phase, with those that all phases share.
+    /// The earlier of a phase's deadline and the deadlines that all phases share.
     private func earliest(_ ofPhase: Duration?) -> Duration? {
         let deadlines = [ofPhase, journal.loadDeadline, journal.saveDeadline(of: window), gate.resumeAt, leaveAt]
         return deadlines.compactMap(\.self).min()
@@ -208,8 +208,7 @@ public struct DeliveryMachine: Sendable {
 
     /// Writes the resume point, which trails the cursor a little.
     ///
-    /// So the next run publishes again any readings that a broker may have forgotten when it failed together with the
-    /// gateway.
+    /// So the next run republishes the readings that a broker may have lost when it failed together with the gateway.
     private mutating func save(at now: Duration) -> [Effect] {
         moveWindow(at: now)
         return journal.save(window?.resumePoint, at: now)

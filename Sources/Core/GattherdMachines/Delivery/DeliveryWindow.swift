@@ -2,7 +2,7 @@ import GattherdModel
 
 /// The readings between the cursor and the last fetched one, in journal order.
 ///
-/// The last readings behind the cursor are kept until they are too old to be published again, see
+/// The last readings that the cursor has passed are kept until they are too old to be published again, see
 /// ``moveReplayPoint(before:)`` and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
     enum State {
@@ -46,9 +46,9 @@ struct DeliveryWindow: Sendable {
     /// The number of appended readings.
     private var appended = 0
     private var entries: [Entry] = []
-    /// The entries behind the cursor that may be published again.
+    /// The entries that the cursor has passed and that may be published again.
     private var trail: ReplayTrail
-    /// The index of the first entry that is not behind the cursor.
+    /// The index of the first entry after the cursor.
     private var first = 0
     /// An index at or before the first unsent entry.
     private var next = 0

@@ -8,7 +8,7 @@ struct JournalRequests: Sendable {
     private static let fetchLimit = 256
     /// The number of unpublished readings below which more are fetched.
     private static let lowWater = 128
-    /// The maximum number of readings kept behind one that is held back.
+    /// The maximum number of readings kept after one that is held back.
     private static let longestSpan = 4096
 
     private let options: DeliveryMachine.Options
@@ -112,7 +112,7 @@ struct JournalRequests: Sendable {
 
     /// The `seq` after which to fetch; `nil` if the window needs no readings or the journal has no more.
     ///
-    /// While readings are held back, those of other streams are needed, and may be far behind.
+    /// While one stream is held back, readings of other streams are needed, and may be much later in the journal.
     private func nextFetch(into window: DeliveryWindow?, _ isHolding: Bool) -> Int64? {
         guard !isFetching, let window, let head else { return nil }
         guard isHolding || window.pressing < Self.lowWater else { return nil }

@@ -83,7 +83,7 @@ struct PublishGate: Sendable {
         refusals.endHold()
     }
 
-    /// Records that nothing more is published before the session's end.
+    /// Stops publishing until the session ends.
     mutating func finish() { resumeAt = nil }
 
     /// Assumes subscribers for every reading up to `seq`, because no broker was there to report them.
@@ -155,7 +155,7 @@ struct PublishGate: Sendable {
 
     // MARK: - Missing acknowledgements
 
-    /// Records the readings in flight, of which one may hold up the cursor.
+    /// Records the readings in flight; one of them may hold up the cursor.
     mutating func updateAwaited(_ window: DeliveryWindow?, at now: Duration) {
         let seq = window?.awaited
         if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
@@ -171,7 +171,7 @@ struct PublishGate: Sendable {
         answeredSentAt = max(answeredSentAt, sentAt)
     }
 
-    /// The time by which the broker must have acknowledged the oldest reading, or another one in flight is looked for.
+    /// The deadline for the acknowledgement of the oldest reading, and for the search for a skipped one.
     var acknowledgementDeadline: Duration? {
         let awaited = awaited.map { $0.since + options.acknowledgement }
         return [awaited, searchAt].compactMap(\.self).min()
@@ -179,8 +179,8 @@ struct PublishGate: Sendable {
 
     /// Returns the reading that the broker has not acknowledged in time, if any.
     ///
-    /// Besides the one at the cursor, this is one that the broker left out: it has answered another one that was sent
-    /// much later. While the broker holds back the oldest reading, the cursor does not show this.
+    /// The reading is at the cursor, or the broker has skipped it: it has acknowledged another one that was sent much
+    /// later. While the broker holds back the oldest reading, the cursor does not show this.
     mutating func timeOut(_ window: DeliveryWindow?, at now: Duration) -> Int64? {
         var found: Int64?
         if let awaited, now >= awaited.since + options.acknowledgement {
@@ -226,7 +226,7 @@ struct PublishGate: Sendable {
         }
     }
 
-    /// Holds a refused reading, because the broker may accept nothing at present.
+    /// Holds a refused reading, because the broker may accept nothing now.
     ///
     /// The pauses grow, and one reading of each stream is tried after each.
     private mutating func hold(_ reading: JournalReading, _ detail: String, at now: Duration) -> Decision {
@@ -255,7 +255,7 @@ struct PublishGate: Sendable {
         return acknowledge(reading, isExpected && hasWaited ? .goingOnWithoutSubscribers : nil)
     }
 
-    /// Ends the wait for subscribers: those that lost the same broker return at about the same time.
+    /// Ends the wait for subscribers, because all clients of a broker return at about the same time.
     private mutating func endWait() {
         guard subscribersDue != nil else { return }
         subscribersDue = nil

@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// The entries of a ``DeliveryWindow`` behind the cursor that a new session or another run publishes again.
+/// The acknowledged entries of a ``DeliveryWindow`` that a new session or another run publishes again.
 struct ReplayTrail: Sendable {
-    /// The maximum number of readings kept behind the cursor.
+    /// The maximum number of acknowledged readings in memory.
     static let memory = 1000
 
     /// The `seq` after which a new session begins; later readings may be published again.
@@ -11,7 +11,7 @@ struct ReplayTrail: Sendable {
     private(set) var passedPoint: Int64
     /// The index of the first entry after the replay point.
     private(set) var kept = 0
-    /// The index of the first entry that is not behind the resume point.
+    /// The index of the first entry after the resume point.
     private(set) var resumable = 0
 
     init(cursor: Int64) {

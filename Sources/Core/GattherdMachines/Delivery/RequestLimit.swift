@@ -1,6 +1,6 @@
-/// A limit on work that others ask for by messages, which anybody at the broker may publish.
+/// A limit on work that MQTT messages request; any client of the broker may publish them.
 ///
-/// A few requests are fulfilled at once. Further ones are gathered into one when the limit allows it.
+/// A few requests are fulfilled at once. Further requests are merged into one, which waits for the limit.
 public struct RequestLimit: Hashable, Sendable {
     private let burst: Int
     private let interval: Duration

@@ -23,7 +23,7 @@ struct SessionProof: Sendable {
     private var acceptsNothingSince: Duration?
 
     /// - Parameters:
-    ///   - limit: The refusals that prove something, with acceptances between them.
+    ///   - limit: The number of refusals that are proof, with acceptances between them.
     ///   - duration: The time for which a topic must be refused.
     init(refusals limit: Int, during duration: Duration) {
         (self.limit, self.duration) = (limit, duration)
@@ -54,7 +54,7 @@ struct SessionProof: Sendable {
         return refusals.count >= limit && now - refusals.since >= duration
     }
 
-    /// Records a refusal that proves nothing; returns the time since which the broker has accepted no topic.
+    /// Records a refusal without proof; returns the time since which the broker has accepted no topic.
     mutating func acceptsNothing(at now: Duration) -> Duration {
         let since = acceptsNothingSince ?? now
         acceptsNothingSince = since

@@ -1,4 +1,4 @@
-/// The topics that the broker refuses, and the search for them.
+/// The topics that the broker refuses, and the search for the refused topic after a lost session.
 ///
 /// MQTT 5 names a refused topic by its PUBACK. A broker whose access list is damaged refuses all of them. So a topic is
 /// set aside only after ``blameLimit`` refusals, between which the broker accepted messages on other topics.

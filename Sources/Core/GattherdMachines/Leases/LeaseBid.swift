@@ -56,7 +56,7 @@ public enum LeaseCause: String, CaseIterable, Hashable, Sendable {
     case unable
     /// Another gateway has the link.
     case linked
-    /// The configuration, or the centre, gives the device to other gateways.
+    /// The configuration or the centre reserves the device for other gateways.
     case excluded
     /// The owner did not renew the lease in time.
     case expired

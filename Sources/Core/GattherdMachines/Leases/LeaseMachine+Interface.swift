@@ -1,4 +1,4 @@
-/// One device of a gateway, as the lease machine knows it.
+/// A device of the configuration that has a lease.
 public struct LeasedDevice: Hashable, Sendable {
     /// The device's name at this gateway.
     public var name: String
@@ -56,7 +56,7 @@ extension LeaseMachine {
         case admit(device: String)
         /// This gateway must end its link.
         case withdraw(device: String, detail: String)
-        /// This gateway gives the device up, or has lost it.
+        /// This gateway has released or lost the device.
         case handedOver(device: String, LeaseCause)
         /// The owner has changed, for events and the log.
         case changed(device: String, LeaseStatus)
@@ -88,7 +88,7 @@ extension LeaseMachine {
         public var linkLimit = Duration.seconds(60)
         /// The time for which a gateway whose link failed makes no bid.
         public var failurePause = Duration.seconds(300)
-        /// The time after the start from which a centre that has not answered counts as away.
+        /// The time after the start at which a centre without an answer counts as unreachable.
         public var startLimit = Duration.seconds(10)
 
         public init() {}
@@ -98,7 +98,7 @@ extension LeaseMachine {
 /// One device in an exchange with the centre.
 public struct LeaseRequest: Hashable, Sendable {
     public enum Operation: Hashable, Sendable {
-        /// Nothing but the answer.
+        /// Requests no change, only the answer.
         case observe
         /// The lease, if its epoch is this one and it is free; its next epoch is greater.
         case claim(epoch: Int64)

@@ -112,7 +112,7 @@ public struct LeaseMachine: Sendable {
 
     // MARK: - Devices
 
-    /// Follows the configuration; the lease of a device that is gone ends by itself.
+    /// Follows the configuration; the lease of a removed device expires.
     private mutating func configure(_ wanted: [LeasedDevice]) {
         var next: [String: LeaseState] = [:]
         for device in wanted {
@@ -191,7 +191,7 @@ public struct LeaseMachine: Sendable {
         return [.changed(device: name, status)]
     }
 
-    /// Connects what belongs to this gateway, or was its own last, without the centre.
+    /// Connects the devices that this gateway owns, or owned last, while the centre is unreachable.
     private func goAlone(_ state: inout LeaseState) {
         guard !state.excludes(gateway) else { return state.reason = "the centre is away, and it is for other gateways" }
         let isOwn = state.settings.gateways?.first == gateway
@@ -199,7 +199,7 @@ public struct LeaseMachine: Sendable {
         state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
     }
 
-    /// Gives the lease up if another gateway should have it.
+    /// Releases the lease if another gateway should have it.
     private mutating func reconsider(_ state: inout LeaseState, _ grant: LeaseState.Grant, at now: Duration) {
         let isStuck = state.unlinkedSince.map { now - $0 >= policy.linkLimit } ?? false
         let isHeardElsewhere = outlook(state, at: now).rivals.contains(where: \.isAudible)

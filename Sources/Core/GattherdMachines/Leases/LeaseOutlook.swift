@@ -1,4 +1,4 @@
-/// The prospects of one device's lease at a moment, from the bids that a gateway knows.
+/// An assessment of one device's lease at a moment, from the bids that a gateway knows.
 struct LeaseOutlook {
     let state: LeaseState
     /// This gateway's bid.
@@ -71,7 +71,7 @@ struct LeaseOutlook {
         return winner == gateway && (own.standing == .linked || isCompared)
     }
 
-    /// True if other gateways have had the time to bid, too; those that wait for a hand-over have.
+    /// True if other gateways have had time to bid, as they have while the device has an owner.
     private var isCompared: Bool {
         if state.row?.owner != nil, own.standing == .steady { return true }
         return state.audibleSince.map { now - $0 >= policy.comparison } ?? false

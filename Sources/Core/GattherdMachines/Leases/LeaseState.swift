@@ -3,7 +3,7 @@ struct LeaseState: Sendable {
     /// A lease that the centre has given to this gateway.
     struct Grant: Hashable, Sendable {
         let epoch: Int64
-        /// The end of the lease; a little before that at the centre, as it counts from the request.
+        /// The end of the lease, counted from the request; a little earlier than at the centre.
         var until: Duration
     }
 
@@ -58,7 +58,7 @@ struct LeaseState: Sendable {
         isListSent = false
     }
 
-    /// True if the centre was told which gateways may own the device.
+    /// True if the centre has received the list of gateways that may own the device.
     private var isListSent = false
 
     /// True if the centre needs the list of the gateways that may own the device.
@@ -73,7 +73,7 @@ struct LeaseState: Sendable {
     /// The cause of the last release.
     private(set) var cause: LeaseCause?
 
-    /// Begins to give the device up.
+    /// Starts the release of the device.
     mutating func release(_ grant: Grant, _ cause: LeaseCause, at now: Duration) {
         (role, isAdmitted, self.cause) = (.releasing(grant, since: now), false, cause)
     }
@@ -220,12 +220,13 @@ struct LeaseState: Sendable {
         return row.owner
     }
 
-    /// True if the configuration or the centre gives the device to other gateways only.
+    /// True if the configuration or the centre reserves the device for other gateways.
     func excludes(_ gateway: String) -> Bool {
         [settings.gateways, row?.gateways].contains { $0.map { !$0.contains(gateway) } ?? false }
     }
 
-    /// The bids of the other gateways that may own the device; those that were not repeated in time count less.
+    /// The bids of the other gateways that may own the device; a bid that was not repeated in time counts as silent,
+    /// then as missing.
     func rivals(of gateway: String, _ policy: LeaseMachine.Policy, at now: Duration) -> [LeaseBid] {
         (row?.bids ?? []).filter { $0.bid.gateway != gateway }.compactMap { entry in
             let age = entry.age + (now - rowTime)

@@ -46,8 +46,8 @@ public struct SmoothedSignal: Hashable, Sendable {
 
     /// Learns from the time between two advertisements.
     ///
-    /// One absence, such as a link, says nothing. For a device that advertises seldom, each gap is an absence; they
-    /// double the interval until it is right.
+    /// A single absence, such as a link, is ignored. If a device advertises seldom, each gap is an absence, and
+    /// repeated absences double the interval until it is right.
     private mutating func learn(_ gap: Duration, isAbsence: Bool) {
         let known = interval ?? min(gap, Self.windows.lowerBound / Self.intervalsPerWindow)
         defer { wasAbsence = isAbsence }

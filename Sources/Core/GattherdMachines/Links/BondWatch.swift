@@ -1,8 +1,8 @@
-/// A detector of lost bonds, from the way in which links end: BlueZ up to 5.82 does not report the reason.
+/// A detector of lost bonds, from the way links end: BlueZ up to 5.82 does not report the reason.
 ///
-/// A peripheral that has lost its bond lets the link come up and cannot encrypt it. The link drops before its
-/// services are known. A peripheral without a bond that refuses pairing drops the link during the first request that
-/// needs encryption. One such end may be radio trouble; several in a row are not.
+/// A peripheral that has lost its bond accepts the link and cannot encrypt it. The link drops before its services are
+/// known. A peripheral without a bond that refuses pairing drops the link during the first request that needs
+/// encryption. One such end may be radio trouble; several in a row are not.
 public struct BondWatch: Equatable, Sendable {
     /// A change of the bond.
     public enum Change: Equatable, Sendable {
@@ -13,7 +13,7 @@ public struct BondWatch: Equatable, Sendable {
 
     /// The number of consecutive early ends that proves a lost bond.
     public static let limit = 3
-    /// The same number for failed requests, which need no encryption on most links.
+    /// The number of failed requests in a row that prove it; most links need no encryption for them.
     public static let requestLimit = 2
     /// The time within which an early end counts; a link that lasts longer could have been encrypted.
     public static let window = Duration.seconds(2)
@@ -122,7 +122,7 @@ public struct BondWatch: Equatable, Sendable {
         fruitlessRequests = Self.requestLimit
     }
 
-    /// Records that all requests of a session were answered, with or without error; counts while the link is up.
+    /// Records that all requests of a session were answered, with or without error, while the link was up.
     public mutating func requestsAnswered() {
         if requestFailedAt == nil, upSince != nil { fruitlessRequests = 0 }
     }

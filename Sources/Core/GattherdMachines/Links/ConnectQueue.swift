@@ -3,10 +3,10 @@ public import GattherdGATT
 /// The queue of connection attempts: one at a time per adapter, first in first out, with a handicap after failures.
 ///
 /// A controller makes one connection at a time. Parallel attempts are no faster, and some of them starve. With
-/// bluetoothd 5.66 and Linux 6.1, of ten peripherals that advertise every 2 s two ran into the limit of 20 s. An
-/// attempt that exceeds the timeout no longer blocks others. It waits for a peripheral that may be out of range,
-/// which costs the controller nothing. A failing device is overtaken only by devices that ask within its handicap
-/// after it. So neither side starves.
+/// bluetoothd 5.66 and Linux 6.1, two of ten peripherals that advertise every 2 s exceeded the limit of 20 s. An
+/// attempt that exceeds the timeout no longer blocks others. It waits for a peripheral that may be out of range, which
+/// costs the controller nothing. A failing device is overtaken only by devices that ask within its handicap after it.
+/// So neither side starves.
 public struct ConnectQueue: Equatable, Sendable {
     /// A permission to connect.
     public struct Turn: Hashable, Sendable {
@@ -58,10 +58,10 @@ public struct ConnectQueue: Equatable, Sendable {
 
     /// The time for which others go first, for each failure: devices that connect at once must not wait for others.
     private static let failurePenalty = Duration.seconds(2)
-    /// The most failures that count.
+    /// The maximum number of failures that count.
     private static let maximumFailures = 5
 
-    /// Adds `device` with its number of consecutive failures, of which the first may be the loss of its link.
+    /// Adds `device` with its number of consecutive failures; the first may be the loss of its link.
     public mutating func add(_ device: String, failures: Int, at now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
         let rank = now + Self.failurePenalty * min(max(failures - 1, 0), Self.maximumFailures)

@@ -36,7 +36,7 @@ extension LinkMachine {
     /// Handles the removal of the peripheral's object.
     ///
     /// A pause under way continues, so that a flapping peripheral is not contacted at once. BlueZ 5.66 removes the
-    /// object within milliseconds of a failed attempt. The answer to the attempt says more and follows.
+    /// object within milliseconds of a failed attempt. The answer to the attempt follows with more detail.
     mutating func vanished(
         _ detail: String,
         at now: Duration,

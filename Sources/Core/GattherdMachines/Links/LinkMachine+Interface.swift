@@ -70,7 +70,7 @@ extension LinkMachine {
     /// The timeouts and pauses of a link.
     public struct Policy: Equatable, Sendable {
         public var backoff: Backoff
-        /// The time for which a link must be ready before earlier failures are forgotten.
+        /// The time for which a link must be ready before the failure count is reset.
         public var stableAfter: Duration
         /// The pause after the first failed attempt to connect.
         ///

@@ -142,10 +142,10 @@ public struct LinkMachine: Equatable, Sendable {
         return leaveQueue() + [.arm(after: policy.doubtLimit, ticket: ticket)]
     }
 
-    /// Forgets earlier failures, so that the next pause is short.
+    /// Resets the failure count, so that the next pause is short.
     mutating func forgetFailures() { attempt = 0 }
 
-    /// Ends what is still open before the pause, so that the next attempt starts clean.
+    /// Ends the link and the session before the pause, so that the next attempt starts without them.
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,

@@ -30,7 +30,7 @@ struct LinkPresence: Equatable, Sendable {
 struct LinkStability: Equatable, Sendable {
     private static let maximumTableChanges = 5
 
-    /// The time after which earlier failures are forgotten.
+    /// The time after which the failure count is reset.
     private let period: Duration
     private(set) var readySince: Duration?
     /// True if the session failed and not the link: the same link would fail again.
@@ -46,7 +46,7 @@ struct LinkStability: Equatable, Sendable {
         self.period = period
     }
 
-    /// True if the link has been ready long enough to forget earlier failures.
+    /// True if the link has been ready long enough to reset the failure count.
     func isStable(at now: Duration) -> Bool {
         readySince.map { now - $0 >= period } ?? false
     }
@@ -58,7 +58,7 @@ struct LinkStability: Equatable, Sendable {
     /// Records a failure of the session, or of the whole link.
     mutating func failed(isSessionOnly: Bool) { hasFailedSession = isSessionOnly }
 
-    /// Records that a session is reopened on the same link; false if that happened shortly before, too.
+    /// Records that a session is reopened on the same link; false if a session was reopened shortly before.
     mutating func reopen(at now: Duration) -> Bool {
         defer { reopenedAt = now }
         return !isRecent(reopenedAt, at: now)

@@ -1,6 +1,6 @@
 public import GattherdModel
 
-/// A detector that tells a dead link from a quiet one.
+/// A detector that distinguishes a dead link from a quiet one.
 ///
 /// Each stream has a limit, learned from its own rhythm or configured. When the limit is exceeded, the link is probed
 /// with a request that the peripheral must answer. A link that answers is kept, and is probed at growing intervals
@@ -21,7 +21,7 @@ public struct SilenceWatch: Equatable, Sendable {
         public var longestStated = Duration.seconds(3600)
         /// The pause before bluetoothd is asked again after a missing answer.
         public var retry = Duration.seconds(10)
-        /// The minimum time between two reconnects for a subscription that the peripheral has forgotten.
+        /// The minimum time between two reconnects for a subscription that the peripheral has lost.
         public var forgetful = Duration.seconds(600)
         /// The shortest pause between two probes for an advertisement of a connected device.
         public var doubt = Duration.seconds(30)
@@ -44,7 +44,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// The answer to ``Step/probe(stream:)``.
     public enum Outcome: Hashable, Sendable {
-        /// The peripheral answered; `isSubscribed` is false if it reports that nobody is subscribed to the stream.
+        /// The peripheral answered; `isSubscribed` is false if its CCCD shows no subscription to the stream.
         case answered(isSubscribed: Bool)
         case unanswered
         /// Not even bluetoothd answered.

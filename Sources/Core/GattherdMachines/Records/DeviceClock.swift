@@ -1,4 +1,4 @@
-/// The clock of a device compared with the gateway's, for the times of stored records.
+/// The offset of a device's clock from the gateway's, for the times of stored records.
 ///
 /// All times are microseconds. Records get the gateway's time: its clock minus the record's age by the device's clock.
 /// An error of the device's clock therefore does not matter, only a change of it between a record and its download.
@@ -25,14 +25,14 @@ struct DeviceClock: Hashable, Sendable {
     /// The bounds of plausible times: the years 1970 to 9999.
     static let plausible: ClosedRange<Int64> = 0...253_402_300_799_999_999
 
-    /// The most settings of the clock that are kept.
+    /// The maximum number of settings of the clock that are kept.
     private static let mostSettings = 8
 
     /// The last comparison before each setting of the clock since the last complete download.
     private(set) var earlier: [Comparison] = []
     /// The comparison of an earlier connection since then, and the newest.
     private(set) var comparisons: [Comparison] = []
-    /// The index of the setting, in ``earlier`` or after them, that records of the present download have reached.
+    /// The index of the setting, in ``earlier`` or after them, that records of the current download have reached.
     private var reached = 0
     private var lastReading: Int64?
 
@@ -89,7 +89,7 @@ struct DeviceClock: Hashable, Sendable {
         return bounded(corrected(reading, newest), at: now)
     }
 
-    /// Dates by a clock that cannot be read: it is taken for UTC.
+    /// Dates a record by a clock that cannot be read; the clock counts as UTC.
     private func face(_ reading: Int64, at now: Int64) -> Dated {
         guard reading <= now + 86_400_000_000 else {
             return Dated(time: now, doubt: "the device's clock is ahead", isComparable: false)
@@ -116,7 +116,7 @@ struct DeviceClock: Hashable, Sendable {
         return time + Int64(Double(newest.offset - older.offset) * share)
     }
 
-    /// Dates a record from before or after a setting of the clock: by the one that gives a possible time.
+    /// Dates a record near a change of the clock by the setting that gives a possible time.
     private mutating func dateAcrossSettings(
         _ reading: Int64,
         _ newest: Comparison,

@@ -16,7 +16,7 @@ public struct DownloadFacts: Hashable, Sendable {
         }
     }
 
-    /// False while history cannot be read, so that nothing is known.
+    /// False while history cannot be read; the other values are meaningless then.
     public var isLoaded = true
     /// The number of requests so far, by which facts of an earlier one are recognised.
     public var requests = 0
@@ -24,13 +24,13 @@ public struct DownloadFacts: Hashable, Sendable {
     public var resumption: Int64?
     /// The time of the newest stored record, in seconds since 1970.
     public var newest: Int64?
-    /// The records of the present request, with duplicates.
+    /// The records of the current request, with duplicates.
     public var count = 0
-    /// The new records of the present request.
+    /// The new records of the current request.
     public var stored = 0
     /// True if the device sent the newest stored record again.
     public var isContinuing = false
-    /// True if the numbers restarted during the present request.
+    /// True if the numbers restarted during the current request.
     public var isRestarted = false
     /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false
@@ -41,7 +41,7 @@ public struct DownloadFacts: Hashable, Sendable {
     /// True if numbers between received ones are missing.
     public var hasHoles = false
     public var block: Block?
-    /// The number of payloads of the present request.
+    /// The number of payloads of the current request.
     public var payloads = 0
 
     public init() {}

@@ -39,7 +39,7 @@ public struct DownloadMachine: Sendable {
         case idle
         case counting(RecordRequest)
         case transferring(RecordRequest)
-        /// Waits for the decoding of what a request has sent.
+        /// Waits until the payloads of a request are decoded.
         case draining(RecordRequest, Ending)
         /// Waits for the device to confirm that it stopped.
         case aborting(since: Duration, String)
@@ -53,13 +53,13 @@ public struct DownloadMachine: Sendable {
         case aborted(String)
     }
 
-    /// The most attempts without a new record.
+    /// The maximum number of attempts without a new record.
     static let attempts = 3
     /// The longest wait for a count or for the end of a request that was aborted.
     private static let patience = Duration.seconds(5)
-    /// The most records of a device that does not say how many it has.
+    /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
-    /// The most requests of one download.
+    /// The maximum number of requests of one download.
     private static let mostRequests = 200_000
 
     let procedure: DownloadDescriptor.Procedure
@@ -75,13 +75,13 @@ public struct DownloadMachine: Sendable {
     public internal(set) var total: Int?
     private var failures = 0
     private var requests = 0
-    /// The number of the present request, as the decoder counts them.
+    /// The number of the current request, as the decoder counts them.
     private var begun = 0
     /// True after a request that was repeated for missing records.
     private var hasRepeated = false
     private var lastCount = 0
     private var lastChange = Duration.zero
-    /// The index of the present block, and the payloads before its request.
+    /// The index of the current block, and the payloads before its request.
     var index: Int64 = 0
     var payloadsBefore = 0
     /// True if the index of a block is the number of its first record.
@@ -91,7 +91,7 @@ public struct DownloadMachine: Sendable {
     ///   - procedure: The procedure on the air.
     ///   - isNumbered: True if the device numbers its records.
     ///   - timeout: The time without a record or an answer after which a request has failed.
-    ///   - clock: The present time in seconds since 1970, for requests that contain it.
+    ///   - clock: The current time in seconds since 1970, for requests that contain it.
     public init(
         _ procedure: DownloadDescriptor.Procedure,
         isNumbered: Bool = true,
@@ -242,7 +242,7 @@ public struct DownloadMachine: Sendable {
         return [.complete] + finish(.complete)
     }
 
-    /// True if the device has sent what was requested, and nothing arrived.
+    /// True if a request by number ended without a record.
     private func isEmptyInVain(_ request: RecordRequest) -> Bool {
         guard case .accessControlPoint = procedure else { return false }
         return facts.count == 0 && request.lowest > 0

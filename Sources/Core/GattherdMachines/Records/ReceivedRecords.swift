@@ -13,7 +13,7 @@ struct ReceivedRecords: Hashable, Sendable {
         var isSingle: Bool { first == last }
     }
 
-    /// The most sequences; beyond them the lowest is dropped, so that its records may be stored twice.
+    /// The maximum number of sequences; beyond them the lowest is dropped, so that its records may be stored twice.
     private static let most = 64
 
     private(set) var runs: [Run] = []

@@ -80,7 +80,7 @@ public struct RecordTracker: Hashable, Sendable {
     static let numbers: ClosedRange<Int64> = 0...(1 << 56)
     /// The latest plausible time in microseconds since 1970.
     public static let latest = DeviceClock.plausible.upperBound
-    /// The most notices that wait.
+    /// The maximum number of notices that wait.
     private static let mostNotices = 16
     /// The resolution of device clocks.
     private static let resolution: Int64 = 1_000_000
@@ -104,13 +104,13 @@ public struct RecordTracker: Hashable, Sendable {
     var clock = DeviceClock()
     private var request: RecordRequest?
     private var notices: [Notice] = []
-    /// The records of the present request, with duplicates.
+    /// The records of the current request, with duplicates.
     public private(set) var count = 0
-    /// The new records of the present request.
+    /// The new records of the current request.
     public private(set) var stored = 0
     /// True if the device sent the newest stored record again.
     public private(set) var isContinuing = false
-    /// True if the numbers restarted during the present request.
+    /// True if the numbers restarted during the current request.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -208,7 +208,7 @@ public struct RecordTracker: Hashable, Sendable {
         return store(mark, doubt: dated.doubt)
     }
 
-    /// Returns the number that is nearest to the newest one, of those that the field shows as `number`.
+    /// Returns the full number nearest to the newest one whose field value is `number`.
     private func continued(_ number: Int64) -> Int64 {
         guard let highest, (0...highest).contains(number), let newest = (top ?? done)?.number else { return number }
         let half = highest / 2 + 1
@@ -292,7 +292,7 @@ public struct RecordTracker: Hashable, Sendable {
         return .store(Timestamp(microseconds: mark.time), doubt: doubt)
     }
 
-    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    /// True if the current request leaves out lower numbers, which are new because the numbers started anew.
     private var lacksLower: Bool { isRestarted && request?.lowest ?? 0 > 0 }
 
     /// Advances with records that arrive after a complete download on the same link.

@@ -2,7 +2,7 @@
 ///
 /// There are three symptoms:
 ///
-/// - *silence*: discovery that looks for a device hears nothing at all;
+/// - *silence*: discovery for a missing device receives no advertisement;
 /// - *wedge*: attempts to connect or to scan keep failing although no device can be at fault;
 /// - *stall*: no link of the adapter answers any more.
 ///
@@ -45,7 +45,7 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// The state of the adapter that the ladder does not track itself.
     public struct Conditions: Hashable, Sendable {
-        /// The time since which discovery looks for a missing device; `nil` if none is missing.
+        /// The start of the discovery for a missing device; `nil` if none is missing.
         public var isListeningSince: Duration?
         /// True while the adapter has a link, of any program.
         public var hasLinks: Bool
@@ -117,7 +117,7 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     // MARK: - What to do
 
-    /// True if nothing at all was heard recently.
+    /// True if no advertisement was heard recently.
     public func hearsNothing(at now: Duration) -> Bool {
         lastHeard.map { now - $0 > policy.silence } ?? true
     }

@@ -1,4 +1,4 @@
-/// An adapter of a supervisor, with what was learned of it.
+/// An adapter of a supervisor, with its learned state.
 struct SupervisedAdapter: Sendable {
     /// The pause before an adapter that could not be switched on is switched on again.
     private static let powerRetry = Duration.seconds(5)

@@ -30,7 +30,7 @@ extension SupervisorMachine {
         case discovery(BluetoothAddress, ticket: Int, DiscoveryMachine.Answer)
         /// The answer to ``Effect/powerCycle(_:)`` and ``Effect/powerOn(_:)``.
         case powered(BluetoothAddress, isOn: Bool)
-        /// The time of ``Effect/wake(at:)`` has come.
+        /// ``Effect/wake(at:)`` has been reached.
         case wake(at: Duration)
     }
 

@@ -149,7 +149,7 @@ public struct SupervisorMachine: Sendable {
         }
     }
 
-    /// Handles the loss of bluetoothd; learned facts about adapters remain, because they most likely return
+    /// Handles the loss of bluetoothd; learned facts about adapters remain, because the adapters usually return
     /// unchanged.
     private mutating func unavailable(_ detail: String, at now: Duration, into effects: inout [Effect]) {
         for address in table.adapters.keys { table.adapters[address]?.serviceLost() }

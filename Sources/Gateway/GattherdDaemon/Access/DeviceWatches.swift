@@ -6,7 +6,7 @@ import GattherdSync
 final class DeviceWatches: Sendable {
     /// The values of one watch.
     final class Watch: NotificationSink {
-        /// The most values that wait for the client.
+        /// The maximum number of values that wait for the client.
         private static let maximumWaiting = 4096
 
         let peripheral: PeripheralID

@@ -35,7 +35,7 @@ public struct BondService: Sendable {
         names = Dictionary(devices.map { ($0.address, $0.name) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// Returns all bonds, and all enrolled devices that BlueZ knows, bonded or not.
+    /// Returns all bonds, and the enrolled devices that BlueZ knows, with or without a bond.
     public func list() async throws(BondError) -> [BondStatus] {
         try await bonds().filter { $0.isKept || names[$0.peripheral.address] != nil }.map { bond in
             let id = bond.peripheral

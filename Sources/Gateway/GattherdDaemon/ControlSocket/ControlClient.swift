@@ -4,7 +4,7 @@ import Glibc
 
 /// The client of ``ControlSocket``, for the command line.
 public enum ControlClient {
-    /// The most replies of a watch that wait for the reader.
+    /// The maximum number of replies of a watch that wait for the reader.
     private static let maximumWaiting = 65_536
 
     /// Sends a request to the daemon at `path` and waits for the reply.

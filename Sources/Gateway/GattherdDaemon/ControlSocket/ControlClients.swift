@@ -23,11 +23,11 @@ struct ControlSocketRequest: Sendable {
 
 /// The connections of a ``ControlSocket``; all calls are on the event loop's thread.
 final class ControlClients {
-    /// The most simultaneous clients.
+    /// The maximum number of simultaneous clients.
     static let limit = 64
     /// The longest request, in bytes.
     private static let lineLimit = 65_536
-    /// The most bytes that wait for a slow client of a watch.
+    /// The maximum number of bytes that wait for a slow client of a watch.
     private static let backlogLimit = 1 << 20
 
     private struct Client {

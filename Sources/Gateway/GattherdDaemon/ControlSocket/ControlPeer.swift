@@ -17,7 +17,7 @@ struct ControlPeer: Hashable {
 }
 
 extension ControlCall {
-    /// True if the call changes nothing, at devices either.
+    /// True if the call changes nothing, neither in the daemon nor at devices.
     var isQuestion: Bool {
         switch self {
         case .status, .bonds: true

@@ -20,8 +20,8 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
 /// A Unix socket between the command line and the daemon, with one JSON line per request and reply.
 ///
 /// A watch has several replies. The daemon's user and group can connect: the socket has mode 0660. Only root and the
-/// user may change something; other clients may ask. Lines, clients and simultaneous requests are limited; a client
-/// above a limit receives the reason and is disconnected.
+/// daemon's user may change anything; other clients may read. Lines, clients and simultaneous requests are limited; a
+/// client above a limit receives the reason and is disconnected.
 public final class ControlSocket: Sendable {
     private let path: String
     private let loop = EventLoop(name: "control")

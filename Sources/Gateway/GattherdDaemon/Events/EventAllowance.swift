@@ -37,7 +37,7 @@ struct EventAllowance: Sendable {
 
     static let burst = 500.0
     static let interval = Duration.seconds(5)
-    /// The most sources in memory.
+    /// The maximum number of sources in memory.
     static let capacity = 4096
 
     private var buckets: [Source: Bucket] = [:]
@@ -45,9 +45,9 @@ struct EventAllowance: Sendable {
     /// The number of sources in memory.
     var count: Int { buckets.count }
 
-    /// Decides about one event at the monotonic time `now`.
+    /// Admits or suppresses one event at the monotonic time `now`.
     ///
-    /// - Returns: The number of events of the source left out before this one; `nil` if this one is left out, too.
+    /// - Returns: The number of events of the source left out before this one; `nil` if this one is left out as well.
     mutating func admit(_ source: Source, at now: Duration) -> Int? {
         if buckets.count >= Self.capacity, buckets[source] == nil { removeFull(at: now) }
         var bucket = buckets[source] ?? Bucket(filled: now)

@@ -12,9 +12,9 @@ public final class EventRecorder: Sendable {
         var allowance = EventAllowance()
     }
 
-    /// The most bytes of queued events.
+    /// The maximum number of bytes of queued events.
     private static let queueLimit = 4 << 20
-    /// The most events that wait for a history that is not writable.
+    /// The maximum number of events that wait for a history that is not writable.
     private static let retryLimit = 1000
     private let waiting = Locked(Waiting())
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -5,7 +5,7 @@ public import GattherdSync
 
 /// Decodes received values and commits them in batches: see ``CommitPacing``.
 public struct Ingest: Sendable {
-    /// The most values in one commit; many values wait after a stall of the disk.
+    /// The maximum number of values in one commit; many values wait after a stall of the disk.
     private static let batchLimit = 2048
     /// The number of attempts, one second apart, to store the rest at the end.
     private static let lastTries = 5

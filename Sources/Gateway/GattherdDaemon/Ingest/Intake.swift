@@ -60,9 +60,9 @@ public final class Intake: NotificationSink {
     )
 
     /// - Parameters:
-    ///   - capacity: The most waiting values.
-    ///   - capacityInBytes: The most bytes of waiting values. Growing needs the old and the new array for a moment,
-    ///     and `MemoryMax=` of the service leaves room for both.
+    ///   - capacity: The maximum number of waiting values.
+    ///   - capacityInBytes: The maximum number of bytes of waiting values. Growing needs the old and the new array for
+    ///     a moment, and `MemoryMax=` of the service leaves room for both.
     public init(capacity: Int = 500_000, capacityInBytes: Int = 48 << 20) {
         self.capacity = capacity
         self.capacityInBytes = capacityInBytes

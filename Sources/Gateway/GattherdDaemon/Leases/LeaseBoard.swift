@@ -42,7 +42,7 @@ public final class LeaseBoard: Sendable {
         var answered: ContinuousClock.Instant?
     }
 
-    /// The most advertisements between two looks of the lease loop.
+    /// The maximum number of advertisements between two passes of the lease loop.
     private static let maximumSightings = 4096
 
     private let shared = Locked(Shared())
@@ -101,13 +101,13 @@ public final class LeaseBoard: Sendable {
     /// Records an answer of the centre, which has renewed the leases that were due.
     public func recordAnswer() { shared.withLock { $0.answered = .now } }
 
-    /// Counts a lease that this gateway has got.
+    /// Counts a lease that this gateway has acquired.
     public func recordClaim() { shared.withLock { $0.tally.claims += 1 } }
 
-    /// Counts a device that this gateway has given up or lost.
+    /// Counts a device that this gateway has released or lost.
     public func recordHandover(_ cause: LeaseCause) { shared.withLock { $0.tally.handovers[cause, default: 0] += 1 } }
 
-    /// The leases and what became of them, for the metrics.
+    /// The leases and the counts of their changes, for the metrics.
     public var summary: DaemonStatus.Fleet {
         shared.withLock { shared in
             let now = ContinuousClock.now
@@ -158,7 +158,7 @@ public final class LeaseBoard: Sendable {
         }
     }
 
-    /// Forgets a request that was not written, so that it may be sent again.
+    /// Removes a request that was not written, so that it may be sent again.
     func cancel(_ request: ControlRequest) {
         guard let key = LeaseTransactions.Key(request) else { return }
         shared.withLock { $0.transactions[request.device]?.remove(key) }
@@ -201,7 +201,7 @@ struct LeaseTransactions: Sendable {
         }
     }
 
-    /// The most transactions that are known; together with the limit of a payload it bounds the memory.
+    /// The maximum number of transactions in memory; with the limit of a payload it bounds their size.
     private static let capacity = 64
 
     private var keys: [Key] = []
@@ -236,7 +236,7 @@ struct PublisherRecord: Sendable {
         changes.append(Change(time: time, isPublisher: isPublisher))
     }
 
-    /// True before the first change: it is not known who was the publisher then.
+    /// True before the first recorded change, because the publisher at that time is unknown.
     func publishes(at time: Timestamp) -> Bool {
         changes.last { $0.time <= time }?.isPublisher ?? true
     }

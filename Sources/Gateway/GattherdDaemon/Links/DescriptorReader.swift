@@ -7,8 +7,8 @@ import GattherdModel
 struct DescriptorReader: Sendable {
     let link: ServedLink
 
-    /// The most described characteristics, and the most descriptor reads: the GATT table of a peripheral must not keep
-    /// a session busy forever.
+    /// The maximum number of described characteristics, and the most descriptor reads: the GATT table of a peripheral
+    /// must not keep a session busy forever.
     private static let (maximumDescribed, maximumReads) = (32, 128)
 
     /// Adds streams for characteristics that no profile serves and that their descriptors explain.

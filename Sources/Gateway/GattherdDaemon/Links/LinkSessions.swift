@@ -116,7 +116,7 @@ struct LinkSessions {
         return devices
     }
 
-    /// Removes a device without a session, and what no later session needs of other devices.
+    /// Removes a device without a session, and the finished releases of all devices.
     mutating func remove(_ device: String) {
         (links[device], subscriptions[device], assignments[device]) = (nil, nil, nil)
         releases = releases.filter { !$0.value.state }

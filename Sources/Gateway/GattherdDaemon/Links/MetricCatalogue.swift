@@ -6,7 +6,7 @@ import GattherdSync
 struct Advertiser: Sendable {
     let sender: Sender
     let metricCatalogue: MetricCatalogue
-    /// True if the stream's metrics are all that its format defines: the device has only those that were heard.
+    /// True if the stream lists all metrics of its format; the device has only the metrics that were received.
     let isOpen: Bool
     /// The index of ``MetricDescriptor/signalStrength``; `nil` if the profile has a metric of that name.
     var signal: Int?

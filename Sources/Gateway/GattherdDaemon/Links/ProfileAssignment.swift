@@ -4,9 +4,9 @@ import GattherdModel
 
 /// The assignment of a peripheral's characteristics to profiles.
 ///
-/// The peripheral decides how many characteristics there are: all work here is linear in their number.
+/// The peripheral determines the number of characteristics, so all work here is linear in it.
 struct ProfileAssignment: Sendable {
-    /// The most streams of one device.
+    /// The maximum number of streams of one device.
     ///
     /// Each stream costs a write to the peripheral per connection, a series in history and topics.
     static let maximumStreams = 256
@@ -70,7 +70,7 @@ struct ProfileAssignment: Sendable {
         let profile: any Profile
         let descriptor: DownloadDescriptor
         let control: RemoteCharacteristic
-        /// The characteristic whose values end a request; `nil` if nothing does.
+        /// The characteristic whose values end a request; `nil` if there is none.
         let answering: RemoteCharacteristic?
         let clock: RemoteCharacteristic?
     }
@@ -126,7 +126,7 @@ struct ProfileAssignment: Sendable {
         return other?.basis == basis
     }
 
-    /// Checks that something is served.
+    /// Checks that at least one stream or control is served.
     ///
     /// - Throws: A permanent ``LinkFault`` if nothing is served.
     func checkThatItServes() throws(LinkFault) {
@@ -182,7 +182,7 @@ struct ProfileAssignment: Sendable {
 
     /// Assigns further characteristics of one kind, such as a second thermometer: `temperature_2` and so on.
     ///
-    /// This is the last step, so that no characteristic of another profile is taken.
+    /// This is the last step, so that other profiles have chosen their characteristics before.
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
             for remote in candidates(wanted, for: profile)

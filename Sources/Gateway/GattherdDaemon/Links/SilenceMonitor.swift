@@ -57,7 +57,7 @@ struct SilenceMonitor: Sendable {
         return !Task.isCancelled
     }
 
-    /// Sleeps as long as counts would change nothing.
+    /// Sleeps until counting values can change the state.
     private func sleep(as watch: SilenceWatch, _ watched: WatchedStreams) async {
         repeat {
             let pause = watch.deadline(at: now) - now
@@ -122,7 +122,9 @@ struct SilenceMonitor: Sendable {
         }
     }
 
-    /// The time in which the GATT table of a link that is up must be known; a table in change takes longer.
+    /// The limit for reading the GATT table of a link that is up.
+    ///
+    /// A table that is changing takes longer.
     private static let tableLimit = Duration.seconds(5)
 
     /// Returns the best target; `nil` if nothing is readable or the table is being resolved again.

@@ -1,7 +1,7 @@
 import GattherdMachines
 import GattherdModel
 
-/// Turns decoded values into records: numbers them, dates them and leaves out those that are stored.
+/// Converts decoded values into records: numbers and dates them, and omits stored ones.
 struct RecordDecoder {
     private struct Tracked {
         let address: String

@@ -14,7 +14,7 @@ struct RecordDownloader: Sendable {
 
     /// The bounds of the pause after a failed download.
     private static let pauses = Duration.seconds(60) ... .seconds(600)
-    /// The most inputs that wait; the newest are kept.
+    /// The maximum number of inputs that wait; the newest are kept.
     private static let mostInputs = 1024
 
     private let link: ServedLink
@@ -206,7 +206,7 @@ extension DownloadDescriptor.Procedure {
         if case .blocks(_, _, false) = self { true } else { false }
     }
 
-    /// True if requests contain the present time.
+    /// True if requests contain the current time.
     fileprivate var tellsTime: Bool {
         switch self {
         case .request(let template, _), .blocks(let template, _, _): template.contains(.now)

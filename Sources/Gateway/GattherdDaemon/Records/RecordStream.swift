@@ -39,14 +39,14 @@ final class RecordStream: Sendable {
         (self.key, self.address, self.rule, self.end) = (key, address, rule, end)
     }
 
-    /// The state of the present or last download.
+    /// The state of the current or last download.
     var status: RecordStatus? { shared.withLock { $0.status } }
 
     func setStatus(_ status: RecordStatus) {
         shared.withLock { $0.status = status }
     }
 
-    /// The stream of the records to which those of this stream belong.
+    /// The stream whose records the records of this stream belong to.
     var companion: RecordCursor.Key? {
         rule.companion.map { RecordCursor.Key(device: key.device, profile: key.profile, stream: $0) }
     }
@@ -54,7 +54,7 @@ final class RecordStream: Sendable {
     /// The newest facts.
     var facts: DownloadFacts { shared.withLock { $0.facts } }
 
-    /// Changes the state of the present download.
+    /// Changes the state of the current download.
     func updateStatus(_ change: (inout RecordStatus) -> Void) {
         shared.withLock { shared in
             guard var status = shared.status else { return }
@@ -63,12 +63,12 @@ final class RecordStream: Sendable {
         }
     }
 
-    /// Sets the receiver of the facts; those that ``Message/drain`` demands are answers.
+    /// Sets the receiver of the facts; `isAnswer` is true for the answers to ``Message/drain``.
     func onFacts(_ receive: (@Sendable (DownloadFacts, _ isAnswer: Bool) -> Void)?) {
         shared.withLock { $0.receive = receive }
     }
 
-    /// Queues a message, which the decoder takes when it comes to the values that arrive now.
+    /// Queues a message; the decoder handles it in order with the values that arrive now.
     func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) {
         shared.withLock { shared in
             // Messages whose place in a full intake was refused are stale when the next download starts.
@@ -105,7 +105,7 @@ struct RecordStatus: Hashable, Sendable {
     }
 
     var state: State
-    /// The records of the present request so far.
+    /// The records of the current request so far.
     private(set) var done = 0
     /// The new records of the download so far.
     private(set) var stored = 0

@@ -3,18 +3,18 @@ import GattherdModel
 
 /// Joins the parts of one sensor's frames to payloads.
 ///
-/// A device may send the parts of a frame in different advertisements. The newest of each counts, unless it is older
-/// than the frame's `renewal`.
+/// A device may send the parts of a frame in different advertisements. The newest copy of each part is used, unless it
+/// is older than the frame's `renewal`.
 struct FrameAssembly: Sendable {
     private struct Part: Sendable {
         let octets: [UInt8]
         let time: SuspendingClock.Instant
     }
 
-    /// The parts of each frame of several parts; `nil` for parts that were not heard yet.
+    /// The received parts of each multi-part frame; `nil` for missing parts.
     private var parts: [AdvertisedFrames.ID: [Part?]] = [:]
 
-    /// Returns the payloads of an advertisement; frames of several parts also contain those of earlier ones.
+    /// Returns the payloads of an advertisement; multi-part frames also contain parts of earlier advertisements.
     mutating func payloads(
         of advertisement: HeardAdvertisement,
         _ frames: AdvertisedFrames,
@@ -53,7 +53,7 @@ struct FrameAssembly: Sendable {
 }
 
 extension AdvertisementDescriptor {
-    /// Returns the contents of each part in a heard frame; `nil` for the parts that it is not.
+    /// Returns the contents of each part in an advertisement; `nil` for parts that it does not contain.
     fileprivate func parts(in heard: HeardAdvertisement.Frame) -> [[UInt8]?] {
         before.map { $0.contents(heard.octets, from: heard.source) } + [contents(heard.octets, from: heard.source)]
     }

@@ -12,7 +12,7 @@ package struct FrameFilter: Sendable {
 
     package init() {}
 
-    /// Forgets the parts of frames of several parts.
+    /// Removes the parts of multi-part frames.
     mutating func removeParts() {
         assembly = FrameAssembly()
     }

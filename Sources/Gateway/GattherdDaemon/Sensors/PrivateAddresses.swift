@@ -7,7 +7,7 @@ import GattherdModel
 struct PrivateAddresses: Sendable {
     typealias Hash = @Sendable (IdentityKey, UInt32) -> UInt32?
 
-    /// The most addresses that are remembered; anybody can make up others.
+    /// The maximum number of addresses in memory; any transmitter can invent more.
     static let most = 1024
 
     private let hash: Hash?

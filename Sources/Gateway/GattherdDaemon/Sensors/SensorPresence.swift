@@ -10,7 +10,7 @@ struct SensorPresence: Sendable {
     enum Status: Hashable, Sendable {
         /// The sensor counts as away after this time without an advertisement.
         case present(timeLeft: Duration)
-        /// Nothing was heard for this time.
+        /// No advertisement was received for this time.
         case away(silence: Duration)
     }
 
@@ -42,7 +42,7 @@ struct SensorPresence: Sendable {
 
     /// Checks whether the sensor is still heard; it counts as away from now on if not.
     ///
-    /// The limit never falls while the sensor is present, so that the next check is early enough.
+    /// The limit never decreases while the sensor is present, so that the next check is not too late.
     mutating func check(_ sensor: Sensor, now: SuspendingClock.Instant) -> Status {
         let limit = sensor.silence ?? silence ?? sensor.shortestSilence
         guard let heard = lastHeard, heard + limit > now else {

@@ -9,7 +9,7 @@ final class SensorWatch: AdvertisementSink {
     enum PresenceChange: Hashable, Sendable {
         /// The sensor returned with this advertisement.
         case present(HeardAdvertisement)
-        /// The sensor is away: nothing was heard for this time.
+        /// The sensor is away: no advertisement was received for this time.
         case away(silence: Duration)
     }
 
@@ -50,7 +50,7 @@ final class SensorWatch: AdvertisementSink {
 
     subscript(name: String) -> SupervisedDevice? { devices.first { $0.name == name } }
 
-    /// Returns what a sensor has advertised; `nil` if it was not heard.
+    /// Returns the advertised traits of a sensor; `nil` if it was not heard.
     func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
         let watched = sensors.withLock { $0[device.address] }
         guard let watched, watched.sensor.device.name == device.name else { return nil }
@@ -75,7 +75,7 @@ final class SensorWatch: AdvertisementSink {
         )
     }
 
-    /// Sets the devices that are connected; with leases, their advertisements are heard too.
+    /// Sets the devices that are connected; leases need their advertisements as well.
     func setConnectable(_ addresses: Set<BluetoothAddress>) {
         guard leases != nil else { return }
         let before = connectable.withLock { current in
@@ -89,7 +89,7 @@ final class SensorWatch: AdvertisementSink {
 
     /// Replaces the sensors by those of `devices` that are never connected.
     ///
-    /// - Returns: The changed or renamed sensors, and those whose names are gone.
+    /// - Returns: The changed or renamed sensors, and the removed ones.
     @discardableResult
     func replace(
         with devices: [SupervisedDevice],

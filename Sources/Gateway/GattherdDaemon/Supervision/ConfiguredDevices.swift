@@ -42,7 +42,7 @@ final class ConfiguredDevices: Sendable {
         }
     }
 
-    /// Adds or updates a device; if two have one address, the address stands for the first.
+    /// Adds or updates a device; if two devices share an address, the address refers to the first.
     func enrol(_ device: SupervisedDevice) {
         shared.withLock { shared in
             shared.devices[device.name] = device

@@ -17,7 +17,7 @@ struct LinkRequests: Sendable {
         self.send = send
     }
 
-    /// Makes a link, and calls `ended` after the answer.
+    /// Requests a link, and calls `ended` after the answer.
     func connect(
         _ link: PeripheralID,
         of device: String,

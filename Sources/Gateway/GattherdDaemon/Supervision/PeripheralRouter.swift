@@ -124,7 +124,7 @@ struct PeripheralRouter {
         for peripheral in table.all where device(peripheral.id) == nil { offers.offer(peripheral) }
     }
 
-    /// Returns the sightings of an address for its present device, after a device came or left.
+    /// Returns the sightings of an address for its current device, after a device was added or removed.
     mutating func sightings(of address: BluetoothAddress) -> [Event] {
         let name = configuredDevices[address]?.name
         return table.peripherals(at: address).flatMap { peripheral in

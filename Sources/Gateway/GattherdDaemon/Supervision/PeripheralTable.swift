@@ -69,7 +69,7 @@ struct PeripheralTable: Sendable {
 
 /// The peripherals that are offered for enrolment.
 struct EnrolmentOffers: Sendable {
-    /// The most addresses that are remembered: random addresses could fill the set.
+    /// The maximum number of addresses that are remembered: random addresses could fill the set.
     private static let capacity = 10_000
 
     /// The handler of unknown peripherals, if any.

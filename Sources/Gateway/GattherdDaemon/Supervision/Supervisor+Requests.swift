@@ -23,7 +23,7 @@ extension Supervisor {
         }
     }
 
-    /// Returns what a device has advertised; `nil` if it was not heard.
+    /// Returns the advertised traits of a device; `nil` if it was not heard.
     public nonisolated func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
         device.listening == nil ? status.traits(of: device.name) : sensors.traits(of: device)
     }
@@ -83,12 +83,12 @@ extension Supervisor {
         try await parts.holds.set(device, false)
     }
 
-    /// Lets a device be connected: this gateway owns it.
+    /// Allows the device to be connected, because this gateway owns it.
     public nonisolated func admit(_ device: String) {
         inbox.send(.link(device: device, .admitted))
     }
 
-    /// Ends a device's link, because another gateway may connect it; the detail says which.
+    /// Ends a device's link, because another gateway may connect it; the detail names that gateway.
     public nonisolated func withdraw(_ device: String, _ detail: String) {
         inbox.send(.link(device: device, .withdrawn(detail: detail)))
     }

@@ -15,7 +15,7 @@ extension Supervisor {
         public var leases: LeaseBoard?
         /// The policy for silent streams.
         public var silence = SilenceWatch.Policy()
-        /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
+        /// Creates a profile from characteristics that no profile serves; `nil` if that is impossible.
         ///
         /// The second argument contains the stream names in use.
         public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
@@ -42,7 +42,9 @@ extension Supervisor {
         /// The time that a session may take beyond `resolveTimeout`, for pairing, subscriptions and reads.
         private static let sessionGrace = Duration.seconds(150)
 
-        /// The machine's policy: its limits are longer than those of the central, as they catch missing replies.
+        /// The machine's policy.
+        ///
+        /// Its limits exceed those of the central, because they detect missing replies.
         var machinePolicy: SupervisorMachine.Policy {
             var policy = policy
             policy.link.needsAdmission = leases != nil

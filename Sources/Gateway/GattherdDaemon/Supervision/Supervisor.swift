@@ -24,7 +24,7 @@ public actor Supervisor {
     private let linkRequests: LinkRequests
     /// True while unknown peripherals are offered to rules.
     private var isOffering = false
-    /// True while people look for peripherals.
+    /// True while a scan on request runs.
     private var isListening = false
 
     /// - Parameters:

@@ -58,7 +58,7 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.sightings[device] }
     }
 
-    /// Returns what a device that is connected has advertised; `nil` if it was not heard.
+    /// Returns the advertised traits of a connected device; `nil` if it was not heard.
     func traits(of device: String) -> AdvertisedTraits? {
         shared.withLock { $0.traits[device] }
     }

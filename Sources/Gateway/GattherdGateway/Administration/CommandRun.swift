@@ -6,10 +6,10 @@ import Glibc
 
 /// Runs commands that print JSON with the rights and the restrictions of the daemon, one at a time.
 ///
-/// Each is a program of its own: one that hangs, or takes memory, does not concern the daemon.
+/// Each runs as a separate process, so a command that hangs or uses much memory does not harm the daemon.
 final class CommandRun: Sendable {
     private static let timeLimit = Duration.seconds(45)
-    /// The most bytes of its answer.
+    /// The maximum number of bytes of its answer.
     private static let sizeLimit = 524_288
 
     private let file: ConfigurationFile

@@ -18,7 +18,7 @@ final class ConfigurationEditor: Sendable {
         var secret: ConfigSource?
     }
 
-    /// The most files of a list.
+    /// The maximum number of files of a list.
     static let maximumFiles = 1000
 
     let file: ConfigurationFile
@@ -77,7 +77,7 @@ final class ConfigurationEditor: Sendable {
         }
     }
 
-    /// Begins a change, which ends with ``isBusy``.
+    /// Starts a change and sets ``isBusy``.
     private func begin() throws(BackendError) {
         let isFree = isBusy.withLock { isBusy in
             defer { isBusy = true }

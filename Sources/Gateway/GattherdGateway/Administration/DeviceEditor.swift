@@ -64,7 +64,7 @@ struct DeviceEditor: Sendable {
         return (proposal, ConfigSource(name: path, text: digits + "\n"))
     }
 
-    /// Refuses what a scalar of one line cannot hold.
+    /// Refuses characters that a one-line scalar cannot hold.
     private static func refuseControlCharacters(in texts: [String?]) throws(BackendError) {
         let scalars = texts.lazy.compactMap(\.self).flatMap(\.unicodeScalars)
         guard scalars.contains(where: { $0.properties.generalCategory == .control }) else { return }

@@ -6,13 +6,13 @@ import GattherdModel
 import GattherdProfiles
 import GattherdSync
 
-/// The peripherals in reach, for people who add devices.
+/// The peripherals in radio range, for adding devices.
 ///
 /// All adapters scan from a request until ``patience`` after the last one.
 final class PeripheralScan: Sendable {
     /// The time for which the adapters continue scanning after a request.
     private static let patience = Duration.seconds(15)
-    /// The most peripherals of an answer.
+    /// The maximum number of peripherals of an answer.
     private static let maximum = 200
     /// The longest advertised name of an answer, in bytes.
     private static let longestName = 100

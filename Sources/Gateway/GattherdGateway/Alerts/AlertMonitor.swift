@@ -131,7 +131,7 @@ final class AlertMonitor: Sendable {
         return [.heard(device: stream.device)] + values
     }
 
-    /// Raises alerts when their time has come, until cancelled.
+    /// Raises alerts at their deadlines, until cancelled.
     func run() async {
         while !Task.isCancelled {
             let deadline = state.withLock { state in

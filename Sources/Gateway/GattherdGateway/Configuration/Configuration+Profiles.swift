@@ -25,10 +25,10 @@ extension Configuration {
     /// Loads the profiles of the configured folders, else of the installed ones.
     ///
     /// - Parameters:
-    ///   - account: The account that must be able to trust the files.
+    ///   - account: The account whose trust the files need.
     ///   - keepsTests: False for the daemon.
     /// - Returns: The profiles, and those that were refused.
-    /// - Throws: ``ConfigErrors`` with the place of a path that leads nowhere.
+    /// - Throws: ``ConfigErrors`` with the place of a path that does not exist.
     package func loadProfiles(
         for account: ProfileAccount = .current,
         keepsTests: Bool = true
@@ -125,14 +125,14 @@ extension ConfigError {
     }
 }
 
-/// The profiles that come with gattherd.
+/// The profiles of the package.
 package enum InstalledProfiles {
     /// The folder of the user's own profiles.
     package static let userFolder = "/etc/gattherd/profiles"
 
     /// The folders of the installed profiles, or of those that were built beside the program.
     ///
-    /// Profiles in `/etc/gattherd/profiles` go before those in `../lib/gattherd/profiles`, which come with gattherd.
+    /// Profiles in `/etc/gattherd/profiles` take precedence over the packaged ones in `../lib/gattherd/profiles`.
     package static var folders: [String] {
         let program = URL(filePath: CommandLine.arguments[0])
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
@@ -147,7 +147,7 @@ package enum InstalledProfiles {
         ProfileRegistry.load(readable: folders, for: account, keepsTests: keepsTests)
     }
 
-    /// Loads the profiles of a configuration for a command that can do without those that are refused.
+    /// Loads the profiles of a configuration for a command that does not need the refused ones.
     package static func load(_ configuration: Configuration?) -> ProfileRegistry {
         guard let paths = configuration?.profiles.paths else { return load() }
         return ProfileRegistry.load(readable: paths.map(\.value), for: .current)

@@ -10,8 +10,8 @@ extension ConfigurationFile {
     /// Writes a new file into the folder of further files, which is made if it is missing.
     ///
     /// The file and the folder get the owner and the group of the main file, and its permissions, without those of
-    /// other users to write. Both get their names when they are complete: the daemon never finds one that it cannot
-    /// read.
+    /// other users to write. Both are renamed into place when they are complete, so the daemon never finds an
+    /// unreadable one.
     ///
     /// - Throws: ``GatewayError`` if the file exists, or cannot be written.
     package func add(_ source: ConfigSource) throws(GatewayError) {
@@ -65,7 +65,7 @@ extension ConfigurationFile {
     ///
     /// Without the right to give files away, it keeps its owner and gets the group only.
     ///
-    /// - Throws: ``FileError`` if somebody who can read the main file could then not read this one.
+    /// - Throws: ``FileError`` if a user who can read the main file could not read this one.
     private static func adopt(_ descriptor: Int32, _ path: String, _ model: stat, mode: mode_t) throws(FileError) {
         let isOwned = fchown(descriptor, model.st_uid, model.st_gid) == 0
         let isShared = isOwned || (mode & S_IRGRP != 0 && fchown(descriptor, uid_t.max, model.st_gid) == 0)

@@ -6,12 +6,12 @@ import Glibc
 
 /// The content of a file of the configuration.
 struct ConfigurationText: Hashable, Sendable {
-    /// The most bytes of a file that is shown or written.
+    /// The maximum number of bytes of a file that is shown or written.
     static let largest = 262_144
 
     let bytes: [UInt8]
 
-    /// A word that changes with the content.
+    /// A version string that changes with the content.
     var version: String {
         let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return "\(bytes.count)-\(String(hash, radix: 16))"

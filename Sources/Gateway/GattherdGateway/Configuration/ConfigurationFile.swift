@@ -78,7 +78,7 @@ package struct ConfigurationFile: Sendable {
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
-    /// Returns a configuration that is not in its place yet, as far as it is valid.
+    /// Returns a configuration that is not installed yet, as far as it is valid.
     ///
     /// - Parameter sources: The main file, then the others, with the names that they will have.
     /// - Returns: The settings; mistakes in the files do not matter.

@@ -1,10 +1,10 @@
 import GattherdHistory
 import GattherdModel
 
-/// The devices that rules have made and that were never ready.
+/// The devices that rules have enrolled and that were never ready.
 ///
-/// Anybody in radio range can advertise what a rule matches, under any number of addresses. So candidates are few at a
-/// time, come at a bounded rate and must become ready within ``trial``. The address of one that fails pauses.
+/// Any transmitter in radio range can advertise matching data, under any number of addresses. So candidates are few at
+/// a time, have a bounded rate, and must become ready within ``trial``. The address of one that fails pauses.
 struct EnrolmentCandidates: Sendable {
     /// The state of a candidate at a check.
     struct Observation: Sendable {
@@ -25,7 +25,7 @@ struct EnrolmentCandidates: Sendable {
         case admitted
         /// The address failed an earlier trial.
         case paused
-        /// The rule has as many candidates as it may have, or has made too many in a short time.
+        /// The rule has the maximum number of candidates, or has enrolled too many in a short time.
         case full
     }
 
@@ -40,17 +40,17 @@ struct EnrolmentCandidates: Sendable {
         var filled: SuspendingClock.Instant
     }
 
-    /// The most candidates of a rule at once.
+    /// The maximum number of candidates of a rule at once.
     static let places = 50
     /// The time within which a candidate must have been ready.
     static let trial = Duration.seconds(600)
     /// The time for which an address that failed is not admitted again.
     static let pause = Duration.seconds(3600)
-    /// The most devices that a rule makes at once.
+    /// The maximum number of devices that a rule enrols at once.
     static let burst = 100.0
     /// The time after which a rule may make one more device.
     static let interval = Duration.seconds(6)
-    /// The most addresses that pause; later ones replace earlier ones.
+    /// The maximum number of addresses that pause; later ones replace earlier ones.
     static let maximumPauses = 4096
 
     private var candidates: [String: Candidate] = [:]

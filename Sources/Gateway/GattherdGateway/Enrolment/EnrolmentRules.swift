@@ -8,7 +8,9 @@ import GattherdProfiles
 
 /// The rules by which peripherals become devices.
 struct EnrolmentRules: Sendable {
-    /// The most devices that rules make; changing addresses must not use up all places.
+    /// The maximum number of devices that rules enrol.
+    ///
+    /// It bounds the effect of changing addresses.
     static let limit = 500
     /// The time without a sighting after which a device makes room for another one, once ``limit`` is reached.
     static let replaceableAfter = Duration.seconds(600)
@@ -22,7 +24,7 @@ struct EnrolmentRules: Sendable {
 
     var isEmpty: Bool { rules.isEmpty }
 
-    /// The device that the first matching rule makes of a peripheral; `nil` if no rule matches.
+    /// The device that the first matching rule enrols for a peripheral; `nil` if no rule matches.
     func device(for peripheral: PeripheralStatus) -> DeviceSettings? {
         // A private address changes every quarter of an hour. BlueZ also lists peripherals that are out of range: they
         // have no RSSI.

@@ -82,7 +82,7 @@ struct EnrolmentService: Sendable {
         supervisor.offerPeripherals { rules.device(for: $0) != nil && changes.offer($0) }
     }
 
-    /// Makes devices of peripherals and, if a check is due, removes those that were not seen for long.
+    /// Enrols peripherals and, if a check is due, removes devices without a sighting for `forget_after`.
     func update(_ peripherals: [PeripheralStatus], isCheckDue: Bool) async {
         if enrolled.withLock(\.isRecallDue) { await recall() }
         await enrol(peripherals)
@@ -138,7 +138,7 @@ struct EnrolmentService: Sendable {
 // MARK: - Addition
 
 extension EnrolmentService {
-    /// Makes devices of the peripherals that a rule still wants and that there is room for.
+    /// Enrols the peripherals that a rule still matches, as far as there is room.
     private func enrol(_ peripherals: [PeripheralStatus]) async {
         let rules = EnrolmentRules(running.configuration.enrol, running.registry)
         var next = running.configuration

@@ -7,7 +7,7 @@ import Glibc
 ///
 /// Without the centre, a gateway that was restarted connects these. A lost file costs only that.
 final class LeaseFile: Sendable {
-    /// The most addresses that are read; a line has at most 64 bytes.
+    /// The maximum number of addresses that are read; a line has at most 64 bytes.
     private static let most = 10_000
 
     private struct Content: Sendable {

@@ -19,13 +19,13 @@ final class LeaseService: Sendable {
         case stop
     }
 
-    /// The time between two looks at advertisements and links.
+    /// The time between two reads of advertisements and links.
     private static let tick = Duration.milliseconds(250)
-    /// The same while a device changes hands.
+    /// The same while a device is handed over.
     private static let quickTick = Duration.milliseconds(50)
     /// The ticks after which all devices are admitted or withdrawn again: a reload may have replaced their links.
     private static let ticksPerRepetition = 20
-    /// The limit of an exchange; a centre that needs longer counts as away.
+    /// The limit of an exchange; a centre that needs longer counts as unreachable.
     private static let exchangeLimit = Duration.seconds(5)
     /// The limit of the exchange that releases all leases at the end.
     private static let releaseLimit = Duration.seconds(2)
@@ -126,7 +126,7 @@ final class LeaseService: Sendable {
         }
     }
 
-    /// The devices, and the advertisements and links since the last look.
+    /// The devices, and the advertisements and links since the last read.
     private func observations(_ loop: inout LeaseLoop) -> [LeaseMachine.Event] {
         let devices = running.leasedDevices
         var events: [LeaseMachine.Event] = []

@@ -9,7 +9,7 @@ import Glibc
 
 /// The outcome of a reload.
 enum ReloadOutcome: Hashable, Sendable {
-    /// The configuration is taken, except for changes of these sections, which wait for a restart.
+    /// The configuration is applied, except for changes of these sections, which wait for a restart.
     case done(waiting: [String])
     /// The configuration from before stays.
     case failed(String)
@@ -60,13 +60,13 @@ package final class PendingChanges: Sendable {
         /// The peripherals that a rule may admit; bounded by ``maximumPeripherals``.
         var peripherals: [BluetoothAddress: PeripheralStatus] = [:]
 
-        /// The peripherals in random order: places are few, and no address may come before the others every time.
+        /// The peripherals in random order, so that no address is first every time when room is short.
         var shuffledPeripherals: [PeripheralStatus] { peripherals.values.shuffled() }
     }
 
     private static let maximumPeripherals = 1000
 
-    /// One element if there is something to do.
+    /// Yields one element if there is work.
     let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
     private let batch = Locked(Batch())
@@ -118,8 +118,8 @@ package final class PendingChanges: Sendable {
 
 /// The files that a daemon reads only at its start: passwords of brokers, and native profiles.
 ///
-/// A reload does not read them again. It compares them with the files at the start, to name what waits for a restart.
-/// TLS files are not among them: every connection reads them.
+/// A reload does not read them again. It compares them with the files at the start, to name the sections that wait for
+/// a restart. TLS files are not among them: every connection reads them.
 struct StartFiles: Sendable {
     private struct Secret: Sendable {
         let section: String

@@ -166,7 +166,7 @@ extension Configuration {
         return result
     }
 
-    /// The sections of `next` with changes that a running daemon cannot take.
+    /// The sections of `next` with changes that a running daemon cannot apply.
     func sectionsThatDiffer(from next: Configuration) -> [String] {
         let now = taking(next)
         let sections = [

@@ -4,7 +4,7 @@ import GattherdModel
 import GattherdProfiles
 import GattherdYAML
 
-/// Carries out the requests that come by the control socket.
+/// Executes the requests of the control socket.
 struct CommandService: Sendable {
     private let running: RunningConfiguration
     private let supervisor: Supervisor

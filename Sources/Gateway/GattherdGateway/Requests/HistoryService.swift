@@ -13,7 +13,7 @@ final class HistoryService: Sendable {
 
     /// - Parameters:
     ///   - path: The path of the database.
-    ///   - maximum: The most requests at once; each may hold a few megabytes.
+    ///   - maximum: The maximum number of requests at once; each may hold a few megabytes.
     init(path: String, maximum: Int) {
         self.path = path
         self.maximum = maximum

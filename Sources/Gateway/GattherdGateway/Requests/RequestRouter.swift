@@ -6,7 +6,7 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// Carries out the requests that come by MQTT, once the gateway is there.
+/// Executes the requests of outputs, once the gateway has started.
 final class RequestRouter: Sendable {
     private struct Dependencies: Sendable {
         let gateway: Gateway
@@ -18,7 +18,7 @@ final class RequestRouter: Sendable {
     private let history: ReadingHistory
     private let historyService: HistoryService
 
-    /// The most history requests by MQTT at once; each may hold a few megabytes.
+    /// The maximum number of history requests by MQTT at once; each may hold a few megabytes.
     private static let maximumHistoryRequests = 2
 
     init(history: ReadingHistory, path: String) {

@@ -25,7 +25,7 @@ struct PeripheralSearch {
     let limit: Duration
     let registry: ProfileRegistry
 
-    /// Listens until the peripheral was heard for a while, the limit is over, or a signal arrives.
+    /// Listens until the peripheral was heard for long enough, the limit has passed, or a signal arrives.
     ///
     /// - Returns: The peripherals that fit, the strongest signal first.
     func run(_ central: Central) async throws -> [HeardPeripheral] {

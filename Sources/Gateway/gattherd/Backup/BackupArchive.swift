@@ -21,7 +21,7 @@ struct BackupArchive {
 
     /// Creates an archive, which only this user can read, from a folder.
     ///
-    /// The archive gets its name when it is complete and on the disk.
+    /// The archive is renamed into place when it is complete and synced.
     ///
     /// - Throws: ``CommandFailure`` if there is such a file, or it cannot be written.
     func create(from folder: StagingFolder) async throws(CommandFailure) {
@@ -48,9 +48,9 @@ struct BackupArchive {
         }
     }
 
-    /// Extracts the archive, which may come from anybody, to a folder.
+    /// Extracts the archive, which is untrusted, to a folder.
     ///
-    /// - Throws: ``CommandFailure`` if it is not an archive, or has anything else than files and folders.
+    /// - Throws: ``CommandFailure`` if it is not an archive, or contains anything other than files and folders.
     func extract(to folder: StagingFolder) async throws(CommandFailure) {
         try expectReadableFile()
         let source = ["--file", path, "--directory", folder.path]

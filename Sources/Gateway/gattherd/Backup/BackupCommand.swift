@@ -112,7 +112,7 @@ struct BackupCommand {
         }
     }
 
-    /// Copies all files besides the history; returns their number.
+    /// Copies all files except the history; returns their number.
     private func copy(
         _ plan: BackupPlan,
         _ access: FolderAccess,

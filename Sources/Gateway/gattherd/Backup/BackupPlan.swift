@@ -5,7 +5,7 @@ import GattherdProfiles
 import GattherdSync
 import Glibc
 
-/// The files that a backup has besides the history, with their names in it.
+/// The files of a backup other than the history, with their names in it.
 struct BackupPlan {
     /// A file on this host.
     struct File: Hashable {

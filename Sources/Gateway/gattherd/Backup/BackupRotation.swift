@@ -2,7 +2,7 @@ import FoundationEssentials
 import GattherdModel
 import Glibc
 
-/// Numbered backups in one folder, of which the newest stay.
+/// Numbered backups in one folder; the newest are kept.
 ///
 /// The order is that of the numbers. The times in the names are for people: the clock may be wrong.
 struct BackupRotation {

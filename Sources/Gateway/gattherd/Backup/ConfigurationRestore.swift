@@ -22,7 +22,7 @@ struct ConfigurationRestore {
         (self.folder, self.manifest, self.file, self.time) = (folder, manifest, file, time)
     }
 
-    /// The configuration in the backup, as if it were in its place; its mistakes do not matter.
+    /// The configuration in the backup, as if it were installed; mistakes are ignored.
     var configuration: Configuration {
         let main = String(manifest.main.dropFirst(BackupPlan.configuration.count + 1))
         let others = folder.files(in: BackupPlan.configuration).filter {
@@ -53,7 +53,7 @@ struct ConfigurationRestore {
         replacements = [own, shared]
     }
 
-    /// Gives the files their names.
+    /// Renames the files into place.
     mutating func finish() throws(CommandFailure) {
         try RestoreCommand.writing { () throws(FileError) in
             for index in replacements.indices { try replacements[index].finish() }

@@ -18,7 +18,7 @@ struct FileReplacement {
         stamp = String(time.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
     }
 
-    /// Writes a new file beside its place.
+    /// Writes a new file beside its target.
     ///
     /// - Parameters:
     ///   - target: The path, whose folder is made if it is missing.
@@ -54,7 +54,7 @@ struct FileReplacement {
         return draft
     }
 
-    /// Gives the files their names; the replaced ones get another name, if they are kept.
+    /// Renames the files into place; replaced files that are kept get another name.
     ///
     /// After a crash in between, each file is the old one or the new one.
     mutating func finish(keepsOld: Bool = true) throws(FileError) {
@@ -67,7 +67,7 @@ struct FileReplacement {
         drafts.removeAll()
     }
 
-    /// Makes a folder that every user can enter, like those of the package.
+    /// Creates a folder that every user can enter, like those of the package.
     static func makeFolder(_ path: String, hasParent: Bool = false) throws(FileError) {
         if unsafe mkdir(path, 0o755) == 0 {
             guard unsafe chmod(path, 0o755) == 0 else { throw FileError(errno, path) }

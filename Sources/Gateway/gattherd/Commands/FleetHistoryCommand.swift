@@ -110,7 +110,7 @@ struct FleetHistoryCommand {
         try printer.finish()
     }
 
-    /// Ends the command with an error if nothing was found because a name does not exist.
+    /// Throws an error if the result is empty because a name does not exist.
     private func explainNothing() async throws(CommandFailure) {
         if let device = query.device {
             let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.devices() }

@@ -61,7 +61,7 @@ struct HistorySelection {
         }
     }
 
-    /// Ends the command with an error if nothing was found because a name does not exist.
+    /// Throws an error if the result is empty because a name does not exist.
     func explainNothing() throws(CommandFailure) {
         if let device = query.device {
             try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })
@@ -78,7 +78,7 @@ struct HistorySelection {
     }
 }
 
-/// The reason why nothing was found: a name that does not exist.
+/// The reason for an empty result: a name that does not exist.
 struct UnknownName: CustomStringConvertible {
     let description: String
 

@@ -11,7 +11,7 @@ struct HostFacts: Hashable {
 
     init() {}
 
-    /// The present facts.
+    /// The current facts.
     static var current: Self {
         var facts = Self()
         let files = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"]
@@ -31,7 +31,7 @@ enum KernelRadio {
         return names.filter { $0.hasPrefix("hci") && !$0.contains(":") }.sorted()
     }
 
-    /// Switches of Bluetooth radios that are off, by software or by hand.
+    /// The findings about rfkill switches that block Bluetooth radios, by software or by hardware.
     static func blocks(in folder: String = "/sys/class/rfkill") -> [DoctorFinding] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder))?.sorted() ?? []
         let radios = names.map { Switch(folder + "/" + $0) }.filter { $0.type == "bluetooth" }

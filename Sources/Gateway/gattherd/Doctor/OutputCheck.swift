@@ -16,7 +16,7 @@ struct OutputCheck {
     /// - Parameters:
     ///   - outputs: The outputs of the running daemon.
     ///   - events: The events of the kind `output`, oldest first.
-    ///   - now: The present time.
+    ///   - now: The current time.
     init(_ outputs: [DaemonStatus.Output], _ events: [LifecycleEvent], now: Timestamp) {
         self.outputs = outputs
         self.events = events
@@ -95,7 +95,7 @@ struct OutputGap: Hashable {
 }
 
 extension DaemonStatus.Output {
-    /// Returns what is wrong and since when; `nil` for an output that is up and not behind.
+    /// Returns the problem and its start; `nil` for an output that is up and not behind.
     func problem(now: Timestamp) -> String? {
         guard problem != nil else { return nil }
         let waiting = backlog > 0 ? "\(OutputGap.words(backlog)) \(backlog == 1 ? "waits" : "wait")" : nil

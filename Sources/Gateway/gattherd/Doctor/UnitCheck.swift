@@ -3,7 +3,7 @@ import GattherdGateway
 
 /// Findings about the units of bluetoothd and gattherd; none without systemd.
 struct UnitCheck {
-    /// A unit's state, in systemd's own words.
+    /// A unit's state, as systemd names it.
     struct Unit: Hashable {
         var load = ""
         var active = ""

@@ -139,7 +139,7 @@ final class AdvertisementRecorder {
     private let limit: Int
     private var count = 0
     private var isBroken = false
-    /// The senders of which something was written.
+    /// The senders with at least one written advertisement.
     private var senders: Set<BluetoothAddress> = []
 
     init(_ destination: OutputDestination, limit: Int) {
@@ -149,7 +149,7 @@ final class AdvertisementRecorder {
 
     /// Writes an advertisement as AD structures; returns false if no more are needed.
     ///
-    /// bluetoothd also reports changes without data, of which only the first of each sender is written.
+    /// bluetoothd also reports changes without data; only the first of each sender is written.
     func write(_ heard: HeardAdvertisement, at time: Timestamp) -> Bool {
         let address = heard.peripheral.address
         guard senders.insert(address).inserted || !heard.frames.isEmpty else { return true }
@@ -167,7 +167,7 @@ final class AdvertisementRecorder {
         return count < limit && !isBroken
     }
 
-    /// Gives the file its name and prints the number of advertisements.
+    /// Renames the file into place and prints the number of advertisements.
     func finish() throws(CommandFailure) {
         try destination.finish()
         let peripherals = "\(senders.count) peripheral\(senders.count == 1 ? "" : "s")"

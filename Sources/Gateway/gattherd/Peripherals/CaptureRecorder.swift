@@ -51,7 +51,7 @@ final class CaptureRecorder {
         return !isFull
     }
 
-    /// Gives the file its name and prints the number of values.
+    /// Renames the file into place and prints the number of values.
     func finish() throws(CommandFailure) {
         try destination.finish()
         Terminal.printError("\(count) value\(count == 1 ? "" : "s")")

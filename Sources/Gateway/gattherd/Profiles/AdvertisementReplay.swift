@@ -46,7 +46,7 @@ struct AdvertisementReplay {
         var decoders: [Int: any PayloadDecoder] = [:]
     }
 
-    /// The most services that are kept of one sender.
+    /// The maximum number of services of one sender in memory.
     private static let mostServices = 256
 
     private let registry: ProfileRegistry
@@ -58,7 +58,7 @@ struct AdvertisementReplay {
     private let start = SuspendingClock.now
 
     /// - Parameters:
-    ///   - registry: The profiles of which models are recognised.
+    ///   - registry: The profiles whose models are recognised.
     ///   - configuration: The devices whose profiles and keys are known.
     ///   - profile: The profile of all devices; `nil` for that of each.
     ///   - key: The key of all devices; `nil` for that of each.
@@ -105,7 +105,7 @@ struct AdvertisementReplay {
         }
     }
 
-    /// Returns the profiles of a sender that is no configured device; `nil` if none decodes what it sends.
+    /// Returns the profiles of a sender that is not configured; `nil` if none decodes its advertisements.
     private func recognised(_ sender: Sender, _ data: AdvertisingData) -> Device? {
         let traits = AdvertisedTraits(name: sender.name, services: sender.services, data)
         guard let found = registry.identify(traits), found.isForAdvertisements, let profile = registry[found.profile]

@@ -50,7 +50,7 @@ extension CommandSpec {
 /// The commands about profiles.
 struct ProfileCommands {
     let registry: ProfileRegistry
-    /// The configuration that the profiles are those of; `nil` without one.
+    /// The configuration whose profiles are used; `nil` without one.
     let configuration: Configuration?
     private let arguments: Arguments
 

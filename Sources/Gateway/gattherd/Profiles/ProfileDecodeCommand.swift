@@ -161,7 +161,7 @@ struct ProfileDecodeCommand {
     }
 }
 
-/// The decoding of payloads of one stream, of which the last is printed.
+/// The decoding of payloads of one stream; the last result is printed.
 struct PayloadDecoding {
     let profile: any Profile
     /// The index of the stream in the profile.

@@ -208,7 +208,7 @@ extension ProfileFacts {
         )
     }
 
-    /// Returns the bytes that identify the frame among others in the same place.
+    /// Returns the bytes that identify the frame among others in the same AD structure.
     private static func marks(_ frame: AdvertisementDescriptor) -> String {
         var marks: [String] = []
         if let beginning = frame.beginning { marks.append("begins \(beginning)") }

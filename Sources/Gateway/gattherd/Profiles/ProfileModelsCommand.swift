@@ -31,7 +31,7 @@ struct ModelCatalogue {
         let tested: String
     }
 
-    /// The most metrics that a row names.
+    /// The maximum number of metrics that a row names.
     private static let maximumMetrics = 10
 
     private let rows: [Row]

@@ -43,7 +43,7 @@ struct ScenarioFile {
     }
 }
 
-/// The path of this program and of those that were built with it.
+/// The paths of this program and of the programs built with it.
 enum OwnProgram {
     /// The executable, symbolic links resolved.
     static let path =

@@ -4,8 +4,8 @@ import Glibc
 
 /// A throwaway PostgreSQL of a simulation, with the history of all its gateways.
 ///
-/// It listens on a socket in a folder of its own, which only its user and root may enter. It refuses to run as root;
-/// then its user is `nobody`.
+/// It listens on a socket in a private folder that only its user and root may enter. It refuses to run as root; then
+/// its user is `nobody`.
 struct SimulatedDatabase: Sendable {
     private static let nobody: uid_t = 65_534
     private static let name = "fleet"

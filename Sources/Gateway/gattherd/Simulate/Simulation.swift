@@ -24,7 +24,7 @@ struct Simulation: Sendable {
         _ = unsafe write(STDOUT_FILENO, bytes, bytes.count)
     }
 
-    /// Starts everything and returns the part that ends first; a cancelled task starts nothing more.
+    /// Starts everything and returns the part that ends first; a cancelled task starts no further parts.
     ///
     /// - Throws: ``CommandFailure`` if a part cannot be started.
     func run() async throws(CommandFailure) -> SimulationPart {
@@ -120,7 +120,7 @@ struct Simulation: Sendable {
         return part
     }
 
-    /// The pause between two checks of a part that starts; parts report nothing.
+    /// The pause between two checks of a starting part, as parts do not report that they are ready.
     private static let pollPause = Duration.milliseconds(50)
 
     /// Waits for a value; `nil` if the part ends before, or the task is cancelled.

@@ -47,7 +47,7 @@ struct SimulationFolder {
         isKept = true
     }
 
-    /// Makes a folder inside, which is removed with this one.
+    /// Creates a folder inside, which is removed with this one.
     ///
     /// - Throws: ``CommandFailure`` if it cannot be made, or has files that no simulation has written.
     func subfolder(_ name: String) throws(CommandFailure) -> SimulationFolder {

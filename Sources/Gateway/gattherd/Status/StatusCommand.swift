@@ -69,7 +69,7 @@ struct StatusCommand {
         }
     }
 
-    /// Prints one status after the other until the reader is gone.
+    /// Prints statuses until the reader closes the pipe.
     private func printRepeatedly(_ first: StatusSample) async throws(CommandFailure) {
         var sample = first
         while true {

@@ -26,7 +26,7 @@ struct StatusSample {
 }
 
 extension DaemonStatus.Device {
-    /// The streams of which no payload decodes, and the remedy; `nil` without any.
+    /// The streams without a decodable payload, and the remedy; `nil` if there are none.
     var decodingAdvice: String? {
         undecodable.map {
             "all payloads are rejected: \($0.joined(separator: "; ")); \(Self.decodingRemedy(for: device))"

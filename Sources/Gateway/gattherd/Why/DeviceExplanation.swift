@@ -18,14 +18,14 @@ struct DeviceExplanation {
         var configurationError: String?
     }
 
-    /// The most lines about the past.
+    /// The maximum number of lines about the past.
     private static let limit = 20
 
     let device: String
     let address: String
     let now: Timestamp
     let link: DaemonStatus.Device?
-    /// The present state, in one sentence.
+    /// The current state, in one sentence.
     let headline: String
     let lines: [ExplainedEvent]
     /// The daemon's next step and its time.

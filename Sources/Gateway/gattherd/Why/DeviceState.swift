@@ -17,7 +17,7 @@ struct DeviceState {
 
     private var state: LinkState? { link.flatMap { LinkState(rawValue: $0.state) } }
     private var reason: LinkReason? { link?.reason.flatMap { LinkReason(rawValue: $0) } }
-    /// True if no data comes although the link is up.
+    /// True if no data arrives although the link is up.
     private var isStalled: Bool { state == .ready && reason == .silent }
     private var poweredAdapters: [DaemonStatus.Adapter] { sources.status?.adapters.filter(\.powered) ?? [] }
 
@@ -86,7 +86,7 @@ struct DeviceState {
 
     var advice: [String] { linkAdvice + outputAdvice }
 
-    /// The outputs that fail or are behind: readings are stored, but do not arrive there.
+    /// The outputs that fail or are behind, while readings are stored.
     private var outputAdvice: [String] {
         let outputs = sources.status?.outputs ?? []
         return outputs.compactMap { output in output.problem(now: now).map { "\($0); \(output.remedy)" } }

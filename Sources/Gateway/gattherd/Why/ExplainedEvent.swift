@@ -20,7 +20,7 @@ extension [ExplainedEvent] {
     /// The number of events in the longest cycle of a flapping link.
     private static let cycle = 7
 
-    /// Creates lines in time order; events that repeat, also in turns with others, become one line with a count.
+    /// Creates lines in time order; repeated or alternating events become one line with a count.
     init(_ events: [LifecycleEvent]) {
         self.init()
         for event in events {

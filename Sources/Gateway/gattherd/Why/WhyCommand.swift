@@ -37,7 +37,7 @@ extension CommandSpec {
 /// Explains the state of a device by its past.
 struct WhyCommand {
     private static let limit = 500
-    /// The most events about outputs, which leave room for those of the device.
+    /// The maximum number of events about outputs, so that events of the device have room.
     private static let outputLimit = 5
 
     private struct Device {

@@ -4,7 +4,7 @@ import GattherdModel
 
 /// The retained messages and subscriptions of the gateway: which are due, and their packets.
 ///
-/// A change queues the states that it concerns. The packets of a state are made when its turn comes.
+/// A change queues the states that it affects. The packets of a state are encoded when it is dequeued.
 struct Announcements {
     /// A packet of a state.
     enum Packet {
@@ -118,7 +118,7 @@ struct Announcements {
         current.startSession(&queue)
     }
 
-    /// Queues what Home Assistant needs after its start; without retained messages it has no states either.
+    /// Queues the messages that Home Assistant needs after its start, including the states if they are not retained.
     private mutating func welcomeHome(_ queue: inout PublishQueue) {
         guard !canRetain else { return current.queueDiscovery(&queue) }
         queueStates(&queue)
@@ -197,7 +197,7 @@ struct Announcements {
         return done
     }
 
-    /// Records what a device reports about itself in a reading.
+    /// Records the facts that a device reports about itself in a reading.
     mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
         current.record(reading, &queue)
     }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import GattherdSync
 
-/// The file with the base topics at which the gateway's retained messages may be, the present one first.
+/// The file with the base topics at which the gateway's retained messages may be, the current one first.
 ///
 /// A line has a broker's URL and a base topic. Calls block.
 package final class BaseTopicFile: Sendable {
@@ -12,7 +12,7 @@ package final class BaseTopicFile: Sendable {
         var text: String { "\(broker) \(base)\n" }
     }
 
-    /// The most base topics that are remembered.
+    /// The maximum number of base topics in the file.
     private static let most = 5
 
     private let path: String
@@ -22,9 +22,9 @@ package final class BaseTopicFile: Sendable {
         self.path = path
     }
 
-    /// Makes `base` the present base topic.
+    /// Makes `base` the current base topic.
     ///
-    /// - Returns: The former ones at the same broker; none that is above or below the present one.
+    /// - Returns: The former base topics at the same broker, except parents and children of the current one.
     package func use(_ base: String, at broker: String) -> [String] {
         let present = Line(broker: broker, base: base)
         let former = read().filter { $0.broker == broker && !Self.overlaps($0.base, base) }

@@ -64,7 +64,7 @@ struct CurrentDevices {
         queueDescription(device, &queue)
     }
 
-    /// Records what a device reports about itself in a reading, and queues the description that it changes.
+    /// Records the facts that a device reports about itself in a reading, and queues the changed description.
     mutating func record(_ reading: JournalReading, _ queue: inout PublishQueue) {
         let device = reading.stream.device
         guard facts.record(reading), descriptions[device] != nil else { return }

@@ -33,7 +33,7 @@ struct FormerBase {
     private var unanswered: Set<String> = []
     /// True if the broker refuses a search, so that messages cannot be found.
     private var isRefused = false
-    /// True if there was no room for something.
+    /// True if a message was dropped for lack of room.
     private var isIncomplete = false
 
     init(_ base: String, _ home: HomeAssistant) {
@@ -111,7 +111,7 @@ struct FormerBase {
         if topic != topics.availability(device) { queue.append(.clear(topic: topic)) }
     }
 
-    /// Continues once the broker has answered all searches and has sent everything; called at intervals.
+    /// Continues once the broker has answered all searches and sent all messages; called at intervals.
     ///
     /// - Returns: True if nothing is left to be done.
     mutating func finish(_ queue: inout PublishQueue) -> Bool {

@@ -110,7 +110,7 @@ struct FormerDevices {
 
     /// Records the broker's answer to the search for a device's messages, which follow it.
     ///
-    /// If it refuses the search, nobody will find them, and the availability is cleared as well.
+    /// If it refuses the search, the messages cannot be found, and the availability is cleared as well.
     mutating func answered(_ device: String) {
         unfinished[device]?.isAnswered = true
         unfinished[device]?.isBusy = true
@@ -166,8 +166,8 @@ struct FormerDevices {
 
     /// True for a discovery payload with this base topic that describes neither the gateway nor one of its devices.
     ///
-    /// The payload of a renamed device stays until the device is described again: Home Assistant would forget its
-    /// entities, with everything that people have set there.
+    /// The payload of a renamed device stays until the device is described again: Home Assistant would delete its
+    /// entities, with all settings that people made there.
     private func isUnwantedDiscovery(_ message: BrokerMessage) -> Bool {
         if message.topic == home.gatewayTopic { return !isDiscoverable && home.isGateway(message.payload) }
         // A gateway that was renamed has left its own payload, too.

@@ -9,7 +9,7 @@ struct AcknowledgementDelay {
     private static let severalReadings = 8
     /// The number of readings beyond which the delay no longer grows.
     private static let manyReadings = 100
-    /// The time that an answer takes at least, with the wake-ups of both programs.
+    /// The minimum time of an answer, with the wake-ups of both programs.
     private static let base = Duration.microseconds(200)
     /// The delay while the broker limits the rate, and the shortest one for the rest of a window.
     private static let shortest = Duration.microseconds(150)
@@ -26,7 +26,7 @@ struct AcknowledgementDelay {
     /// - Parameters:
     ///   - readings: The number of readings in flight.
     ///   - isCatchingUp: True if the broker limits the rate.
-    /// - Returns: The delay; `nil` if the few answers should be read as they come.
+    /// - Returns: The delay; `nil` if the few answers should be read as they arrive.
     mutating func delay(for readings: Int, isCatchingUp: Bool) -> Duration? {
         guard readings >= Self.severalReadings else { return nil }
         isWindowAwaited = !isCatchingUp

@@ -21,7 +21,7 @@ final class BrokerDialler {
 
     /// Resolves the host and connects on a thread of its own, as both block; `nil` if the task was cancelled.
     ///
-    /// - Throws: ``BrokerFault`` if no address can be connected to, or if too many earlier attempts hang.
+    /// - Throws: ``BrokerFault`` if no address can be connected to, or if too many earlier attempts are still blocked.
     func dial() async throws(BrokerFault) -> DialledConnection? {
         guard dials < Self.maximumDials else {
             throw .unreachable(context.settings, "earlier attempts are still running")

@@ -4,7 +4,7 @@ import GattherdSync
 
 /// An MQTT session on a new connection, with the packets that the broker has not answered.
 ///
-/// On the loop's thread only. Nothing of a session outlives it.
+/// On the loop's thread only. A new connection starts with a new object.
 final class BrokerSession {
     enum Event {
         /// A CONNACK that accepts the session.
@@ -108,7 +108,7 @@ final class BrokerSession {
         report(.opened)
     }
 
-    /// Ends the session, because nothing can be published in it.
+    /// Ends a session that cannot publish.
     func fail(_ fault: BrokerFault) {
         report(.failed(fault))
     }

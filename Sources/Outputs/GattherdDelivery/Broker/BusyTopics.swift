@@ -5,7 +5,7 @@ import GattherdMachines
 ///
 /// A broker that accepts another topic meanwhile is not busy. It refuses this topic, and the topic is set aside. If the
 /// broker accepts nothing, a reason such as "quota exceeded" counts as busy without a time limit. A reading refused
-/// without a reason is skipped. Answers of an earlier session prove nothing: the broker may have been started again.
+/// without a reason is skipped. Answers of an earlier session are no proof, because the broker may have restarted.
 struct BusyTopics {
     enum Verdict: Hashable {
         /// The verdict on the reading alone.
@@ -30,7 +30,7 @@ struct BusyTopics {
         self.timeout = timeout
     }
 
-    /// Forgets all answers at the start of a session.
+    /// Clears all answers at the start of a session.
     mutating func startSession() { topics = [:] }
 
     /// Returns the verdict on an answered reading.

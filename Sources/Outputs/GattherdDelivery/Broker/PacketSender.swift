@@ -38,7 +38,7 @@ final class PacketSender {
     var isClear: Bool { mqtt.isClear }
     /// The number of messages with readings without a PUBACK.
     var readingsInFlight: Int { readings.count }
-    /// The number of unanswered packets besides readings.
+    /// The number of unanswered packets other than readings.
     var messagesInFlight: Int { others.count }
     /// The responses that the broker has not acknowledged.
     var unansweredResponses: [MQTTResponse] { others.responses }

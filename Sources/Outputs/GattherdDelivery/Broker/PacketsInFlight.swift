@@ -61,7 +61,7 @@ struct PacketsInFlight {
     }
 
     private var packets: [UInt16: Packet] = [:]
-    /// All packets in the order of sending; answered packets are removed when they come first.
+    /// All packets in the order of sending; answered packets are removed from its front.
     private var order: [(identifier: UInt16, number: Int)] = []
     private var firstOrder = 0
     private var sentCount = 0

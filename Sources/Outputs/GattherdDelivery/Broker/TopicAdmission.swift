@@ -64,7 +64,7 @@ extension TopicAdmission {
     /// The end of the deferral; `nil` if no topic is deferred.
     var deferralEnd: Duration? { refusals.deferralEnd }
 
-    /// Ends the caution when it has lasted too long; returns true if it ended by that.
+    /// Ends the caution when it has lasted too long; returns true if it did.
     func endCaution() -> Bool { refusals.relax(at: context.now) }
 
     /// Records that the broker ended the session, possibly because of a topic.

@@ -116,7 +116,7 @@ extension HomeAssistant {
         }
     }
 
-    /// The labels that say that nothing happened.
+    /// The labels that mean "no event".
     private static let rests: Set<String> = ["none", "idle"]
 
     private func describeEventClass(_ metric: MetricDescriptor, _ part: inout HomeAssistantComponent) {

@@ -53,7 +53,7 @@ struct HomeAssistantComponent {
 
     /// Makes the entity a diagnostic one.
     ///
-    /// - Parameter isHidden: True if it is disabled until somebody enables it.
+    /// - Parameter isHidden: True if it is disabled until a person enables it.
     mutating func setDiagnostic(isHidden: Bool = false) {
         set("entity_category", "diagnostic")
         if isHidden { set("enabled_by_default", .plain(.boolean(false))) }
@@ -77,7 +77,7 @@ struct HomeAssistantComponent {
 
 /// The names of entities in words.
 enum HomeAssistantWords {
-    /// Words that are written in a way of their own.
+    /// Words with a special spelling.
     private static let spellings = [
         "rssi": "RSSI", "rr": "RR", "uv": "UV", "co2": "CO₂", "co": "CO", "voc": "VOC", "tvoc": "TVOC", "pm1": "PM1",
         "pm25": "PM2.5", "pm10": "PM10", "id": "ID", "utc": "UTC",

@@ -9,7 +9,7 @@ struct HomeAssistantMeaning: Hashable {
     let stateClass: String
     /// The decimals that people want to see; `nil` for all.
     let precision: Int?
-    /// The icon; `nil` if the device class brings one.
+    /// The icon; `nil` if the device class has one.
     let icon: String?
 
     init(of metric: MetricDescriptor) {
@@ -52,7 +52,7 @@ struct HomeAssistantMeaning: Hashable {
     /// The classes that allow sums.
     private static let countable: Set<String> = ["distance", "duration", "energy", "precipitation", "weight"]
 
-    /// The classes that need the metric's name besides the unit.
+    /// The classes that need the metric's name and the unit.
     private static let byName: [(words: Set<Substring>, units: Set<String>, deviceClass: String)] = [
         (["battery"], ["%"], "battery"),
         (["humidity"], ["%"], "humidity"),
@@ -88,7 +88,7 @@ struct HomeAssistantMeaning: Hashable {
 
 /// The device class of a Boolean.
 enum HomeAssistantBinaryMeaning {
-    /// The classes by the metric's name; the last word alone decides if the whole name does not.
+    /// The classes by the metric's name; if the whole name has no class, the last word decides.
     private static let byName = [
         "battery_low": "battery", "low_battery": "battery", "battery_charging": "battery_charging",
         "charging": "battery_charging", "carbon_monoxide": "carbon_monoxide", "cold": "cold",
@@ -104,7 +104,7 @@ enum HomeAssistantBinaryMeaning {
     static func deviceClass(_ name: String) -> String? { byName[name] }
 }
 
-/// Icons for what no device class describes.
+/// Icons for metrics without a device class.
 enum HomeAssistantIcon {
     /// The icons by a word of the metric's name.
     private static let byWord: [(word: String, icon: String)] = [

@@ -2,11 +2,11 @@ import GattherdModel
 
 /// The Jinja templates, which extract a value from a payload: a reading, or an array of readings.
 ///
-/// Of an array, the last reading with the metric counts.
+/// In an array, the last reading with the metric is used.
 enum HomeAssistantTemplate {
     /// A number.
     ///
-    /// A missing value changes nothing, `null` makes the state unknown, and the last element of a list counts.
+    /// A missing value changes nothing, `null` makes the state unknown, and the last element of a list is used.
     static func number(_ metric: MetricDescriptor, isBatched: Bool = false) -> String {
         let value = value(metric, isBatched, default: "''")
         return "\(value.preparation){{ \(value.expression) }}"

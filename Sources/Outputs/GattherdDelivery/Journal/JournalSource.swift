@@ -67,17 +67,17 @@ final class JournalSource {
         }
     }
 
-    /// Lets the next reading of the stream pass, because this one was skipped.
+    /// Admits the next reading of the stream unconditionally, because this one was skipped.
     func didSkip(_ reading: JournalReading) {
         if isSelective { filter.notPublished(reading) }
     }
 
-    /// Lets the next reading of each stream pass, because the broker may have lost its retained messages.
+    /// Admits the next reading of each stream unconditionally, because the broker may have lost its retained messages.
     func didConnect() {
         filter.forgetValues()
     }
 
-    /// Forgets the published values of a removed device.
+    /// Removes the published values of a removed device.
     func remove(_ device: String) {
         filter.forget(device)
     }

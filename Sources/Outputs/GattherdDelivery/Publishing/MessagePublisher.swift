@@ -4,11 +4,11 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// Publishes everything besides readings: retained states, responses and events.
+/// Publishes all messages other than readings: retained states, responses and events.
 ///
 /// On the loop's thread only.
 final class MessagePublisher {
-    /// The maximum number of unanswered packets besides readings.
+    /// The maximum number of unanswered packets other than readings.
     private static let window = 16
     /// The maximum number of unanswered packets during clean-up, so that responses always have room.
     private static let cleanUpWindow = 8
@@ -73,7 +73,7 @@ final class MessagePublisher {
         }
     }
 
-    /// Records what a device reports about itself in a reading, for its description.
+    /// Records the facts that a device reports about itself in a reading, for its description.
     func record(_ reading: JournalReading) {
         announcements.record(reading, &queue)
         publishQueued()

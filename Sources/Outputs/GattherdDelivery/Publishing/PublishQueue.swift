@@ -1,11 +1,11 @@
 import GattherdModel
 import GattherdSync
 
-/// The queue of messages besides readings: states, responses, events and the removal of retained messages.
+/// The queue of messages other than readings: states, responses, events and the removal of retained messages.
 ///
-/// A queued state is only a name. Its value is written when its turn comes, so the newest one is published and nothing
-/// accumulates. States are queued during a session only, as each session starts with all of them. Everything that
-/// clients or the broker can cause is bounded. The excess is dropped and counted, and clean-up is repeated.
+/// A queued state is only a name. Its value is encoded when it is dequeued, so the newest value is published and
+/// nothing accumulates. States are queued during a session only, as each session starts with all of them. Everything
+/// that clients or the broker can cause is bounded. The excess is dropped and counted, and clean-up is repeated.
 struct PublishQueue {
     enum State: Hashable {
         case info

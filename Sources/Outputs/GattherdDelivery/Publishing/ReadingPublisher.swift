@@ -21,7 +21,7 @@ final class ReadingPublisher {
         rules = context.settings.publishing
     }
 
-    /// Forgets the limit of the last session's broker.
+    /// Resets the limit that the last session's broker had.
     func startSession() { limit = ArrayLimit() }
 
     /// Appends messages to the session; returns the outcomes of readings that cannot be published now.
@@ -40,7 +40,7 @@ final class ReadingPublisher {
     /// - Parameters:
     ///   - readings: The readings.
     ///   - session: The session.
-    ///   - split: The topics of which readings are left over, so that none may overtake these.
+    ///   - split: The topics with readings left over, which later readings must not overtake.
     /// - Returns: The outcomes of readings that are not sent.
     private func publishArray(
         _ readings: ArraySlice<JournalReading>,
@@ -139,7 +139,8 @@ final class ReadingPublisher {
     }
 }
 
-/// The most readings of an array that fit into the broker's largest packet; halved by each array that does not fit.
+/// The maximum number of readings of an array that fit into the broker's largest packet; halved by each array that does
+/// not fit.
 ///
 /// A number of arrays of this size doubles it again, as readings of other streams may be smaller.
 struct ArrayLimit: Hashable, Sendable {

@@ -28,7 +28,7 @@ struct RefusedSubscriptions: Hashable, Sendable {
         (shortest, longest) = (options.refusedBackoff.minimum, options.topics.retryPause)
     }
 
-    /// The first refused filter without which something does not work.
+    /// The first refused filter that disables a feature.
     var problem: Problem? {
         let filters = refusals.filter { $0.key.isNeeded }.flatMap(\.value.filters)
         return filters.min { $0.key < $1.key }.map { Problem(filter: $0.key, reason: $0.value) }

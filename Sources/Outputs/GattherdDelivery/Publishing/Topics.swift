@@ -62,7 +62,7 @@ struct Topics: Sendable {
     ///
     /// The gateway's other topics are excluded: a response there could act as a request or look like a reading. Other
     /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. Other gateways are
-    /// below the same first level, or below `gattherd`. `$` starts the broker's own topics.
+    /// below the same first level, or below `gattherd`. Topics that start with `$` belong to the broker.
     func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
         guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
         else {

@@ -30,7 +30,7 @@ public struct HistoryRequest: Hashable, Sendable {
 
 /// The gateway's reply to a request.
 public struct BridgeReply: Hashable, Sendable {
-    /// The JSON texts, each a message of its own; at least one.
+    /// The JSON texts, one message each; at least one.
     public let parts: [[UInt8]]
 
     public init(_ json: [UInt8]) {

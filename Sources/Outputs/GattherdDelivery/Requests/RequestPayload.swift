@@ -5,7 +5,7 @@ import GattherdModel
 struct RequestError: Error, Hashable, CustomStringConvertible {
     /// The reason in words, for people.
     let description: String
-    /// The reason as one word, for programs: the member `reason` of a response.
+    /// The reason as one word, for programs; the member `reason` of a response.
     var reason: String?
 }
 

@@ -47,7 +47,7 @@ final class RequestService: Sendable {
         return nil
     }
 
-    /// Ignores a retained set: its sender may be gone, and each reconnect would repeat it.
+    /// Ignores a retained set, because each reconnect would repeat it.
     private func ignore(_ message: BrokerMessage) {
         context.counters.retainedRequestsIgnored.add()
         context.logger.retainedRequest(message.topic)
@@ -55,7 +55,7 @@ final class RequestService: Sendable {
 
     /// Refuses a request with an invalid name in its topic, without a handler and without a record.
     ///
-    /// A short topic is taken for a mistake and answered.
+    /// A short topic counts as a mistake and is answered.
     private func refuse(_ message: BrokerMessage, _ request: Topics.Request) -> MQTTResponse? {
         context.counters.misnamedRequests.add()
         let topic = message.topic.cut(toBytes: 200)

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Messages of the event stream: a name and a line of JSON (HTML, "Server-sent events").
 enum EventMessage {
-    /// A comment, which also detects that the reader is gone.
+    /// A comment, which also detects a closed connection.
     static let keepAlive = Array(":\n\n".utf8)
 
     /// The whole state, for new readers and for readers that missed messages.

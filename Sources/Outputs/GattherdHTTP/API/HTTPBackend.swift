@@ -68,7 +68,7 @@ package struct BackendError: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         case invalid
         case notFound
-        /// Something else has the name, or was changed meanwhile.
+        /// The name is in use, or the content was changed meanwhile.
         case conflict
         /// The configuration would be wrong.
         case refused

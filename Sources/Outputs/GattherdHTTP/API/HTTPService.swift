@@ -31,7 +31,7 @@ package struct HTTPService: Sendable {
         await server.run(bodyLimit: bodyLimit) { await answer($0) }
     }
 
-    /// Returns the most bytes of a request's body; only clients with the token may send a whole file.
+    /// Returns the maximum number of bytes of a request's body; only clients with the token may send a whole file.
     private func bodyLimit(_ request: HTTPRequest) -> Int {
         let route = Route(request.path)
         let isLarge = [.administration(.configurationFile), .administration(.configurationCheck)].contains(route)

@@ -29,7 +29,7 @@ package struct AccessRules: Sendable {
 
     /// - Parameters:
     ///   - isLoopback: True if only this host can reach the server.
-    ///   - names: Names of the server, besides its addresses and `localhost`.
+    ///   - names: Names of the server, in addition to its addresses and `localhost`.
     ///   - token: Returns the token of writers and of other hosts, for each request. Without one they are refused.
     package init(
         isLoopback: Bool,

@@ -8,8 +8,8 @@ package struct LiveStore: ReadingStore {
 
     /// - Parameters:
     ///   - store: Stores the readings.
-    ///   - live: Receives what is stored.
-    ///   - observe: Is called with what is stored; never blocks.
+    ///   - live: Receives the stored readings.
+    ///   - observe: Called with the stored readings; never blocks.
     package init(
         _ store: any ReadingStore,
         live: LiveStatus,

@@ -46,7 +46,7 @@ package final class EventChannel: Sendable {
         return isQueued
     }
 
-    /// Removes all messages of which nothing is sent yet.
+    /// Removes all messages that are not partly sent.
     package func dropQueued() {
         shared.withLock { shared in
             shared.messages = shared.taken > 0 ? Array(shared.messages.prefix(1)) : []

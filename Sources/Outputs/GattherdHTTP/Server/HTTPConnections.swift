@@ -13,7 +13,7 @@ struct PendingHTTPRequest: Sendable {
 ///
 /// All calls, including callbacks of libmicrohttpd, are on the loop's thread.
 final class HTTPConnections {
-    /// Returns the most bytes of a request's body.
+    /// Returns the maximum number of bytes of a request's body.
     var bodyLimit: @Sendable (HTTPRequest) -> Int
 
     private let loop: EventLoop
@@ -22,7 +22,7 @@ final class HTTPConnections {
     private let requests: AsyncStream<PendingHTTPRequest>.Continuation
     private var daemon: MicroHTTPDaemon?
     private var wakeup: LoopTimer?
-    /// Timers that close slow connections, by descriptor; `nil` while the client need not do anything.
+    /// Timers that close slow connections, by descriptor; `nil` while no step of the client is awaited.
     private var deadlines: [Int32: LoopTimer?] = [:]
     private var exchanges: [UInt64: HTTPExchange] = [:]
     private var lastExchange: UInt64 = 0
@@ -207,7 +207,7 @@ extension HTTPConnections {
 
     /// Sets how long the next step of a connection may take.
     ///
-    /// libmicrohttpd limits only silence: a client that sends single bytes slowly does not exceed its limit.
+    /// libmicrohttpd limits only inactivity, so a client that sends single bytes slowly does not exceed its limit.
     private func expect(_ time: Duration?, on descriptor: Int32) {
         guard let deadline = deadlines[descriptor] else { return }
         if let deadline { loop.cancel(deadline) }

@@ -19,7 +19,7 @@ import CMicroHTTPD
     let descriptor: Int32
     var request: HTTPRequest
     var phase = Phase.receiving
-    /// The most bytes of the body.
+    /// The maximum number of bytes of the body.
     var bodyLimit = 0
     private(set) var isSuspended = false
     private let connection: OpaquePointer

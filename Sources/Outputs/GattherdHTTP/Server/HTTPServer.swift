@@ -52,8 +52,8 @@ package final class HTTPServer: Sendable {
     /// Retries every few seconds if it cannot listen.
     ///
     /// - Parameters:
-    ///   - bodyLimit: Returns the most bytes of the body of a request whose head has arrived; `nil` for the limit of
-    ///     all requests. Called on the loop's thread.
+    ///   - bodyLimit: Returns the maximum number of bytes of the body of a request whose head has arrived; `nil` for
+    ///     the limit of all requests. Called on the loop's thread.
     ///   - answer: Returns the response to a request.
     package func run(
         bodyLimit: (@Sendable (HTTPRequest) -> Int)? = nil,

@@ -13,7 +13,7 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// The place of a broker, and the time in which it has to answer.
+/// The address of a broker, and the time limit for its answers.
 package struct BrokerEndpoint: Hashable, Sendable {
     /// The longest wait for one of several addresses.
     private static let maximumPerAddress = Duration.seconds(5)

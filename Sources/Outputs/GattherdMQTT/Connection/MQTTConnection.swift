@@ -7,7 +7,7 @@ public import GattherdSync
 public final class MQTTConnection {
     /// The number of bytes in one read.
     private static let chunk = 16_384
-    /// The number of chunks that are read before other sources get their turn.
+    /// The number of chunks to read before the loop handles other sources.
     private static let chunksPerTurn = 64
 
     public let tls: TLSContext?

@@ -1,6 +1,6 @@
 /// An event of an MQTT session.
 public enum MQTTEvent: Hashable, Sendable {
-    /// CONNACK; the broker's reason string, if any, says more than the reason code.
+    /// CONNACK, with the broker's reason string if it sent one.
     case connected(MQTTReason, text: String?, BrokerLimits)
     /// PUBACK.
     case acknowledged(identifier: UInt16, MQTTReason)
@@ -19,7 +19,7 @@ public enum MQTTEvent: Hashable, Sendable {
 public struct MQTTSession: Sendable {
     /// The maximum packet length of MQTT (section 2.1.4).
     private static let longestPacket = 5 + 0xFFF_FFFF
-    /// The bytes of unread acknowledgements from which nothing more is read from the broker.
+    /// The maximum bytes of acknowledgements that the broker has not read; beyond it, reading from the broker pauses.
     private static let owedLimit = 262_144
 
     private enum Phase {
@@ -33,7 +33,7 @@ public struct MQTTSession: Sendable {
     private var decoder: PacketDecoder
     private var identifiers = PacketIdentifiers()
     private var limits = BrokerLimits()
-    /// Messages beyond the broker's receive maximum, and the messages of QoS 0 behind them.
+    /// Messages beyond the broker's receive maximum, and the messages of QoS 0 queued after them.
     private var waiting: [(octets: [UInt8], identifier: UInt16)] = []
     private var firstWaiting = 0
     /// The identifiers in ``waiting``.

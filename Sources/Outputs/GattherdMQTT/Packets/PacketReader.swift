@@ -66,7 +66,7 @@ struct PacketReader {
 
     /// The variable byte integer at the beginning of `bytes` and its size; `nil` if it is incomplete.
     ///
-    /// Superfluous bytes, which MQTT 5 forbids, are accepted: MQTT 3.1.1 allows them, and nothing is ambiguous.
+    /// Superfluous bytes, which MQTT 5 forbids, are accepted: MQTT 3.1.1 allows them, and they are unambiguous.
     ///
     /// - Throws: ``MQTTViolation`` if it has more than four bytes.
     static func variableInteger(

@@ -6,7 +6,7 @@ import COpenSSL
 @safe final class TLSConnection {
     /// The maximum number of plain bytes encrypted at once.
     private static let recordsLimit = 65_536
-    /// The unread encrypted bytes from which nothing more is read from the broker.
+    /// The maximum encrypted bytes that the broker has not read; beyond it, reading from the broker pauses.
     private static let sealedLimit = 262_144
 
     private let raw: OpaquePointer

@@ -16,7 +16,7 @@ struct DeviceControls: Sendable {
     private var controls: [Control] = []
     private var aliases: [String: UInt64] = [:]
 
-    /// Replaces the controls; those of the same name keep their written values.
+    /// Replaces the controls; controls of the same name keep their written values.
     ///
     /// - Returns: True if the controls differ from the former ones.
     mutating func describe(_ descriptors: [ControlDescriptor], _ pool: inout AliasPool) -> Bool {

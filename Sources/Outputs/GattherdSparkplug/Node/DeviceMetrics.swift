@@ -27,7 +27,7 @@ struct DeviceMetrics: Sendable {
     /// The indices of the metrics of each stream, by its name.
     private var streams: [String: (definition: StreamDefinition, indices: [Int])] = [:]
 
-    /// Replaces the metrics by described ones; those of the same name keep their values and types.
+    /// Replaces the metrics by described ones; metrics of the same name keep their values and types.
     ///
     /// - Returns: True if the definitions differ from the former ones.
     mutating func describe(_ description: DeviceDescription, _ aliases: inout AliasPool) -> Bool {
@@ -147,7 +147,7 @@ extension DeviceMetrics.Metric {
         isTypeOpen = earlier.isTypeOpen
     }
 
-    /// The content of a birth for the metric, besides the value.
+    /// The content of a birth for the metric, without the value.
     struct Definition: Hashable {
         let name: String
         let unit: String?

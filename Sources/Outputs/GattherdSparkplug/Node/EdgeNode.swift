@@ -32,10 +32,10 @@ struct EdgeNode: Sendable {
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]
-    /// The most removed devices that are remembered while the broker is away.
+    /// The maximum number of removed devices in memory while the broker is unreachable.
     private static let mostRemoved = 1000
 
-    /// The removed devices of which readings may still be published, and the last numbers of these.
+    /// The removed devices whose readings may still be published, with the `seq` of each last reading.
     private var removed: [String: Int64] = [:]
     private var aliases = AliasPool()
     private let nodeAliases: (bdSeq: UInt64, version: UInt64, online: UInt64)
@@ -160,7 +160,7 @@ struct EdgeNode: Sendable {
     /// True if the device exists, or has readings that are published.
     func contains(_ name: String) -> Bool { devices[name] != nil }
 
-    /// Forgets a device; returns its death.
+    /// Removes a device; returns its death.
     ///
     /// Its readings up to the number `last` are still published, between another birth and another death.
     mutating func remove(_ name: String, through last: Int64, at time: Timestamp) -> [SparkplugMessage] {
@@ -286,7 +286,7 @@ extension EdgeNode {
         payload.metrics.contains { $0.name == rebirth && $0.value == .boolean(true) }
     }
 
-    /// Returns what a payload of DCMD asks for, for each metric.
+    /// Returns the requests in a payload of DCMD, one for each metric.
     func requests(_ payload: SparkplugPayload, for name: String) -> [Result<ControlRequest, CommandError>] {
         guard let device = devices[name] else { return [.failure(.unknownDevice(name))] }
         return payload.metrics.map { metric in

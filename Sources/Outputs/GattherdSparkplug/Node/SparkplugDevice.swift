@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// A device of the edge node: what it has, and whether hosts take it for alive.
+/// A device of the edge node: its metrics, its controls, and its state at hosts.
 struct SparkplugDevice: Sendable {
-    /// The most values of one DDATA.
+    /// The maximum number of values of one DDATA.
     static let maximumValues = 250
 
     let name: String
@@ -62,7 +62,7 @@ struct SparkplugDevice: Sendable {
         isBorn = false
     }
 
-    /// Returns the values that hosts show too old, because newer ones were historical.
+    /// Returns the values that are outdated at hosts, because newer ones were historical.
     mutating func overtaken() -> [SparkplugMetric] {
         let behind = metrics.metrics.filter(\.isBehind)
         metrics.markCurrent()

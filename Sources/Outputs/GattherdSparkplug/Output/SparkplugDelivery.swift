@@ -116,7 +116,8 @@ extension SparkplugDelivery: Announcer {
         step(.link(device: status.device, isOnline: isOnline))
     }
 
-    /// Ends the device here when another gateway begins to publish it, and begins it when this one does.
+    /// Publishes the death of the device when another gateway takes over its publishing, and a birth when this one
+    /// does.
     package nonisolated func update(_ lease: DeviceLease) {
         let isOnline = presence.withLock { $0.setPublisher(lease.isPublisher, of: lease.device) }
         if let isOnline { step(.link(device: lease.device, isOnline: isOnline)) }
@@ -163,7 +164,7 @@ struct PublishedDevices: Sendable {
 
 /// Writes the controls that hosts ask for: concurrently, started in the order of arrival, and a bounded number at once.
 final class ControlWriter: Sendable {
-    /// The most commands that are being written or wait for it.
+    /// The maximum number of commands that are being written or wait for it.
     private static let most = 64
 
     private let logger: SparkplugLogger

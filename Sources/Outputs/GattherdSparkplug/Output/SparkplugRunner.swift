@@ -16,7 +16,7 @@ final class SparkplugRunner {
         case save(Int64)
     }
 
-    /// The most dialling threads; a name lookup or reading the TLS files may hang.
+    /// The maximum number of dialling threads; a name lookup or reading the TLS files may hang.
     private static let maximumDials = 8
 
     private let options: SparkplugOptions
@@ -95,7 +95,7 @@ final class SparkplugRunner {
         connection.flush()
     }
 
-    /// Publishes a message; one without values takes the place of data that the broker does not accept.
+    /// Publishes a message; data that the broker does not accept is replaced by a message without values.
     ///
     /// Otherwise the sequence numbers would have a gap, for which hosts ask for a rebirth.
     private func publish(_ message: SparkplugMessage, to connection: SparkplugConnection) {
@@ -168,7 +168,7 @@ extension SparkplugRunner {
         }
     }
 
-    /// Leaves out what another gateway publishes.
+    /// Removes the entries that another gateway publishes.
     private func published(_ batch: JournalBatch) -> JournalBatch {
         guard let isPublisher else { return batch }
         var batch = batch

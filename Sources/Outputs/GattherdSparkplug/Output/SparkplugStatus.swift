@@ -87,7 +87,7 @@ package struct SparkplugCounters: Sendable {
     }
 }
 
-/// Logs, counts and records what happens, and remembers the current problem.
+/// Logs, counts and records events, and keeps the current problem.
 final class SparkplugLogger: Sendable {
     let counters: SparkplugCounters
     private let log: Log

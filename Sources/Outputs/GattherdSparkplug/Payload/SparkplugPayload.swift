@@ -97,7 +97,7 @@ extension SparkplugMetric {
 }
 
 extension SparkplugPayload {
-    /// The most metrics of a received payload.
+    /// The maximum number of metrics of a received payload.
     static let maximumMetrics = 256
 
     /// Reads the payload of a command.

@@ -23,15 +23,15 @@ struct HostWatch: Sendable {
     /// True if births may be published.
     var isReady: Bool { !isConfigured || state == .online }
 
-    /// Forgets the state for a new connection, on which STATE arrives again.
+    /// Clears the state for a new connection, on which STATE arrives again.
     mutating func connect() {
         state = .unknown
     }
 
     /// Applies a STATE message; returns false if it is invalid or older than a message before.
     ///
-    /// A timestamp that is more than a minute ahead is remembered as one that is a minute ahead. Otherwise one message
-    /// of a host with a wrong clock, or of somebody else, would make all later ones old.
+    /// A timestamp that is more than a minute ahead is stored as one minute ahead. Otherwise one message with a wrong
+    /// clock would make all later messages old.
     mutating func receive(_ payload: [UInt8], at now: Timestamp) -> Bool {
         guard let (isOnline, time) = Self.read(payload), time >= newest ?? time else { return false }
         newest = min(time, max(now.microseconds, 0) / 1000 + Self.longestLead)

@@ -1,9 +1,9 @@
-/// The position in the journal: what is fetched, what is sent, and what the broker has confirmed.
+/// The position in the journal: the last fetched, sent and confirmed entries.
 ///
 /// Values travel with QoS 0, without acknowledgements. But a broker processes packets in order, so its answer to a ping
 /// confirms all values that were sent before the ping.
 struct JournalProgress: Hashable, Sendable {
-    /// The most readings that are sent and not confirmed.
+    /// The maximum number of readings that are sent and not confirmed.
     private let window: Int
 
     /// The newest committed number; `nil` until known.
@@ -36,7 +36,7 @@ struct JournalProgress: Hashable, Sendable {
     var isConfirmed: Bool { unconfirmed == 0 }
     /// True if entries can be fetched and sent now.
     var canFetch: Bool { cursor != nil && !isCaughtUp && unconfirmed < window }
-    /// True if a ping would confirm something new.
+    /// True if a ping would confirm further values.
     var wantsPing: Bool { askedThrough == nil && cursor.map { sent > $0 } ?? false }
 
     mutating func load(_ seq: Int64) {
@@ -70,7 +70,7 @@ struct JournalProgress: Hashable, Sendable {
         askedThrough = nil
     }
 
-    /// Ends the session: what is not confirmed will be sent again.
+    /// Ends the session: unconfirmed values will be sent again.
     mutating func reset() {
         sent = cursor ?? 0
         unconfirmed = 0

@@ -62,7 +62,7 @@ struct JournalWork: Sendable {
         }
     }
 
-    /// Ends the session: what is not confirmed will be sent again, and late answers count no more.
+    /// Ends the session: unconfirmed values will be sent again, and late answers are ignored.
     mutating func reset() {
         progress.reset()
         fetchedAfter = nil
@@ -86,7 +86,7 @@ struct JournalWork: Sendable {
         saves.start(progress.cursor, at: now).map { [.save($0)] } ?? []
     }
 
-    /// Saves the last cursor at once; `nil` if nothing is left to be saved.
+    /// Saves the last cursor at once; `nil` if it is saved already.
     mutating func saveLast() -> [SparkplugMachine.Effect]? {
         if let cursor = saves.startLast(progress.cursor) { return [.save(cursor)] }
         return saves.isIdle ? nil : []

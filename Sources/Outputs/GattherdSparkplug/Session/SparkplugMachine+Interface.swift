@@ -28,7 +28,7 @@ extension SparkplugMachine {
         case permitted(ControlPermissions)
         /// A control was written.
         case controlSet(ControlRequest, ControlValue)
-        /// The time of ``deadline`` has come.
+        /// ``deadline`` has been reached.
         case tick
     }
 
@@ -73,9 +73,9 @@ extension SparkplugMachine {
 
     /// The durations and bounds; the defaults suit one gateway and one broker.
     struct Options: Sendable {
-        /// The most readings that the broker has not confirmed.
+        /// The maximum number of readings that the broker has not confirmed.
         var window = 1000
-        /// The most readings that are fetched at once.
+        /// The maximum number of readings that are fetched at once.
         var fetchLimit = 250
         /// The limit for dialling, CONNACK and SUBACK.
         var connectTimeout = Duration.seconds(15)

@@ -7,7 +7,7 @@ struct ChecksumReader {
 
     private let reader: MappingReader
 
-    /// Makes a reader of the mapping `check`; `nil` if it is absent or no mapping.
+    /// Creates a reader of the mapping `check`; `nil` if it is absent or no mapping.
     init?(_ stream: MappingReader) {
         guard let node = stream.node("check") else { return nil }
         guard let reader = MappingReader(node, .check, findings: stream.findings) else { return nil }

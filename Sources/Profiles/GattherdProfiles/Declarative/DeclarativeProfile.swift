@@ -53,7 +53,7 @@ struct DeclarativeProfile: TestedProfile {
         (frames, advertisements) = ([], [])
     }
 
-    /// Makes a profile of advertisements.
+    /// Creates a profile of advertisements.
     init(
         name: String,
         title: String,
@@ -98,7 +98,7 @@ struct DeclarativeProfile: TestedProfile {
         isForAdvertisements ? AdvertisementDecoder(frames, sender, shared: sharedAtStart) : makeDecoder()
     }
 
-    /// The profile without what only its tests and explanations need.
+    /// The profile without its tests and explanations.
     var forDecoding: DeclarativeProfile {
         var stripped = self
         (stripped.compiled, stripped.frames) = (compiled.map(\.forDecoding), frames.map(\.forDecoding))

@@ -94,7 +94,7 @@ struct Increase {
     private var clock: Int64 = 0
     /// The number of payloads with an unchanged clock.
     private var pauses = 0
-    /// True once there is a payload to compare with.
+    /// True once there is a payload for comparison.
     private var isRunning = false
 
     /// Returns the growth of the counter, or its growth per tick of the clock; `nil` while unknown.

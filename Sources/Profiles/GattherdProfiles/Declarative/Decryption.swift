@@ -14,7 +14,7 @@ struct Decryption: Sendable {
     let tag: ByteSlice?
     /// The byte after the encrypted ones, counted from the end if negative; 0 for the end of the payload.
     let until: Int
-    /// The bytes that begin the key, so that another one is noticed.
+    /// The first bytes of the key, to detect a wrong key.
     let keyCheck: ByteSlice?
     /// The parts of a number that only grows, the lowest byte first.
     let replay: [ByteSource]?
@@ -29,7 +29,7 @@ struct Decryption: Sendable {
         usesDeviceKey || ((key ?? []) + nonce + associated + (replay ?? [])).contains(where: \.needsSender)
     }
 
-    /// Returns the bytes before `offset` and the decrypted ones after it; what comes after them is left out.
+    /// Returns the bytes before `offset` and the decrypted ones after it; later bytes are omitted.
     ///
     /// - Throws: ``PayloadError`` without a key, with the wrong one, and for a modified or truncated payload.
     func open(_ payload: Span<UInt8>, from offset: Int, _ sender: Sender?) throws(PayloadError) -> [UInt8] {

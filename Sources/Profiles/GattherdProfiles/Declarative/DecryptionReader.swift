@@ -7,7 +7,7 @@ struct DecryptionReader {
 
     private let reader: MappingReader
 
-    /// Makes a reader of the mapping `decrypt`; `nil` if it is not a mapping, which is reported.
+    /// Creates a reader of the mapping `decrypt`; `nil` if it is not a mapping, which is reported.
     init?(_ field: MappingReader) {
         guard let node = field.node("decrypt"),
             let reader = MappingReader(node, .decrypt, findings: field.findings)

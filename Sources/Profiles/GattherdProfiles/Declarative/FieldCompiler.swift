@@ -124,7 +124,7 @@ struct FieldCompiler {
         (isInGroup, isNumbered, restTaken) = (false, false, outside)
     }
 
-    /// Starts the fields of another kind of object, which may consume the rest like those of the one before.
+    /// Starts the fields of another kind of object, which may consume the rest of the payload again.
     mutating func startKind() { restTaken = nil }
 
     private mutating func addDecryption(_ field: MappingReader) {

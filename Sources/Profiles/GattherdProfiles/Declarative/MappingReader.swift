@@ -9,7 +9,7 @@ final class MappingReader {
     private let schema: MappingSchema
     private var asked: Set<String> = []
 
-    /// Makes a reader; `nil` for a node that is not a mapping, which is reported.
+    /// Creates a reader; `nil` for a node that is not a mapping, which is reported.
     init?(_ node: YAMLNode, _ schema: MappingSchema, findings: ProfileFindings) {
         guard node.members != nil else {
             findings.report("\(schema.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)

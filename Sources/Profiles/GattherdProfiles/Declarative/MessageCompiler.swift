@@ -8,7 +8,7 @@ struct MessageCompiler {
     }
     private let reader: MappingReader
 
-    /// Makes a compiler of the mapping `message`; `nil` if it is absent or no mapping.
+    /// Creates a compiler of the mapping `message`; `nil` if it is absent or no mapping.
     init?(_ characteristic: MappingReader) {
         guard let node = characteristic.node("message") else { return nil }
         guard let reader = MappingReader(node, .message, findings: characteristic.findings) else { return nil }

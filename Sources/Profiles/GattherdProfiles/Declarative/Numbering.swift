@@ -4,7 +4,7 @@ import GattherdModel
 /// The numbering of several values of one metric in a payload: the second temperature is
 /// `temperature_2`.
 ///
-/// The metrics of second values follow all first ones, in the same order, then those of third values.
+/// The metrics of first values come first, then those of second values in the same order, and so on.
 struct Numbering: Hashable, Sendable {
     /// The maximum number of values of a metric.
     static let most = 8

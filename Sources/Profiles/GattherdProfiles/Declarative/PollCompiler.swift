@@ -7,7 +7,7 @@ struct PollCompiler {
     private static let mostRequests = 16
     private let reader: MappingReader
 
-    /// Makes a compiler of the mapping `poll`; `nil` if it is absent or no mapping.
+    /// Creates a compiler of the mapping `poll`; `nil` if it is absent or no mapping.
     init?(_ characteristic: MappingReader) {
         guard let node = characteristic.node("poll") else { return nil }
         guard let reader = MappingReader(node, .poll, findings: characteristic.findings) else { return nil }

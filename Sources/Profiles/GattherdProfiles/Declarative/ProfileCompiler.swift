@@ -38,7 +38,7 @@ struct ProfileCompiler {
         return nil
     }
 
-    /// Compiles the profile; with another contract number it reads nothing else.
+    /// Compiles the profile; with another contract number it stops after that key.
     private func profile(_ reader: MappingReader, origin: String) -> DeclarativeProfile? {
         guard let contract = reader.required("contract", .contract) else { return nil }
         guard contract == Self.contract else {

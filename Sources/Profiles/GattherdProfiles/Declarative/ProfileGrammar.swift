@@ -75,7 +75,7 @@ extension ProfileGrammar<Duration> {
 }
 
 extension ProfileGrammar<Int64> {
-    /// The contract number; numbers other than 1 parse too and get a message of their own.
+    /// The contract number; numbers other than 1 parse as well and get a special message.
     static let contract = ProfileGrammar("the number 1, as in contract: 1") { text in
         Integers.parse(text).flatMap { $0 > 0 ? $0 : nil }
     }

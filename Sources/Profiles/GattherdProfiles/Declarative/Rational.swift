@@ -12,7 +12,7 @@ struct Rational: Hashable, Sendable {
         denominator = 1
     }
 
-    /// Makes a reduced fraction; `nil` for a denominator below 1 or a numerator of `Int64.min`.
+    /// Creates a reduced fraction; `nil` for a denominator below 1 or a numerator of `Int64.min`.
     private init?(_ numerator: Int64, over denominator: Int64) {
         guard denominator > 0, numerator != .min else { return nil }
         let divisor = max(1, Self.greatestCommonDivisor(numerator.magnitude, denominator.magnitude))

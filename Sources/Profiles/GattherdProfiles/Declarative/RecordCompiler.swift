@@ -12,7 +12,7 @@ struct RecordCompiler {
     private let reader: MappingReader
     private let metrics: [MetricDescriptor]
 
-    /// Makes a compiler; `nil` if the values are not records.
+    /// Creates a compiler; `nil` if the values are not records.
     init?(_ characteristic: MappingReader, metrics: [MetricDescriptor]) {
         guard let node = characteristic.node("record"),
             let reader = MappingReader(node, .record, findings: characteristic.findings)

@@ -11,9 +11,9 @@ struct Scale: Hashable, Sendable {
     /// The decimals that values are rounded to; `nil` if all values are written in full.
     private let decimals: Int?
 
-    /// The most decimals of values that are written in full: 1/64 has 6.
+    /// The maximum number of decimals of values that are written in full: 1/64 has 6.
     private static let maximumExactDecimals = 6
-    /// The decimals beyond those that tell neighbouring raw numbers apart.
+    /// The decimals beyond those that distinguish neighbouring raw numbers.
     private static let spareDecimals = 2.0
 
     static let identity = Scale(factor: 1, summand: 0, divisor: 1)
@@ -27,7 +27,7 @@ struct Scale: Hashable, Sendable {
         decimals = exact <= max(enough, Self.maximumExactDecimals) ? nil : enough
     }
 
-    /// Makes a scale; `nil` if the common fraction exceeds 53 bits, or the scale is 0.
+    /// Creates a scale; `nil` if the common fraction exceeds 53 bits, or the scale is 0.
     init?(scale: Rational, offset: Rational) {
         let (divisor, overflow) = scale.denominator.multipliedReportingOverflow(by: offset.denominator)
         let (factor, overflow2) = scale.numerator.multipliedReportingOverflow(by: offset.denominator)

@@ -11,7 +11,7 @@ struct ValueTable: Hashable, Sendable {
     /// At least two points, ordered by number.
     private let points: [Point]
 
-    /// Makes a table; `nil` unless there are two points or more, all with different numbers.
+    /// Creates a table; `nil` unless there are two points or more, all with different numbers.
     init?(_ points: [Point]) {
         let ordered = points.sorted { $0.number < $1.number }
         let isUnique = zip(ordered, ordered.dropFirst()).allSatisfy { $0.number < $1.number }

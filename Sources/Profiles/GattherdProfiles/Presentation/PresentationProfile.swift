@@ -11,7 +11,7 @@ package struct PresentationProfile: Profile {
     package let origin = "the device"
     private let programs: [DecodeProgram]
 
-    /// Makes a profile of all self-describing characteristics; `nil` if there are none.
+    /// Creates a profile of all self-describing characteristics; `nil` if there are none.
     ///
     /// - Parameters:
     ///   - described: The characteristics without a profile.

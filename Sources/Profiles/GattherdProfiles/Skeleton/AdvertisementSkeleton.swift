@@ -19,7 +19,7 @@ package struct AdvertisementSkeleton: Sendable {
         }
     }
 
-    /// The most frames, and tests of each.
+    /// The maximum number of frames, and tests of each.
     private static let (mostFrames, mostTests) = (16, 16)
 
     private let name: String

@@ -5,13 +5,13 @@ import GattherdSync
 ///
 /// bluetoothd adds new attributes, then removes old ones, without a signal at the beginning or at the end. A busy
 /// bluetoothd signals the removals first. When a subscription ends in between, 5.66 writes to the CCCD of an old
-/// handle, forgets the characteristic, and crashes when the write is answered. So sessions whose last subscriber
-/// leaves meanwhile are held until the table has not changed for long.
+/// handle, forgets the characteristic, and crashes when the write is answered. So sessions without a subscriber are
+/// held until the table has been unchanged for long enough.
 final class TableChanges {
     enum Deadline: Sendable {
-        /// The table was quiet for long enough to be read again.
+        /// The table has been unchanged for long enough to be read again.
         case quiet
-        /// The table was quiet for so long that held sessions may end.
+        /// The table has been unchanged for so long that held sessions may end.
         case hold
     }
 
@@ -34,10 +34,10 @@ final class TableChanges {
         self.limits = limits
     }
 
-    /// The number of peripherals of which anything is stored.
+    /// The number of peripherals with stored state.
     var count: Int { tracked.union(changes.keys).count }
 
-    /// True until a changed table is quiet.
+    /// True until a changed table has been unchanged for long enough.
     func isChanging(_ id: PeripheralID) -> Bool {
         changes[id].map { !$0.isQuiet } ?? false
     }

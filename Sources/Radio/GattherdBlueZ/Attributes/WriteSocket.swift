@@ -7,7 +7,7 @@ import Glibc
 final class WriteSocket {
     enum Outcome {
         case sent
-        /// There is no room; `hasRoom` will be called.
+        /// The socket is full; `hasRoom` will be called.
         case full
         case closed
     }
@@ -44,7 +44,7 @@ final class WriteSocket {
         }
     }
 
-    /// Closes the socket; BlueZ still sends what is in it.
+    /// Closes the socket; BlueZ still sends its content.
     func close() {
         guard isOpen else { return }
         isOpen = false

@@ -6,15 +6,16 @@ public import GattherdSync
 
 /// The central role on org.bluez.
 ///
-/// ``run()`` keeps the bus open and the objects known until ``close()``. Before and in between, operations fail with
-/// ``BluetoothError/Kind/serviceUnavailable``. Everything happens on one loop, so that signals and calls never overlap.
+/// ``run()`` keeps the bus open and the objects known until ``close()``. Before that, and while the bus is lost,
+/// operations fail with ``BluetoothError/Kind/serviceUnavailable``. Everything happens on one loop, so that signals and
+/// calls never overlap.
 ///
 /// ``CentralEvent/disconnected(_:)`` is published whenever a connected peripheral is connected no longer: BlueZ reports
 /// it, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus is lost,
 /// ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
     private let loop: EventLoop
-    /// Without it a task that nobody awaits would go on, after each wait, on a thread of the pool.
+    /// Without it an unawaited task would resume on a thread of the pool after each wait.
     private let executor: LoopTaskExecutor
     private let ownsLoop: Bool
     private let limits: Limits
@@ -30,7 +31,7 @@ public actor BlueZCentral: ClientBackend {
 
     /// - Parameters:
     ///   - address: The bus that bluetoothd is on.
-    ///   - loop: The thread of all work; `nil` for one of its own, which ends with ``close()``.
+    ///   - loop: The thread of all work; `nil` for a new thread, which ends with ``close()``.
     ///   - limits: The time limits of bluetoothd.
     ///   - log: The log.
     public init(

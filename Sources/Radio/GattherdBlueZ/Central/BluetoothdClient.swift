@@ -10,9 +10,9 @@ final class BluetoothdClient {
     private(set) var bus: DBusConnection?
     /// The unique name of bluetoothd, while it is on the bus.
     private(set) var owner: String?
-    /// True once the connection is being left: only answers to earlier calls come.
+    /// True while the connection closes: only answers to earlier calls arrive.
     private(set) var isLeaving = false
-    /// Called when bluetoothd owes too many answers.
+    /// Called when too many calls are unanswered.
     var onUnansweredCalls: () -> Void = {}
     private let limits: BlueZCentral.Limits
 
@@ -30,7 +30,7 @@ final class BluetoothdClient {
         self.owner = owner
     }
 
-    /// Refuses calls from now on, so that nothing new depends on the connection.
+    /// Refuses new calls from now on.
     func beginLeaving() {
         isLeaving = true
     }
@@ -92,8 +92,8 @@ final class BluetoothdClient {
 
     /// Reports that too many calls are unanswered.
     ///
-    /// bluetoothd never answers some calls, for example a read whose pairing is refused. The bus counts them for as
-    /// long as the connection lasts, and refuses further calls when they are too many.
+    /// bluetoothd never answers some calls, for example a read whose pairing is refused. The bus counts them until the
+    /// connection closes, and refuses further calls above its limit.
     private func reportUnansweredCalls(of bus: DBusConnection) async {
         guard bus === self.bus, await bus.owedAnswers >= limits.unansweredCalls else { return }
         onUnansweredCalls()
@@ -183,12 +183,12 @@ extension BlueZCentral {
         public var quietAfterGrowth = Duration.seconds(5)
         /// The time without changes after which a GATT table that has shrunk may be read.
         ///
-        /// Removals come last and all at once, but a busy bluetoothd may signal additions a moment later.
+        /// Removals come last, in one burst, but a busy bluetoothd may signal additions a moment later.
         public var quietAfterShrinkage = Duration.milliseconds(500)
         /// The time without changes of a GATT table after which held sessions end: the last attributes may be removed
         /// long after the others were added.
         public var sessionHold = Duration.seconds(30)
-        /// The longest wait of a signal in the bus for others, while many come.
+        /// The maximum delay before reading a signal while many arrive, so that several are read together.
         public var batchDelay = Duration.milliseconds(40)
         /// The number of unanswered calls at which the connection is renewed; the bus refuses calls at 128.
         public var unansweredCalls = 48

@@ -120,7 +120,7 @@ final class BluetoothdConnector {
         parts.events.finish()
     }
 
-    /// Ends what is left of a connection: sockets first.
+    /// Closes the connection: sockets first, then the bus.
     private func disconnect() async {
         let bus = parts.client.bus
         busEnded()

@@ -3,8 +3,8 @@ import GattherdSync
 
 /// The events for one consumer; the number of waiting statuses is bounded by the number of peripherals.
 ///
-/// An advertisement brings a new status at any rate. It replaces the peripheral's waiting status, unless
-/// another event of the peripheral was published in between. So only outdated statuses are lost.
+/// Advertisements produce new statuses at any rate. A new status replaces the peripheral's waiting one, unless another
+/// event of the peripheral was published in between. So only outdated statuses are lost.
 final class EventQueue: Sendable {
     private struct State: Sendable {
         /// The events that wait, after some that were dequeued and are `nil`.
@@ -73,7 +73,7 @@ final class EventQueue: Sendable {
         consumer?.resume(returning: event)
     }
 
-    /// Ends the stream after what waits.
+    /// Ends the stream after the queued events.
     func finish() {
         let consumer = state.withLock { state in
             state.isFinished = true

@@ -2,7 +2,7 @@ import GattherdSync
 
 /// The liveness checks of bluetoothd; on the loop.
 ///
-/// A bluetoothd that hangs keeps its name and its sockets: while all devices are ready nothing else shows it.
+/// A hanging bluetoothd keeps its name and its sockets, so while all devices are ready only these checks detect it.
 final class LivenessMonitor {
     /// The number of unanswered checks after which bluetoothd counts as hung.
     private static let maximumMisses = 2
@@ -15,7 +15,7 @@ final class LivenessMonitor {
     private var hasReceived = false
     private var misses = 0
     private var timer: LoopTimer?
-    /// Called when bluetoothd hangs; `nil` while nothing is monitored.
+    /// Called when bluetoothd hangs; `nil` while monitoring is off.
     private var onHang: (() -> Void)?
     /// The callers that wait for the result of the current check.
     private var waiters: [CheckedContinuation<Bool, Never>] = []

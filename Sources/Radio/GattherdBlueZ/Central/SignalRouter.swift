@@ -5,7 +5,7 @@ import GattherdSync
 
 /// The effects of bluetoothd's signals on everything that depends on them; on the loop.
 final class SignalRouter {
-    /// The time after a link's end in which its reason, or the end of the adapter, comes.
+    /// The time after a link's end in which its reason, or the removal of the adapter, arrives.
     private static let endReasonDelay = Duration.milliseconds(50)
 
     private let parts: CentralParts
@@ -120,7 +120,8 @@ final class SignalRouter {
 
     // MARK: - Ends of links
 
-    /// Publishes the reason of a link's end, a moment later: the reason, or the adapter's end, may still be on its way.
+    /// Publishes the reason of a link's end after a moment, because the reason, or the adapter's removal, may arrive
+    /// late.
     private func publishEndReason(_ id: PeripheralID) {
         let owner = parts.client.owner
         loop.schedule(after: Self.endReasonDelay) { [weak self] in

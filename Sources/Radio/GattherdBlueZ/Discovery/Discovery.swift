@@ -42,7 +42,7 @@ final class Discovery {
         for path in objects.tree.adapters.all.keys.filter(isDiscovering).sorted() { await setFilter(path, filter) }
     }
 
-    /// Sets the discovery filter: without any, BlueZ scans for classic devices too, and hides beacons.
+    /// Sets the discovery filter: without one, BlueZ also scans for classic devices, and hides beacons.
     ///
     /// A refusal is only logged: an implementation without filters can still scan.
     private func setFilter(_ adapter: String, _ filter: DiscoveryFilter) async {

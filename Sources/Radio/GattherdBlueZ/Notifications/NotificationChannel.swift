@@ -128,7 +128,7 @@ final class NotificationChannel {
         self.socket = socket
     }
 
-    /// Closes the channel after it has delivered what the socket still holds.
+    /// Closes the channel after it has delivered the values that are still in the socket.
     func close() {
         deliver(filter.flush())
         socket?.close()

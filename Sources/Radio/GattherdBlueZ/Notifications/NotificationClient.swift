@@ -4,7 +4,7 @@ import GattherdSync
 
 /// The subscriptions to characteristics, and the values that bluetoothd sends for them; on the loop.
 final class NotificationClient {
-    /// The time after a socket's end in which the signal of the link's end comes.
+    /// The time after a socket's end in which the signal of the link's end arrives.
     private static let linkEndDelay = Duration.milliseconds(500)
 
     private let client: BluetoothdClient
@@ -109,7 +109,7 @@ final class NotificationClient {
         }
     }
 
-    /// Calls `StopNotify`; until the answer the subscriber receives what comes.
+    /// Calls `StopNotify`; until the answer the subscriber receives further values.
     private func stopNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
         channel.isEnding = true
         subscriptions.beginEnding(channel.path)
@@ -133,7 +133,7 @@ final class NotificationClient {
 
     // MARK: - Values
 
-    /// Passes the value of a characteristic on; returns true if the signal has nothing else.
+    /// Passes the value of a characteristic on; returns true if the signal has no other content.
     ///
     /// Every notification passes here: nothing is decoded, copied or allocated.
     func receive(_ signal: borrowing DBusSignal, follows: Bool) -> Bool {
@@ -149,7 +149,7 @@ final class NotificationClient {
         return change.isAlone
     }
 
-    /// Delivers what waits in the sockets.
+    /// Delivers the values that wait in the sockets.
     func receiveWaiting() {
         for channel in subscriptions.all { channel.socket?.receiveWaiting() }
     }

@@ -34,13 +34,13 @@ struct NotificationFilter {
         var isEvidence: Bool { !isAnswered && count > 1 }
     }
 
-    /// The most signals that are held back.
+    /// The maximum number of signals that are held back.
     private static let limit = 512
     /// The number of runs of equal length that prove the number of copies.
     private static let proof = 3
     /// The lengths at which a single run of equal signals counts as copies, else as equal notifications.
     private static let fewCopies = 2...3
-    /// The most copies of a notification: longer runs are equal notifications.
+    /// The maximum number of copies of a notification: longer runs are equal notifications.
     private static let maximumCopies = 8
 
     /// True if other clients can read the characteristic.
@@ -58,7 +58,7 @@ struct NotificationFilter {
 
     /// True while signals wait for the next message of bluetoothd.
     var hasOpenRun: Bool { open != nil }
-    /// True while ended runs wait for others, to show what they are.
+    /// True while the meaning of ended runs depends on later runs.
     var isUndecided: Bool { !undecided.isEmpty }
 
     /// True if a signal is a notification without further proof.

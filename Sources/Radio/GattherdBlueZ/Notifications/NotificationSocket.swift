@@ -67,7 +67,7 @@ final class NotificationSocket {
         Glibc.close(owner.release())
     }
 
-    /// Delivers the waiting packets; returns true if nothing can come any more.
+    /// Delivers the waiting packets; returns true if the socket has ended.
     private func drain() -> Bool {
         let time = Timestamp.now
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packetLimit) { buffer in

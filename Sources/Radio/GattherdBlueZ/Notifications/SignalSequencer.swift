@@ -88,7 +88,7 @@ final class SignalSequencer {
 
     /// Requests a message of bluetoothd if none comes by itself: an answer ends the run as well.
     ///
-    /// The sooner it does, the less probable is an unrelated message to another client in between.
+    /// An early request makes an unrelated message to another client in between less probable.
     private func probe(after delay: Duration) {
         guard !isProbing else { return }
         isProbing = true

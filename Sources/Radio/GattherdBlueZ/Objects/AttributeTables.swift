@@ -2,10 +2,11 @@ import GattherdBluetooth
 
 /// The GATT objects of all peripherals: each is found by its path, and by its parent without a search.
 ///
-/// A peripheral decides how many attributes it has, so one device has ``most`` objects here at the most. Further
+/// A peripheral determines the number of its attributes, so each device has at most ``most`` objects here. Further
 /// objects are ignored and counted.
 struct AttributeTables {
-    /// The most services, characteristics and descriptors of one device together; real tables have up to 200.
+    /// The maximum number of services, characteristics and descriptors of one device together; real tables have up to
+    /// 200.
     static let most = 8192
 
     private(set) var services: [String: ServiceObject] = [:]

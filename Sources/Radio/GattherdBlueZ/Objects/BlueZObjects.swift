@@ -35,7 +35,7 @@ final class BlueZObjects {
         onChange(changes)
     }
 
-    /// Changes the tree where nothing depends on it.
+    /// Changes a part of the tree that no state depends on.
     func edit(_ change: (inout ObjectTree) -> Void) {
         change(&tree)
     }

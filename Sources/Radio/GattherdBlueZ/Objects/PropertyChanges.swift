@@ -30,7 +30,8 @@ struct PropertyChanges {
 }
 
 extension AdvertisementData {
-    /// The most entries of one kind that are kept: BlueZ adds up what a peripheral has ever advertised.
+    /// The maximum number of entries of one kind in memory, because BlueZ accumulates all data that a peripheral has
+    /// ever advertised.
     private static let maximumEntries = 1024
 
     /// The frames that certainly were in the advertisement that caused `changes`.

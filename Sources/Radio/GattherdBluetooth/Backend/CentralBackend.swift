@@ -84,7 +84,9 @@ extension CentralBackend {
 
 /// The filter of a scan.
 public struct DiscoveryFilter: Hashable, Sendable {
-    /// The services of which a peripheral must advertise one; empty for all peripherals.
+    /// The services to search for; a peripheral must advertise one of them.
+    ///
+    /// Empty for all peripherals.
     public var services: Set<BluetoothUUID>
     /// True if repeated advertisements are reported too.
     public var reportsDuplicates: Bool

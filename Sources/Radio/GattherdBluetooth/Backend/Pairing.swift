@@ -33,7 +33,7 @@ public enum PairingMethod: Hashable, Sendable {
     case passkey(Passkey)
     /// Numeric comparison: both sides display a number.
     ///
-    /// Nobody reads ours, so this proves no more than Just Works, but satisfies peripherals that insist on it.
+    /// No person reads ours, so this is no safer than Just Works, but satisfies peripherals that insist on it.
     case compare
 }
 

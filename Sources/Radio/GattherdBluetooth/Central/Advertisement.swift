@@ -33,7 +33,7 @@ public struct Advertisement: Sendable {
 
 /// A filter of advertisements; criteria that are not set admit all.
 public struct ScanFilter: Hashable, Sendable {
-    /// The services of which one must be advertised, or have service data.
+    /// The services to search for; an advertisement must name one of them, or have its service data.
     public var services: [BluetoothUUID] = []
     public var name: String?
     public var namePrefix: String?

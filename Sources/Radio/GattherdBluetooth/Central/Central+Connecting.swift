@@ -12,11 +12,11 @@ extension Central {
     ///
     /// - Parameters:
     ///   - peripheral: The peripheral, which need not have been seen by a scan.
-    ///   - timeout: From the call until it is ready: connection tasks, and waiting for attempts of other peripherals,
-    ///     are part of it. ``Configuration/connectTimeout`` when `nil`.
+    ///   - timeout: The limit from the call until the peripheral is ready. It includes connection tasks, and the wait
+    ///     for attempts of other peripherals. ``Configuration/connectTimeout`` when `nil`.
     ///   - autoconnect: The policy after the loss of the link. When `nil`, a kept or connected peripheral keeps its
-    ///     policy, and others have ``Configuration/autoconnect``. A peripheral that was kept or reconnecting goes on
-    ///     after a failure if the policy says so.
+    ///     policy, and others have ``Configuration/autoconnect``. A peripheral that was kept or reconnecting continues
+    ///     after a failure if the policy allows it.
     /// - Throws: The reason of the failure, or the error of a connection task; the peripheral is disconnected then. A
     ///   connection task that still runs at the deadline is cancelled, and waited for.
     public func connect(
@@ -75,7 +75,7 @@ extension Central {
 
     // MARK: - Connecting
 
-    /// Makes one attempt; `isAutomatic` is true if nobody waits for it.
+    /// Makes one attempt; `isAutomatic` is true if no caller waits for it.
     func connect(_ link: Link, _ timeout: Duration, isAutomatic: Bool) async throws(BluetoothError) {
         let start = ContinuousClock.now
         let turnTimeout = isAutomatic ? nil : timeout

@@ -21,7 +21,7 @@ extension Central {
         }
     }
 
-    /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
+    /// Leaves the link to another program: ends our subscriptions and operations, and keeps the link up.
     ///
     /// - Throws: The platform's error if a subscription could not be ended; the link is detached all the same.
     public func detach(_ peripheral: Peripheral) async throws {

@@ -2,9 +2,9 @@ import GattherdSync
 
 // The states of connections.
 extension Central {
-    /// The present state of each peripheral in ``connectionStates``, then each change of any peripheral.
+    /// The current state of each peripheral in ``connectionStates``, then each change of any peripheral.
     ///
-    /// The present states have ``ConnectionStateChange/isInitial`` set. The sequence buffers 1024 changes; slow
+    /// The current states have ``ConnectionStateChange/isInitial`` set. The sequence buffers 1024 changes; slow
     /// consumers miss the oldest.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
         publishing.withLock { _ in
@@ -35,9 +35,9 @@ extension Peripheral {
     /// `nil` once the peripheral is ready or was disconnected on request. The error stays while the central reconnects.
     public var connectionError: BluetoothError? { central.link(id)?.state.withLock { $0.lastError } }
 
-    /// The present state of its connection, then each change.
+    /// The current state of its connection, then each change.
     ///
-    /// The present state has ``ConnectionStateChange/isInitial`` set. The sequence buffers 256 changes; slow consumers
+    /// The current state has ``ConnectionStateChange/isInitial`` set. The sequence buffers 256 changes; slow consumers
     /// miss the oldest.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
         central.publishing.withLock { _ in

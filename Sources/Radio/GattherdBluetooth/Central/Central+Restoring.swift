@@ -6,7 +6,7 @@ public struct Restoration: Sendable {
     public let adopted: [Peripheral]
     /// The peripherals without a link that the central connects again, by address.
     public let reconnecting: [Peripheral]
-    /// The peripherals without a link that the policy gives up, by address.
+    /// The peripherals without a link that the policy does not reconnect, by address.
     public let lost: [Peripheral]
     /// The scans of the other run; each begins with its loop, without a time limit.
     public let scans: [Scan]

@@ -52,7 +52,7 @@ public final class Central: Sendable {
     let stateBoard = LatestValue(CentralState.unknown)
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
-    /// Held while a connection changes and the change is published, so that streams begin with the state before it.
+    /// Locked while a connection changes and the change is published, so that streams start with the state before it.
     let publishing = Locked(())
     let turns: ConnectTurns
     private let jobs: AsyncStream<@Sendable () async -> Void>

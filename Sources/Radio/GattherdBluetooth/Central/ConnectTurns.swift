@@ -38,7 +38,7 @@ final class ConnectTurns: Sendable {
     struct Request: Sendable {
         /// The peripheral; it has at most one attempt at a time.
         let peripheral: PeripheralID
-        /// The number of consecutive failures, of which the first may be the loss of its link.
+        /// The number of consecutive failures; the first may be the loss of its link.
         var failures: Int
         /// The end of the wait for the turn; `nil` for none.
         let deadline: ContinuousClock.Instant?

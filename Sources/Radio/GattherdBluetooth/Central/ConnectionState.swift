@@ -58,7 +58,7 @@ extension ConnectionState: CustomStringConvertible {
     public var description: String { reason.map { "\(name) (\($0))" } ?? name }
 }
 
-/// A change of a peripheral's connection state, or the present state with which a stream of changes begins.
+/// A change of a peripheral's connection state, or the current state with which a stream of changes begins.
 public struct ConnectionStateChange: Sendable {
     public let peripheral: Peripheral
     /// The state before; the same as ``state`` if ``isInitial``.
@@ -68,7 +68,7 @@ public struct ConnectionStateChange: Sendable {
     public let willReconnect: Bool
     /// True if the central connects, or failed to connect, by itself: for ``Autoconnect`` or a kept peripheral.
     public let isAutomatic: Bool
-    /// True for the present state, with which a stream begins.
+    /// True for the current state, with which a stream begins.
     public let isInitial: Bool
 
     /// The reason why there is no link.

@@ -40,7 +40,7 @@ final class Link: Sendable {
         /// True if the central keeps the link or is connecting it, or the link is up.
         var isInUse: Bool { isWanted && (reconnecter != nil || !isDisconnected) }
 
-        /// Adds a claim; `keeper` goes on if the link was reconnecting.
+        /// Adds a claim; `keeper` continues if the link was reconnecting.
         mutating func want(_ policy: Autoconnect, _ keeper: UInt64) {
             if reconnecter != nil { (reconnecter, willTryAgain) = (keeper, true) }
             (autoconnect, isWanted, attempts, reconnection) = (policy, true, 0, nil)
@@ -137,7 +137,7 @@ final class Link: Sendable {
             + (change.willReconnect ? [LogField("reconnects", true)] : [])
     }
 
-    /// The present state, as the beginning of a stream.
+    /// The current state, as the beginning of a stream.
     func presentState(_ central: Central) -> ConnectionStateChange {
         let state = state.withLock { $0 }
         return ConnectionStateChange(

@@ -69,7 +69,7 @@ public import Observation
         models[id]?.update()
     }
 
-    /// The most discoveries; the radio may hear any number of addresses.
+    /// The maximum number of discoveries; the radio may hear any number of addresses.
     private static let maximumDiscoveries = 1000
 
     /// Removes the peripheral that has been silent for the longest time.

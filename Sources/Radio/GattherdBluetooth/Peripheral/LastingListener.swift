@@ -25,11 +25,11 @@ final class LastingListener: SubscriptionListener {
         var hasLostLink = false
     }
 
-    /// The most subscriptions on one link and table, of a peripheral that keeps ending them.
+    /// The maximum number of subscriptions on one link and table, of a peripheral that keeps ending them.
     private static let maximumJoins = 5
     /// Half the pause before the second attempt; the pauses double.
     private static let firstPause = Duration.milliseconds(50)
-    /// The errors that may be gone a moment later, with ATT's unlikely error and insufficient resources.
+    /// The errors that may be temporary, with ATT's unlikely error and insufficient resources.
     private static let briefKinds: Set<BluetoothError.Kind> = [.timedOut, .cancelled, .busy, .att(0x0E), .att(0x11)]
 
     let characteristic: CharacteristicID
@@ -91,7 +91,7 @@ final class LastingListener: SubscriptionListener {
 
     /// Handles a failed subscription.
     ///
-    /// An error of the link itself is not a refusal, nor is one that may be gone a moment later.
+    /// An error of the link itself is not a refusal, nor is a temporary error.
     ///
     /// - Returns: The pause before another attempt on this link; `nil` for none.
     func fail(_ error: BluetoothError) -> Duration? {

@@ -9,8 +9,8 @@ public enum NotificationEvent<Value: Sendable>: Sendable {
     case invalid(BluetoothError)
     /// The subscription ended, so that values are missing until the next ``subscribed``.
     ///
-    /// The error says why the link was lost, or that the peripheral ended the subscription; `nil` if this program
-    /// disconnected.
+    /// The error is the reason why the link was lost, or states that the peripheral ended the subscription; `nil` if
+    /// this program disconnected.
     case interrupted(BluetoothError?)
     /// The subscription is impossible on this link: the characteristic is missing or refuses.
     ///

@@ -107,7 +107,8 @@ extension Peripheral {
 
     /// Pairs; being paired already is success.
     ///
-    /// Pairing waits for connection tasks, but not for other operations: bluetoothd may let these wait for the pairing.
+    /// Pairing waits for connection tasks, but not for other operations, because bluetoothd may delay these until the
+    /// pairing ends.
     ///
     /// Connects first when it is not connected, as ``connect(timeout:autoconnect:)`` does, and leaves it connected.
     ///

@@ -26,7 +26,7 @@ func withDeadline<Value: Sendable>(
 
 /// The time limit of one attempt to connect.
 ///
-/// The limit of a caller counts from the call. Nobody waits for an automatic attempt, so its limit leaves out the time
+/// The limit of a caller counts from the call. No caller waits for an automatic attempt, so its limit excludes the time
 /// in which other peripherals have their turns.
 struct ConnectDeadline: Sendable {
     let timeout: Duration

@@ -11,7 +11,7 @@ struct CallTable {
         var serial: UInt32?
     }
 
-    /// The bus allows 128 open calls for a connection, and keeps counting those that we gave up.
+    /// The bus allows 128 open calls for a connection, and continues to count abandoned ones.
     static let openLimit = 64
 
     /// Calls that were given up after they had been sent, and have no answer yet.

@@ -25,7 +25,7 @@ final class ConnectionCore {
     ///
     /// A usual connect is answered before: the next one waits for its answer.
     private static let (promptAge, lateDelay) = (Duration.milliseconds(500), Duration.milliseconds(10))
-    /// The most messages that are handled before the loop's other work has its turn.
+    /// The maximum number of messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
 
     init(_ socket: BusSocket, on loop: EventLoop, readDelay: Duration) {
@@ -69,7 +69,8 @@ final class ConnectionCore {
 
     /// Ends the connection and fails everything that waits; the second call has no effect.
     ///
-    /// The handlers run before the bus sees the end: what must end at another client before that, they can close.
+    /// The handlers run before the bus sees the end, so they can close resources that another client must release
+    /// first.
     func shutDown() {
         guard let socket = socket.take() else { return }
         withExtendedLifetime(socket) {
@@ -201,7 +202,7 @@ extension ConnectionCore {
         loop.schedule(after: .zero) { [self] in handle([]) }
     }
 
-    /// Pauses reading if all messages of this turn were patient and no call waits for a prompt answer.
+    /// Pauses reading if all messages of this turn can wait and no call needs a prompt answer.
     private func pauseIfBusy(after count: Int, isAll: Bool) {
         let now = SuspendingClock.now
         let areAllPatient = patientMessages >= count
@@ -217,7 +218,7 @@ extension ConnectionCore {
         }
     }
 
-    /// Ends the pause: messages are read as soon as they come.
+    /// Ends the pause: messages are read as soon as they arrive.
     private func endPause() {
         guard let timer = pauseEnd.take() else { return }
         loop.cancel(timer)

@@ -64,9 +64,9 @@ public actor DBusConnection {
 
     /// Calls a method and waits for its answer; never starts the service.
     ///
-    /// A deadline or a cancelled task ends only the waiting: what the service does about it is unknown. `onReply` is
-    /// given the outcome on the loop, in order with the signals around it; when the caller's task goes on, later
-    /// signals may have been handled already.
+    /// A deadline or a cancelled task ends only the wait; the service may still execute the call. `onReply` is given
+    /// the outcome on the loop, in order with the signals around it; when the caller's task resumes, later signals may
+    /// have been handled already.
     /// - Throws: ``DBusError`` with the service's words, or ``DBusError/timeoutName``,
     ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
     @discardableResult
@@ -251,7 +251,7 @@ extension DBusConnection {
         core.value.handlers.unexport(path)
     }
 
-    /// Sends a signal, to everybody or to one; on the loop.
+    /// Sends a signal, to all clients or to one; on the loop.
     ///
     /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
     public nonisolated func emit(

@@ -1,4 +1,4 @@
-/// An error by its D-Bus name: the other side's words, or ours for what never left this process.
+/// An error by its D-Bus name, with the text of the other side, or ours for errors within this process.
 public struct DBusError: Error, Hashable, Sendable {
     /// For example `org.freedesktop.DBus.Error.UnknownObject`.
     public let name: String

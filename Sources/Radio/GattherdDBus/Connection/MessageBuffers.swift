@@ -26,7 +26,7 @@
 
     /// Removes and returns the next complete message.
     ///
-    /// - Throws: ``DBusError`` when there is something else than messages; nothing can be read any more then.
+    /// - Throws: ``DBusError`` if the bytes are not a message; no further message can be read then.
     mutating func next() throws(DBusError) -> MessageView? {
         guard let length = try nextLength(), length <= filled.count else { return nil }
         let bytes = unsafe UnsafeRawBufferPointer(rebasing: storage[filled.lowerBound..<filled.lowerBound + length])
@@ -47,7 +47,7 @@
         return Array(descriptors.prefix(count))
     }
 
-    /// Moves what is there to the front, into as much memory as the next message needs.
+    /// Moves the unread bytes to the front of a buffer that is large enough for the next message.
     private mutating func makeRoom() throws(DBusError) {
         let size = max(Self.usualSize, try nextLength() ?? 0)
         if unsafe size == storage.count {

@@ -61,7 +61,7 @@ struct ReadPacing {
 
     /// Updates the average time between messages.
     ///
-    /// A single late message counts little: after a stall many come together.
+    /// A single late message has little weight, because after a stall many arrive together.
     private mutating func updateSpacing(_ newest: Duration) {
         let isLate = wasPaused && newest > spacing
         spacing = isLate ? min((spacing * 3 + newest) / 4, spacing * 2) : (spacing + newest) / 2

@@ -14,7 +14,7 @@ struct MessageHeader {
 
     /// True if the byte order is not this machine's.
     let isSwapped: Bool
-    /// `nil` for what a later version of D-Bus may bring.
+    /// `nil` for kinds of later versions of D-Bus.
     let kind: Kind?
     let expectsReply: Bool
     let serial: UInt32
@@ -29,7 +29,7 @@ struct MessageHeader {
     private(set) var signature = MessageReader.Place.nowhere
 
     /// - Parameter bytes: A message, whole.
-    /// - Throws: ``DBusError`` when it is none.
+    /// - Throws: ``DBusError`` if `bytes` is not a message.
     init(_ bytes: UnsafeRawBufferPointer) throws(DBusError) {
         isSwapped = try unsafe Self.isSwapped(bytes)
         var reader = unsafe MessageReader(bytes, 1..<bytes.count, isSwapped: isSwapped)
@@ -64,7 +64,7 @@ struct MessageHeader {
 
     /// The length of the message that begins with `bytes`, of which there are at least ``fixedSize``.
     ///
-    /// - Throws: ``DBusError`` when it is none.
+    /// - Throws: ``DBusError`` if `bytes` is not a message.
     static func messageLength(_ bytes: UnsafeRawBufferPointer) throws(DBusError) -> Int {
         let isSwapped = try unsafe isSwapped(bytes)
         var reader = unsafe MessageReader(bytes, 4..<bytes.count, isSwapped: isSwapped)

@@ -16,7 +16,7 @@ import CDBus
         unsafe dbus_message_unref(raw)
     }
 
-    /// The message as it goes onto the wire; once only.
+    /// The encoded message; call once only.
     func bytes(serial: UInt32) throws(DBusError) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         var count: Int32 = 0

@@ -103,7 +103,7 @@ final class ClockTable {
 
     /// Returns the spans whose clock error is unknown.
     ///
-    /// - Parameter uptime: The uptime now, as far as it proves something.
+    /// - Parameter uptime: The uptime now, as far as it is proof.
     /// - Returns: The spans, without an order.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func pending(uptime: Int64) throws(StoreFault) -> [PendingClockSpan] {

@@ -2,10 +2,10 @@ import GattherdModel
 
 /// Decides by which time rows are old enough to be deleted.
 ///
-/// The uptime proves how much time has passed since the wall clock was last trusted, also over restarts of the
-/// daemon. A wall clock that says anything else makes a claim. The claim is believed once the kernel has called the
-/// clock synchronised for as long as the claim is large, at most an hour; or once the clock has run on for that long
-/// without it, at most seven days. After a claim that lies ahead, rows go slowly until none are left that are too old.
+/// The uptime proves how much time has passed since the wall clock was last trusted, also over restarts of the daemon.
+/// A wall clock that says anything else makes a claim. The claim is believed once the kernel has called the clock
+/// synchronised for as long as the claim is large, at most an hour; or once the clock has run on for that long without
+/// it, at most seven days. After a claim that lies ahead, rows are deleted slowly until none are too old.
 struct ClockTrust {
     enum Phase: Int64 {
         /// The wall clock agrees with the uptime.

@@ -45,7 +45,7 @@ struct ClockWatch {
     /// - Parameters:
     ///   - reading: The clocks now.
     ///   - past: An instant that is certainly past: a clock that steps from before it to after it was set.
-    ///   - isDoubted: The clock is not as is proven.
+    ///   - isDoubted: True if the clock differs from the proven time.
     init(_ reading: ClockReading, past: Int64, isDoubted: Bool) {
         isSet = reading.isSynchronised && !isDoubted
         wasDoubted = isDoubted
@@ -57,7 +57,7 @@ struct ClockWatch {
     ///
     /// - Parameters:
     ///   - reading: The clocks now.
-    ///   - isDoubted: The clock is not as is proven.
+    ///   - isDoubted: True if the clock differs from the proven time.
     /// - Returns: The change, to be recorded in the file unless it is `nothing`.
     mutating func observe(_ reading: ClockReading, isDoubted: Bool) -> Finding {
         let isReturn = wasDoubted && !isDoubted

@@ -47,7 +47,7 @@ final class CorrectionTable {
         }
     }
 
-    /// The sum of what was added to the time of an entry.
+    /// The sum of the corrections of an entry's time.
     func shift(of seq: Int64) throws(StoreFault) -> Duration {
         .microseconds(try selectShift.firstInteger(binding: seq) ?? 0)
     }

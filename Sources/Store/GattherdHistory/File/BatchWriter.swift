@@ -63,12 +63,12 @@ final class BatchWriter {
         }
     }
 
-    /// Discards what is remembered of rows whose times were corrected.
+    /// Discards the cached state of rows whose times were corrected.
     func didCorrectTimes() {
         catalogue.removeAll()
     }
 
-    /// Discards what refers to rows that were rolled back.
+    /// Discards references to rows that were rolled back.
     func didRollBack() {
         catalogue.removeAll()
         rollups.discardLate()
@@ -111,6 +111,6 @@ extension ReadingBatch {
         )
     }
 
-    /// The most numbers that the batch needs.
+    /// The maximum number of numbers that the batch needs.
     var numberCount: Int { readings.count + rejects.count }
 }

@@ -52,7 +52,7 @@ package final class HistoryLock {
 
 /// The user and group that a history's files should belong to.
 ///
-/// A command that root runs must not leave files behind that the daemon's user cannot write.
+/// A command of root must not create files that the daemon's user cannot write.
 struct FileOwner {
     let user: uid_t
     private let group: gid_t

@@ -2,9 +2,9 @@ import CSQLite
 import GattherdModel
 import Glibc
 
-/// Opens history's database for its writer, readers and maintenance, and checks what it is.
+/// Opens history's database for its writer, readers and maintenance, and verifies that it is one.
 enum HistoryDatabase {
-    /// Opens the file for the writer; creates it if necessary, and brings it to this version.
+    /// Opens the file for the writer; creates it if necessary, and upgrades its schema.
     ///
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because published readings must still be in
     /// history after a power loss. It costs one `fdatasync` per batch, not per sample; a slow card makes batches

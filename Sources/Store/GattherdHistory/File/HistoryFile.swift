@@ -290,7 +290,7 @@ final class HistoryFile {
 
     private var isSkipDue: Bool { journal?.isSkipDue(head: head) ?? false }
 
-    /// The gaps in what consumers get, since the last call.
+    /// The gaps in the consumers' entries since the last call.
     func drainGaps() -> [Journal.Gap] {
         defer { gaps.removeAll() }
         return gaps

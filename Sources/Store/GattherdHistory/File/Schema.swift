@@ -71,7 +71,7 @@ enum Schema {
 
         """
 
-    /// The cursors of the journal's consumers, and what they have not acknowledged.
+    /// The cursors of the journal's consumers, and the unacknowledged readings.
     ///
     /// A row of `outbox` represents the undelivered readings numbered `first` to `last`. Their samples are from `ts` to
     /// `ts_last`; the last one arrived at `arrived`; the size of their payloads is `octets`. During a correction of
@@ -106,7 +106,7 @@ enum Schema {
 
     /// The position in the stored records of each stream; see ``RecordCursor``.
     ///
-    /// The file of the readings has them, so that a restored or a new file downloads what it lacks.
+    /// They are in the same file as the readings, so that a restored or a new file downloads the missing ones.
     private static let records = """
         CREATE TABLE record_cursor (
             device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL, address TEXT NOT NULL,

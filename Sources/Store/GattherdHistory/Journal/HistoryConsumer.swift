@@ -56,7 +56,7 @@ struct ConsumerRequests {
     var unstoredCount: Int { unstored.count }
     /// The number of the last one; 0 without any.
     var lastUnstored: Int64 { unstored.last }
-    /// The number of those that were dropped before all consumers had got them.
+    /// The number of unstored readings that were dropped before all consumers had them.
     var droppedCount: Int { unstored.dropped }
 
     mutating func append(_ readings: [JournalReading]) { unstored.append(readings) }

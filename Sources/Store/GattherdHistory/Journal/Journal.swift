@@ -4,8 +4,8 @@ import GattherdModel
 ///
 /// The rows themselves are in history. The table `outbox` only has the positions of samples, a row for each extent;
 /// events, rejects and clock corrections are found by their numbers. Only readings committed while there is a consumer
-/// enter the journal, so the first output that is turned on delivers no old readings. A consumer that comes back is
-/// behind: the extents that it needs are rebuilt from the samples.
+/// enter the journal, so the first configured output delivers no old readings. When a consumer is configured again, the
+/// extents that it needs are rebuilt from the samples.
 final class Journal {
     /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
@@ -147,7 +147,7 @@ final class Journal {
 
     // MARK: - Consumers
 
-    /// The lowest cursor: what all of them have acknowledged.
+    /// The lowest cursor; all consumers have acknowledged the entries up to it.
     var delivered: Int64 { cursors.map(\.seq).min() ?? trimmed }
 
     /// The last number that all consumers have got, or will get although it may be dropped here.
@@ -195,7 +195,7 @@ final class Journal {
         cursors.filter { $0.handedOver(tail) < seq }.map(\.consumer.name)
     }
 
-    /// A gap in what a consumer gets.
+    /// A gap in the entries that a consumer gets.
     struct Gap {
         let consumer: String
         let after: Int64
@@ -256,7 +256,7 @@ final class Journal {
         (cursors, trimmed, lastTrimmed) = (places.cursors, places.trimmed, places.lastTrimmed)
     }
 
-    /// Moves a cursor to `seq`, and starts to rebuild the extents behind it that were deleted; only in a transaction.
+    /// Moves a cursor to `seq`, and starts to rebuild the deleted extents after it; only in a transaction.
     ///
     /// A consumer that would be too far behind `head` skips the oldest entries: at once if their number is known, else
     /// after the scan.
@@ -345,7 +345,7 @@ final class Journal {
     /// True if there is nothing left to do.
     var isFullySaved: Bool { !cursors.contains(where: \.isSaveDue) && delivered == trimmed }
 
-    /// Writes the cursors and deletes some of the readings that all have passed; only in a transaction.
+    /// Writes the cursors and deletes some of the readings that all cursors have passed; only in a transaction.
     ///
     /// - Parameter deletesAll: Deletes even if there is little to delete.
     /// - Returns: The progress, for ``didSave(_:)`` after the commit.
@@ -371,7 +371,7 @@ final class Journal {
 }
 
 extension JournalCursor {
-    /// Reads the cursor of a consumer, which starts at `head` if nothing waits for it.
+    /// Reads the cursor of a consumer, which starts at `head` if it has no backlog.
     ///
     /// Extents up to `complete` may be missing.
     fileprivate init(

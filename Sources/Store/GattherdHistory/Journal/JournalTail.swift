@@ -3,8 +3,9 @@ import GattherdSync
 
 /// The newest committed entries, held in memory once for all consumers, so that they need not read them back.
 ///
-/// Each consumer has a position. What all consumers have passed is removed; beyond the capacity the oldest entries are
-/// removed, so a slow or dead consumer costs no memory. It reads older entries from the file. Any thread may read.
+/// Each consumer has a position. Entries that all consumers have passed are removed. Beyond the capacity the oldest
+/// entries are removed, so a slow or dead consumer costs no memory. Such a consumer reads older entries from the file.
+/// Any thread may read.
 final class JournalTail: Sendable {
     private struct State: Sendable {
         var entries = EntryQueue()

@@ -3,7 +3,7 @@ import GattherdModel
 /// Finds the numbers whose entries the journal has lost, so that a consumer does not pass over them unnoticed.
 ///
 /// Each way to lose entries leaves a mark: the highest number concerned. Up to the highest mark, numbers without an
-/// entry are lost. Above it they were never used, as those that a crash leaves out.
+/// entry are lost. Above it they were never assigned, for example after a crash.
 final class LostEntries {
     /// A cause, and the highest number that it concerns.
     private typealias Mark = (through: Int64, reason: String)
@@ -14,7 +14,7 @@ final class LostEntries {
     /// The highest number of a reading that could not be stored.
     private var unstored: Int64
     private var savedUnstored: Int64
-    /// The highest number of those that are not in memory any more.
+    /// The highest number of an unstored reading that is no longer in memory.
     private var removedUnstored: Int64
 
     init(_ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {

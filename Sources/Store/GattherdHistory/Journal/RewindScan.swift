@@ -5,7 +5,7 @@ import GattherdModel
 /// There is no index of samples by number, so all samples are read once, in the order of their times, in short steps.
 /// The progress is saved in the transactions of the steps, so a crash resumes where it stopped.
 final class RewindScan {
-    /// The most readings of one step.
+    /// The maximum number of readings of one step.
     private static let chunk = 2048
 
     /// The numbers whose extents are rebuilt.
@@ -82,7 +82,7 @@ final class RewindScan {
         try set(wanted)
     }
 
-    /// Ends the scan, because nobody needs its numbers any more; only in a transaction.
+    /// Ends the scan, because no consumer needs its numbers any more; only in a transaction.
     func cancel() throws(StoreFault) { try set(nil) }
 
     /// Runs one step; only in a transaction.

@@ -52,7 +52,7 @@ struct UnstoredReadings {
     /// - Parameters:
     ///   - stored: The journal's entries, or a gap of them.
     ///   - seq: The number after which entries are wanted.
-    ///   - limit: The most entries.
+    ///   - limit: The maximum number of entries.
     ///   - isComplete: True if the journal has no entries beyond the stored ones.
     ///   - consumer: The consumer that gets them.
     /// - Returns: The entries, or a gap.
@@ -74,7 +74,7 @@ struct UnstoredReadings {
         return JournalBatch(entries, through: entries.count < found.count ? entries.last?.seq ?? seq : known)
     }
 
-    /// Returns what the journal does not have: the readings at the gap's start, or the gap before the first of them.
+    /// Returns the unstored readings at the gap's start, or the gap before the first of them.
     private mutating func merged(with gap: JournalGap, limit: Int, for consumer: String) -> JournalBatch {
         let inside = readings[start...].drop { $0.seq <= gap.after }.prefix { $0.seq <= gap.through }
         guard let first = inside.first else { return JournalBatch(missing: gap) }

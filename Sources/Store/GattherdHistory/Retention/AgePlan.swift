@@ -33,7 +33,7 @@ struct AgePlan: Equatable {
     let proven: Int64
     /// The latest possible time now.
     let latest: Int64
-    /// The number above which readings may be in a pending span, by whose clock the time is ``pendingNow``.
+    /// The number above which readings may be in a pending span; that span's clock shows ``pendingNow``.
     let pendingSeq: Int64
     let pendingNow: Int64
 

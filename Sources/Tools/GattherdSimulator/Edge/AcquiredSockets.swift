@@ -68,7 +68,7 @@ final class AcquiredSockets {
 private struct AcquiredSocket {
     let descriptor: Int32
 
-    /// Makes a pair: bluetoothd's end and the client's end.
+    /// Creates a pair: bluetoothd's end and the client's end.
     static func pair() -> (ours: AcquiredSocket, theirs: DBusDescriptor)? {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)

@@ -12,7 +12,7 @@ public struct SimulatorError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A virtual `org.bluez` on a bus, with the peripherals of a scenario; several of them if it has several gateways.
 ///
-/// Owns the bus names `org.bluez` and `org.gattherd.Simulator`, which takes orders (``ControlInterface``).
+/// Owns the bus names `org.bluez` and `org.gattherd.Simulator`; the latter accepts orders (``ControlInterface``).
 public final class Simulator: Sendable {
     /// True while bluetoothd has its bus name and answers, on all buses.
     ///

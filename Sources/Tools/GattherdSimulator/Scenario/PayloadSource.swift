@@ -22,8 +22,8 @@ public enum PayloadSource: Hashable, Sendable {
 
     /// The value of notification `number`, counted from 0.
     ///
-    /// `stored` is the characteristic's value. The energy expended was set to 0 at the number `reset`. `seed` tells
-    /// persons and places apart.
+    /// `stored` is the characteristic's value. The energy expended was set to 0 at the number `reset`. `seed`
+    /// distinguishes persons and places.
     func payload(_ number: UInt64, stored: [UInt8], energyReset reset: UInt64 = 0, seed: UInt64 = 0) -> [UInt8] {
         switch self {
         case .stored: stored

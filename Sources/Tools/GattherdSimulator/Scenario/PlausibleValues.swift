@@ -37,7 +37,7 @@ struct PersonSimulation: Sendable {
     /// The person's time at the first measurement.
     private let offset: Double
 
-    /// - Parameter seed: Tells persons apart.
+    /// - Parameter seed: Distinguishes persons.
     init(seed: UInt64) {
         noise = SmoothNoise(seed: seed)
         let one = SmoothNoise(seed: seed &+ 1)

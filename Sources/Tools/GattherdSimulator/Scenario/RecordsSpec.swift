@@ -17,7 +17,7 @@ public struct RecordsSpec: Hashable, Sendable {
     public var form = Form.glucose
     /// The records at the start.
     public var count = 100
-    /// The most records that are stored; beyond them the oldest is overwritten.
+    /// The maximum number of records that are stored; beyond them the oldest is overwritten.
     public var capacity = 1_000_000
     /// The time between two records; zero for no new ones.
     public var interval = Duration.seconds(60)

@@ -4,7 +4,7 @@ import GattherdSync
 import GattherdYAML
 import Glibc
 
-/// Makes a peripheral of a capture.
+/// Creates a peripheral of a capture.
 struct ReplayReader {
     private let problems: ProblemList
 

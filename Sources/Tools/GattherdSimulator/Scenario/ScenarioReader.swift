@@ -23,7 +23,7 @@ extension Scenario {
     ///
     /// - Parameters:
     ///   - text: YAML.
-    ///   - file: What errors call it.
+    ///   - file: The file's name in errors.
     /// - Throws: ``ScenarioError`` with all problems.
     public init(_ text: String, file: String) throws(ScenarioError) {
         let problems = ProblemList(file: file)

@@ -10,7 +10,7 @@ final class DeviceRegistry {
         self.objects = objects
     }
 
-    /// Makes a device, which is not exported yet.
+    /// Creates a device, which is not exported yet.
     func make(_ key: DeviceKey) {
         let data = world.air.peripherals[key.peripheral].spec.advertising.data(at: world.clock.now)
         world.devices[key] = SimulatedDevice(key, path: world.path(of: key), at: world.clock.now, data: data)

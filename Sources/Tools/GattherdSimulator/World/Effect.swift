@@ -48,7 +48,7 @@ struct Interface: Hashable, Sendable {
 enum Effect: Hashable, Sendable {
     case reply(CallToken, DBusValue?)
     case fail(CallToken, DBusError)
-    /// Makes a socket pair and replies with the other end and the MTU.
+    /// Creates a socket pair and replies with the other end and the MTU.
     ///
     /// If `isRead`, the client's packets become events.
     case openSocket(SocketID, CallToken, mtu: UInt16, isRead: Bool)

@@ -177,7 +177,7 @@ extension LinkControl {
         world.air.startAdvertising(key.peripheral)
     }
 
-    /// Ends a link at the peripheral, and loses what the host has not delivered.
+    /// Ends a link at the peripheral, and drops the values that the host has not delivered.
     private func endRadioLink(_ index: Int, _ reason: TruthEvent.DisconnectReason?) {
         notifications.loseBuffered(index)
         world.air.peripherals[index].endLink()

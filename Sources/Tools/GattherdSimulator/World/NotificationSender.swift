@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-/// The notifications of peripherals, and their way through the host to clients.
+/// The notifications of peripherals, and their delivery through the host to clients.
 final class NotificationSender {
     /// The delay up to which late notifications are made up for.
     ///

@@ -35,7 +35,7 @@ struct RadioField: Sendable {
 
     var hasPositions: Bool { !listeners.isEmpty }
 
-    /// True if the peripheral may come into reach of an adapter or leave it.
+    /// True if the peripheral may enter or leave the range of an adapter.
     func isChanging(_ peripheral: Int) -> Bool {
         hasPositions && (senders[peripheral].path.isMoving || air.bodies != nil)
     }
@@ -97,7 +97,7 @@ extension AirSpec {
 }
 
 extension Scenario {
-    /// The peripherals that come into reach of a gateway on their paths; bodies do not count.
+    /// The peripherals whose paths enter the range of a gateway, without the effect of bodies.
     package func peripherals(inReachOf gateway: GatewaySpec) -> [PeripheralSpec] {
         peripherals.filter { peripheral in
             let names = gateway.adapters.map { SimulatedAdapter($0, of: gateway.name).names }

@@ -61,7 +61,7 @@ final class ServiceDiscovery {
     ///
     /// Objects with unchanged handles are kept.
     ///
-    /// bluetoothd signals removed objects at once and new objects when it is idle, which is mostly earlier. The
+    /// bluetoothd signals removed objects at once and new objects when it is idle, usually before the removals. The
     /// simulator alternates the two orders.
     private func discover(_ key: DeviceKey) {
         let peripheral = world.air.peripherals[key.peripheral]

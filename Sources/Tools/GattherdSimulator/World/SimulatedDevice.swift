@@ -137,7 +137,7 @@ struct SimulatedDevice: Sendable {
 
     var memory: Memory { Memory(isTrusted: isTrusted, isBonded: isBonded) }
 
-    /// Restores what an adapter remembers over a restart.
+    /// Restores the state that an adapter keeps over a restart.
     mutating func restore(_ memory: Memory) {
         isTrusted = memory.isTrusted
         isPaired = memory.isBonded

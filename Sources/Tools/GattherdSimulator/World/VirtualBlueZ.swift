@@ -1,4 +1,4 @@
-/// A simulated bluetoothd with its adapters: the part of ``VirtualSite`` that is one gateway's.
+/// A simulated bluetoothd with its adapters: one gateway of a ``VirtualSite``.
 ///
 /// Behaves like BlueZ 5.66 as observed. The effects of events and timers are in ``World/effects``.
 final class VirtualBlueZ {
