@@ -48,14 +48,14 @@ import Testing
         #expect(try names.isEmpty)
     }
 
-    @Test func `a file is not created in the place of another`() throws {
+    @Test func `a new file never replaces an existing one`() throws {
         try folder.write("old", to: "target")
         let draft = try FileDraft(of: target)
         #expect(throws: FileError(EEXIST, target)) { try draft.create() }
         #expect(try text == "old")
     }
 
-    @Test func `a link in the place of the draft is not followed`() throws {
+    @Test func `a symbolic link at the path of the draft is not followed`() throws {
         let victim = try folder.write("mine", to: "victim")
         try FileManager.default.createSymbolicLink(atPath: target + ".part", withDestinationPath: victim)
         let draft = try FileDraft(of: target)

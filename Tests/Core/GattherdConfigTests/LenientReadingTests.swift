@@ -22,7 +22,7 @@ import Testing
         #expect(errors.map(\.problem.kind) == ["syntax"])
     }
 
-    @Test func `places of the sections around a syntax error are those of the file`() {
+    @Test func `sections around a syntax error keep their positions in the file`() {
         let (configuration, _) = read("devices: [\n\nhistory:\n  path: /h/x.db\n")
         #expect(configuration.history.path.place?.line == 4)
         #expect(configuration.history.path.place?.column == 9)

@@ -260,7 +260,7 @@ extension DeliveryFilter {
         #expect(filter.nextRelease == .seconds(1))
     }
 
-    @Test mutating func `a delayed reading of a removed device is forgotten`() {
+    @Test mutating func `a delayed reading of a removed device is dropped`() {
         _ = select([number(10, 1), number(13, 2)])
         filter.forget("d")
         #expect(filter.releaseAll() == [])

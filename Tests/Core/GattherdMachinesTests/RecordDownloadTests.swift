@@ -27,7 +27,7 @@ struct RecordDownloadTests {
 
     private func template(_ text: String) throws -> WriteTemplate { try #require(WriteTemplate(text)) }
 
-    @Test func `counts of an earlier request say nothing about the present one`() {
+    @Test func `counts of an earlier request do not affect the current one`() {
         var machine = machine()
         _ = machine.handle(.opened(facts { ($0.requests, $0.count) = (7, 5000) }), at: .zero)
         _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)

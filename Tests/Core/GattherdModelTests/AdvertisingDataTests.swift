@@ -34,7 +34,7 @@ struct AdvertisingDataTests {
         ("02010600000A", "byte 5 comes after the end, which a length of 0 at byte 3 marks"),
         ("020106000000", nil), ("", nil),
     ])
-    func `a wrong length ends the structures, and is told`(hex: String, problem: String?) {
+    func `a wrong length ends the structures and is reported`(hex: String, problem: String?) {
         let data = data(hex)
         #expect(data.problem == problem)
         #expect(data.structures.allSatisfy { $0.type == 1 })

@@ -35,7 +35,7 @@ import Testing
         #expect(text == head + #","heart_rate":72,"sensor_contact":true,"rr_interval":[0.8125,0.8203125]}"#)
     }
 
-    @Test func `one element of a repeated metric is an array too`() {
+    @Test func `a single element of a repeated metric is an array as well`() {
         #expect(json([Sample(metric: 2, value: .real(0.75))]) == head + #","rr_interval":[0.75]}"#)
     }
 

@@ -60,7 +60,7 @@ struct AdvertisementReplayTests {
         #expect(outcomes == ["2 samples", "2 samples"])
     }
 
-    @Test func `a name that comes later counts for what was heard before`() throws {
+    @Test func `a later name also applies to earlier advertisements`() throws {
         var replay = try replay()
         // Two bytes of temperature and five more, which only the name sps tells from the data of a company.
         let data = try advertisement("0aff fc07c71200c83d5606", at: 0)

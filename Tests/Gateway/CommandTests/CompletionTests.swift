@@ -42,7 +42,7 @@ import Testing
         #expect(Self.words("check", "a", "").first == "--json")
     }
 
-    @Test func `devices are those of the given configuration`() throws {
+    @Test func `the devices come from the given configuration`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("g.yaml")
         let text = """

@@ -100,7 +100,7 @@ import Testing
         #expect(profile.controls.map(\.name) == (name == "flow-meter" ? ["interval"] : []))
     }
 
-    @Test func `the C examples are those of the documentation`() throws {
+    @Test func `the C examples equal those in the documentation`() throws {
         let blocks = try Self.nativeProfiles().blocks(of: "c")
         let files = try ["soil-probe", "garden-beacon"].map { name in
             try String(contentsOf: Checkout.root.appending(path: "Plugins/Examples/\(name).c"), encoding: .utf8)

@@ -58,7 +58,7 @@ import Testing
         #expect(Self.findings(output).map(\.severity) == [.good])
     }
 
-    @Test func `a problem of an output that delivers is a note`() {
+    @Test func `a problem of a delivering output is a note`() {
         var output = Self.output(.connected)
         output.error = "refuses 'gattherd/lab/lamp/state'"
         #expect(Self.findings(output).map(\.severity) == [.note])

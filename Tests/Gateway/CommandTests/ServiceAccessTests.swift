@@ -34,7 +34,7 @@ import Testing
     @Test(
         arguments: [(mode_t(0o600), false), (0o640, false), (0o604, true), (0o644, true), (0o000, false)]
     )
-    func `a file is judged by the rights of its owner, its group or others`(mode: mode_t, isReadable: Bool) throws {
+    func `access follows the permissions of owner, group and others`(mode: mode_t, isReadable: Bool) throws {
         let path = try file("ca.pem", mode)
         let obstacle = Self.stranger.obstacle(to: .read, path)
         #expect(obstacle == (isReadable ? nil : .init(path: path, isFolder: false)))
@@ -116,7 +116,7 @@ import Testing
         #expect(words.map { $0.contains("add: [Service] ReadWritePaths=/srv") } == [true])
     }
 
-    @Test func `a named pipe of an output needs rights of its own only`() throws {
+    @Test func `a named pipe of an output needs permissions for itself only`() throws {
         let pipe = folder.file("pipe")
         #expect(unsafe mkfifo(pipe, 0o600) == 0 && chmod(pipe, 0o622) == 0)
         let text = Self.history + "profiles: {paths: []}\nlines: {path: '\(pipe)'}"

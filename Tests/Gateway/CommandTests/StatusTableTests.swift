@@ -196,7 +196,7 @@ import Testing
         (.noSuchDevice("dial"), "there is no device 'dial'"),
         (.onlyAdvertises("dial"), "device 'dial' only advertises: it is never connected and has no controls"),
     ])
-    func `the error of a control says what happened`(error: ControlError, words: String) {
+    func `the error of a control states the outcome`(error: ControlError, words: String) {
         #expect(error.words(Self.link) == words)
     }
 

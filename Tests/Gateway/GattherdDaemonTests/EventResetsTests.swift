@@ -51,7 +51,7 @@ import Testing
         #expect(resets.removeDue(at: start + .seconds(600)).isEmpty)
     }
 
-    @Test func `a further event starts the time again, and another value ends it`() {
+    @Test func `a further event restarts the holding time, and another value ends it`() {
         var resets = EventResets()
         record(&resets, 0, (1, .boolean(true)))
         record(&resets, 30, (1, .boolean(true)))

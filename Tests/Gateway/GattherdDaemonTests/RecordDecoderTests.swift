@@ -133,7 +133,7 @@ struct RecordDecoderTests {
         }
     }
 
-    @Test func `a record that belongs to another one has its time and comes once`() {
+    @Test func `a companion record has the time of the other record and is stored once`() {
         var main = Bench(Self.rule { $0.time = .clock(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
         let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
         main.post(.begin(.all))

@@ -55,7 +55,7 @@ struct SensorPresenceTests {
         presence.check(sensor, now: start + .seconds(seconds))
     }
 
-    @Test func `a sensor is away after the longest silence of the frames that it sends`() throws {
+    @Test func `a sensor is away after the longest silence of its frames`() throws {
         let sensor = try Self.sensor(Self.frames())
         var presence = SensorPresence()
         _ = record([(Self.first, [5])], at: 0, &presence, sensor)

@@ -34,13 +34,13 @@ import Testing
         #expect(try mode(file.fragmentFolder) == "\(0o750)")
     }
 
-    @Test func `a file that is there is not replaced`() throws {
+    @Test func `an existing file is not replaced`() throws {
         try file.add(source())
         #expect(throws: GatewayError.self) { try file.add(source("devices: []\n")) }
         #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
     }
 
-    @Test func `a link in the place of the file is not followed`() throws {
+    @Test func `a symbolic link at the path of the file is not followed`() throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(
             atPath: file.fragment(named: "b"),

@@ -53,7 +53,7 @@ import Testing
 
     // MARK: - Files
 
-    @Test func `a draft is checked in the place of its file`() {
+    @Test func `a draft is checked as if it had replaced its file`() {
         let typo = editor.findings(with: source("gatewy: lab\n")).findings
         let words = "unknown key 'gatewy' in the configuration; did you mean 'gateway'?"
         #expect(typo.map(\.problem.description) == [words])
@@ -105,7 +105,7 @@ import Testing
         #expect(try text() == "gateway: other\n")
     }
 
-    @Test func `a link in the place of a file is not replaced`() async throws {
+    @Test func `a symbolic link at the path of a file is not replaced`() async throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         let link = file.fragment(named: "link")
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
@@ -130,7 +130,7 @@ import Testing
 
     // MARK: - Devices
 
-    @Test func `a device is added as the command line adds it`() async throws {
+    @Test func `a device is added in the same way as by the command line`() async throws {
         try await reloading([.done(waiting: [])]) {
             let members = #""address":"A4:C1:38:11:22:33","name":"kitchen","title":"Window","area":"Kitchen""#
             _ = try await devices.add(try request(members + #","preview":true"#))

@@ -160,7 +160,7 @@ struct BaseTopicTests {
         #expect(watcher.messages.allSatisfy { !$0.payload.isEmpty })
     }
 
-    @Test func `former base topics are remembered for a broker until they are forgotten`() throws {
+    @Test func `former base topics are kept for a broker until they are removed`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("bases")
         #expect(BaseTopicFile(path: path).use("a/b", at: "mqtt://one:1883") == [])

@@ -38,7 +38,7 @@ import Testing
         #expect(home.status == "homeassistant/status")
     }
 
-    @Test func `a device's payload is word for word as expected`() {
+    @Test func `a device's discovery payload is exactly as expected`() {
         let metrics = [
             MetricDescriptor(name: "heart_rate", unit: "bpm"),
             MetricDescriptor(name: "sensor_contact", kind: .state, domain: .boolean),

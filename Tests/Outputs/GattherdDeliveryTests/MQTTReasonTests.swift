@@ -56,7 +56,7 @@ import Testing
         #expect(topics.verdict(busy, on: "a", at: .seconds(660)) == .topicRefused(busy.words))
     }
 
-    @Test func `a client id taken over by another client is reported as such`() {
+    @Test func `a client id that another client takes over is reported as the cause`() {
         #expect(MQTTReason(rawValue: 0x8E).loss()?.detail.contains("mqtt.client_id") == true)
         #expect(MQTTReason(rawValue: 7).loss() == nil)
     }

@@ -72,7 +72,7 @@ struct ReadingDeliveryTests {
         #expect(messages.last(on: "bridge/state") == "offline")
     }
 
-    @Test func `a broker absent at the start receives everything when it comes`() async throws {
+    @Test func `a broker that is absent at the start receives everything later`() async throws {
         let fixture = DeliveryFixture(try Broker())
         let delivery = fixture.delivery { $0.waitInEarnest() }
         try await delivery.running {

@@ -218,7 +218,7 @@ import Testing
         #expect(series.contains("\"timestamps\":[\(first),\(first + 1),"))
     }
 
-    @Test func `a path that it does not have is a mistake of the configuration`() async throws {
+    @Test func `a path that does not exist at the server is a mistake of the configuration`() async throws {
         let server = try VictoriaServer()
         try await server.start()
         let sink = InfluxSink(try InfluxOptions(server.url + "/elsewhere"))

@@ -60,7 +60,7 @@ struct WriteJudgeTests {
 
     private struct PointsWereLost: Error {}
 
-    @Test func `a refusal counts only if a database says it`() throws {
+    @Test func `a refusal counts only if it comes from a database`() throws {
         let html = "<html><h1>400 Bad Request</h1></html>"
         #expect(fault(try judge(400, html, headers: [:]))?.kind == .misconfigured)
         // Go's server for TLS says this to a plain request.

@@ -15,7 +15,7 @@ import Testing
         String(decoding: EntryLines.text(of: [entry]), as: UTF8.self)
     }
 
-    @Test func `a reading is its MQTT payload behind the device and the stream`() {
+    @Test func `a reading's line has the device, the stream, then the MQTT payload`() {
         let samples = [
             Sample(metric: 0, value: .integer(85)), Sample(metric: 1, value: .real(0.5)),
             Sample(metric: 1, value: .real(0.75)),

@@ -39,7 +39,7 @@ import Testing
         #expect(output.consumer == expected)
     }
 
-    @Test func `a list has an output for each element, with a cursor of its own`() throws {
+    @Test func `each element of a list is an output with its own cursor`() throws {
         let (configuration, errors) = parse("lines: [{path: /a}, {name: archive, path: /b, max_backlog: 1000}]")
         #expect(errors.isEmpty)
         let consumers = configuration.outputs.compactMap { ConfiguredOutput($0, LinesOutput.self)?.consumer }

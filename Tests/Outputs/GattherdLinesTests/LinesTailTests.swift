@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `an unfinished line begins behind the last line break`() throws {
+    @Test func `an unfinished line begins after the last line break`() throws {
         let tail = tail("one\n{\"type\":\"reading")
         #expect(try tail.end() == 4)
         #expect(try tail.isUnfinishedLine(at: 4))

@@ -65,7 +65,7 @@ import Testing
         #expect(world.reports.map(\.word) == ["unavailable", "misconfigured", "connected"])
     }
 
-    @Test func `the state shows what the output does`() {
+    @Test func `the state of an output follows its deliveries`() {
         var world = World.started(committed: 1000)
         #expect(world.machine.output.state == .idle)
         while world.calls.isEmpty { world.answerOne() }

@@ -158,7 +158,7 @@ import Testing
         #expect(world.received == Array(1...10) && world.stored == 10)
     }
 
-    @Test func `answers that nobody expects change nothing`() {
+    @Test func `unexpected answers change nothing`() {
         var world = World.started(committed: 3)
         world.answerAll()
         let before = world.machine.output

@@ -70,7 +70,7 @@ struct FleetHistoryTests {
         #expect(count == 10)
     }
 
-    @Test func `a selection by device, metric and time has the values as they are`() async throws {
+    @Test func `a selection by device, metric and time has unchanged values`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver([

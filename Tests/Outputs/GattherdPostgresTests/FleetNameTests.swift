@@ -36,7 +36,7 @@ struct FleetNameTests {
         #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "NULL")
     }
 
-    @Test func `a gateway whose name another one has stops within a report`() async throws {
+    @Test func `a gateway with a duplicate name stops within one report`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")
         let older = try centre.sink(of: "attic", credentials, daemon: DaemonRun())
@@ -65,7 +65,7 @@ struct FleetNameTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.run") == "1")
     }
 
-    @Test func `a gateway whose name another one has exchanges no leases`() async throws {
+    @Test func `a gateway with a duplicate name exchanges no leases`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")
         let url = try Centre.url(centre.server.port)

@@ -100,7 +100,7 @@ struct FleetUpkeepTests {
         #expect(try await centre.value("SELECT min(ts) > 25000 * 3600000000 FROM gattherd.hour") == "t")
     }
 
-    @Test func `a step reads the rows that it deletes, not the kept ones`() async throws {
+    @Test func `a step reads only the rows that it deletes`() async throws {
         let centre = try await Centre()
         try await Self.deliverDays(6, to: centre)
         let now = try await Self.now(centre)

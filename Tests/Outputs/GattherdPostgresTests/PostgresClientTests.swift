@@ -20,7 +20,7 @@ struct PostgresClientTests {
         #expect(error?.detail.contains("more than") == true)
     }
 
-    @Test func `a server that accepts connections and says nothing does not hold up the caller`() async throws {
+    @Test func `a server that accepts connections and sends nothing does not block the caller`() async throws {
         let server = try HostileServer(.silent)
         let client = try Self.client(server)
         let error = await #expect(throws: PostgresError.self) {

@@ -42,7 +42,7 @@ struct PostgresClockStepTests {
         return try #require(answer.first?.first.flatMap { Int($0) })
     }
 
-    @Test func `a correction reads the rows that it moves, not those of the years in between`() async throws {
+    @Test func `a correction reads only the rows that it moves, not the years in between`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let entries =

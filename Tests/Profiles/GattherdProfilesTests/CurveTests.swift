@@ -11,7 +11,7 @@ struct CurveTests {
             ("0000", "x 0.0"), ("FFFF", "x 100.0"), ("0899", "x 0.1"),
         ]
     )
-    func `values between points lie on a line, those beyond have the last one`(hex: String, value: String) throws {
+    func `values between points are interpolated, others are clamped`(hex: String, value: String) throws {
         #expect(try DeclarativeText.decode(hex, fields: Self.battery) == [value])
     }
 

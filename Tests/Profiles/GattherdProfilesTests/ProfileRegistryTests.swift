@@ -198,7 +198,7 @@ struct ProfileRegistryTests {
         #expect(identity?.model?.description == "Acme T1")
     }
 
-    @Test func `a profile with models of its own does not take those of the stand-in`() throws {
+    @Test func `a profile with its own models does not inherit those of the stand-in`() throws {
         let folder = try TemporaryFolder()
         try folder.write(text(title: "x", "stand_in: true\nidentify: [{brand: A, model: B, name: x}]"), to: "a.yaml")
         try folder.write(text(title: "y", "identify: [{brand: C, model: D, name: y}]"), to: "b.yaml")

@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `a descriptor is read and written until it goes`() async throws {
+    @Test func `a descriptor can be read and written until it is removed`() async throws {
         try await Stage.run { stage in
             _ = try await stage.connected()
             await addDescriptor(stage)

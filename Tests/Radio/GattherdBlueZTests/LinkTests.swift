@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `a link that ends before the answer is not made again behind our back`() async throws {
+    @Test func `a link that ends before the answer is not made again without us`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.setDevice(["Connected": .boolean(true)])

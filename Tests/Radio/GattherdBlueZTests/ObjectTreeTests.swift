@@ -256,7 +256,7 @@ import Testing
         .dictionary(key: "q", value: "v", entries.map { DBusEntry(.uint16($0.key), .variant(.bytes($0.value))) })
     }
 
-    @Test func `an advertisement is what the signal contains, also when it repeats`() {
+    @Test func `an advertisement has the data of its signal, also when it repeats`() {
         let heard = frames(
             of: ["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])],
             ["ManufacturerData": data([0x0499: [5]])],

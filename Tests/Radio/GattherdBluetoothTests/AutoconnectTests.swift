@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a change says whether the central connects by itself`() async throws {
+    @Test func `a state change states whether the central reconnects by itself`() async throws {
         try await Bench.run { bench in
             let changes = bench.central.connectionStateChanges()
             let strap = try await bench.connected(autoconnect: Self.quick { _ in true })

@@ -30,7 +30,7 @@ import Testing
         #expect("\(lost.during(.connect))" == "connect: C0:FF:EE:00:00:01: the link was lost")
     }
 
-    @Test func `an ATT error has its name, and a kind of its own if there is one`() {
+    @Test func `an ATT error has its name, and its own kind if there is one`() {
         #expect(BluetoothError(.att(0x13), "").attErrorName == "Value Not Allowed")
         #expect(BluetoothError(.att(0x80), "").attErrorName == nil)
         #expect(BluetoothError(.timedOut, "").attErrorName == nil)

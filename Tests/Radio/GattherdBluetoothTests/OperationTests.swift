@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `the contents of services are found by CoreBluetooth's names too`() async throws {
+    @Test func `the contents of services are also found by CoreBluetooth's names`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let services = try await strap.discoverServices()
@@ -67,7 +67,7 @@ import Testing
     @Test(arguments: [
         (CharacteristicID(0x2A19), "level"), (CharacteristicID(0x2A19, in: 0x180F), "level"), (0x2A37, "measurement"),
     ])
-    func `a characteristic goes by its UUID`(id: CharacteristicID, handle: String) async throws {
+    func `a characteristic is found by its UUID`(id: CharacteristicID, handle: String) async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let found = try await strap.characteristic(id)

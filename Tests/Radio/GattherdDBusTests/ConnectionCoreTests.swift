@@ -35,7 +35,7 @@ import Testing
         #expect(try await runsHandlersFirst { core, _ in core.shutDown() })
     }
 
-    @Test func `the handlers run first, too, when the bus sends invalid bytes`() async throws {
+    @Test func `the handlers run first as well when the bus sends invalid bytes`() async throws {
         #expect(try await runsHandlersFirst { _, other in _ = unsafe send(other, "not a D-Bus message", 19, 0) })
     }
 }

@@ -138,7 +138,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `a deadline ends the wait and nothing else`() async throws {
+    @Test func `a deadline ends only the wait`() async throws {
         let stage = try await Stage()
         await #expect { try await stage.call("Hold", .string("late"), timeout: .milliseconds(10)) } throws: { error in
             (error as? DBusError)?.name == DBusError.timeoutName

@@ -86,7 +86,7 @@ struct EpochTests {
         try await history.close()
     }
 
-    @Test func `a file in place of a damaged one repeats no number if it is lost, too`() async throws {
+    @Test func `a replacement of a damaged file repeats no number if it is lost as well`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         for _ in 0..<2 {
@@ -124,7 +124,7 @@ struct EpochTests {
         #expect(try run().earlier == [second.text, first.text])
     }
 
-    @Test(arguments: [true, false]) func `an older copy that somebody puts back is a new epoch`(isBackup: Bool) throws {
+    @Test(arguments: [true, false]) func `a restored older copy is a new epoch`(isBackup: Bool) throws {
         let old = folder.file("old.db")
         let first = try run(10) { _ in
             if isBackup { try HistoryReader(path: folder.database).backUp(to: old) }

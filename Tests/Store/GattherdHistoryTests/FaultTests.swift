@@ -138,7 +138,7 @@ struct FaultTests {
     @Test(
         arguments: ["PRAGMA application_id = 7", "PRAGMA user_version = 3", "CREATE TABLE sample (ts)"]
     )
-    func `another program's database is refused and left as it was`(sql: String) async throws {
+    func `another program's database is refused and stays unchanged`(sql: String) async throws {
         _ = try await folder.shell.rows("\(sql); CREATE TABLE theirs (x)")
         let before = try Data(contentsOf: URL(filePath: folder.database))
         let fault = try #require(await fault(opening: folder.database))
@@ -156,7 +156,7 @@ struct FaultTests {
         #expect(throws: fault) { try HistoryReader(path: folder.database) }
     }
 
-    @Test func `a file from before the first release is refused, and left as it was`() async throws {
+    @Test func `a file from before the first release is refused and stays unchanged`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.close()
         _ = try await folder.shell.rows("ALTER TABLE \(Schema.newest.table) DROP COLUMN \(Schema.newest.column)")

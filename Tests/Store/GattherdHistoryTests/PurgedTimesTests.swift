@@ -13,7 +13,7 @@ import Testing
         #expect(purged.contains(10) && !purged.contains(11))
     }
 
-    @Test func `rows of a pending clock are purged apart from those of the present`() {
+    @Test func `rows of a pending clock are purged separately from current rows`() {
         var purged = PurgedTimes(past: 10)
         purged.add(from: 1000, through: 1500, latest: 1600, isPending: true)
         purged.add(from: 1501, through: 1550, latest: 1600, isPending: true)

@@ -268,7 +268,7 @@ struct ReaderTests {
     }
 
     @Test(arguments: [0..<100, 16..<100])
-    func `readers report a history whose beginning is damaged`(damage: Range<Int>) async throws {
+    func `readers report a history with a damaged header`(damage: Range<Int>) async throws {
         try await fill(seconds: 1)
         try await history.close()
         var bytes = try Data(contentsOf: URL(filePath: folder.database))

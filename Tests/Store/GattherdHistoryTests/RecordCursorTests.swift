@@ -27,7 +27,7 @@ import Testing
         return batch
     }
 
-    @Test func `a cursor is there after a restart, as it was with the last readings`() async throws {
+    @Test func `a restart restores the cursor that was saved with the last readings`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(batch(1))
         try await history.append(batch(2))

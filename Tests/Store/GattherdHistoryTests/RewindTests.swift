@@ -50,7 +50,7 @@ struct RewindTests {
         .plain([.integer(Int64(value))], at: Fixture.epoch.advanced(by: .seconds(-86_400 - value)))
     }
 
-    @Test func `a consumer gets acknowledged entries again, with those of old times`() async throws {
+    @Test func `a rewound consumer gets acknowledged entries again, including old ones`() async throws {
         let history = try await open(Self.copy)
         for number in 0..<60 {
             let time = Fixture.epoch.advanced(by: .seconds(number))
@@ -220,7 +220,7 @@ struct RewindTests {
         #expect(try seqs(file, after: 120, for: "copy") == Array(121...150))
     }
 
-    @Test func `readings that the backlog gave up for a dead consumer are there for one that goes back`() throws {
+    @Test func `a rewound consumer gets readings that the backlog dropped for a dead consumer`() throws {
         var limits = HistoryLimits()
         limits.backlogAge = .seconds(1000)
         let file = try file([Self.copy, Self.mqtt], limits)

@@ -188,7 +188,7 @@ struct ViewTests {
         #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [reading.rfc3339]])
     }
 
-    @Test func `enrolled devices are those saved last, also for readers`() async throws {
+    @Test func `readers also see the enrolled devices that were saved last`() async throws {
         let reader = try HistoryReader(path: folder.database)
         #expect(try reader.enrolledDevices().isEmpty)
         let first = EnrolledDevice(device: "b", address: "B", rule: "{address} x", silence: .milliseconds(2500))

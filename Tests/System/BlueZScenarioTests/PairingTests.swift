@@ -46,7 +46,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `a device that lost its bond fails until a person forgets the bond`() async throws {
+    @Test func `a device that lost its bond fails until a person removes the bond`() async throws {
         let gateway = try await Gateway(Self.lock())
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -76,7 +76,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `a device whose bond was forgotten on the gateway pairs again`() async throws {
+    @Test func `a device whose bond was removed on the gateway pairs again`() async throws {
         let gateway = try await Gateway(Self.lock())
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -102,7 +102,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `bonds can be listed and forgotten while the daemon is stopped`() async throws {
+    @Test func `bonds can be listed and removed while the daemon is stopped`() async throws {
         let gateway = try await Gateway(Self.lock(device: "pairing: just_works"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()

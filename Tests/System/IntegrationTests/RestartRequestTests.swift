@@ -49,7 +49,7 @@ import Testing
         return client.readToEnd()
     }
 
-    @Test func `a daemon whose supervisor starts it again ends with status 75`() async throws {
+    @Test func `a daemon that its supervisor restarts exits with status 75`() async throws {
         let daemon = try await start([Self.promise])
         #expect(try send("GET", "configuration").contains(#""can_restart":true"#))
         #expect(try send("POST", "restart", token: "wrong").contains(" 401 "))

@@ -121,7 +121,7 @@ struct RestoreAccessTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: new.file("roots")) == ["victim.db"])
     }
 
-    @Test func `a link in the place of the state of an output is not saved`() async throws {
+    @Test func `a symbolic link at the path of an output's state is not saved`() async throws {
         try FileManager.default.removeItem(atPath: archive)
         try FileManager.default.removeItem(atPath: old.folder.file("state/sparkplug-bdseq"))
         #expect(unsafe symlink("/etc/hostname", old.folder.file("state/sparkplug-bdseq")) == 0)

@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(.enabled(if: PostgresServer.programs != nil, "PostgreSQL is missing; run: make test-servers"))
-    func `one PostgreSQL has the readings of all gateways, each advertisement once, and is gone at the end`()
+    func `one PostgreSQL has the readings of all gateways, each advertisement once, and is removed at the end`()
         async throws
     {
         let folder = try TemporaryFolder()

@@ -66,7 +66,7 @@ struct AdvertisementReaderTests {
         }
     }
 
-    @Test func `a report whose own length is wrong is an error`() {
+    @Test func `a report with a wrong length is an error`() {
         var event = Self.event(Self.structures)
         event[12] = 200
         var reports = AdvertisingReports()

@@ -86,7 +86,7 @@ import Testing
         #expect([5, 10, 100].map { way.position(at: .seconds($0)) } == [middle, end, end])
     }
 
-    @Test func `a gateway's peripherals are those that come into its reach`() throws {
+    @Test func `a gateway's peripherals are all that enter its range`() throws {
         // -60 dBm at 1 m and an exponent of 2 reach 31.6 m.
         let scenario = try Scenario(
             """

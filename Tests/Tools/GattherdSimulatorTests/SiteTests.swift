@@ -225,7 +225,7 @@ import Testing
         #expect(runs[0].count > 100)
     }
 
-    @Test func `a scenario without gateways has neither positions nor timers of its own`() throws {
+    @Test func `a scenario without gateways has no positions and no timers for them`() throws {
         let bench = try Bench(kind: "heart-rate")
         #expect(bench.site.nextDeadline == nil)
         #expect(bench.site.gateways.count == 1)

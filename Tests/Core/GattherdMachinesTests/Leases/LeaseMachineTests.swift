@@ -196,7 +196,7 @@ import Testing
         #expect(world.gateways[0].machine.isCurrent("strap", at: world.now + world.gateways[0].clockOffset))
     }
 
-    @Test func `without the centre a gateway connects what it owned last and what belongs to it`() {
+    @Test func `without the centre a gateway connects its own devices and those that it owned last`() {
         var world = world(.strap("own", at: 10, gateways: ["west", "east"]), .strap("other", at: 10))
         world.centre.isDown = true
         world.run(.seconds(30))
