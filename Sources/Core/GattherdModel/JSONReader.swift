@@ -73,7 +73,7 @@ extension JSONReader {
             reader.skipSpace()
             let start = reader.position
             let value = try reader.value(depth: depth + 1)
-            guard !members.contains(where: { $0.name == name }) else { throw reader.error("'\(name)' is there twice") }
+            guard !members.contains(where: { $0.name == name }) else { throw reader.error("'\(name)' occurs twice") }
             let source = String(decoding: reader.bytes[start..<reader.position], as: UTF8.self)
             members.append(JSONMember(name: name, value: value, source: source))
         }

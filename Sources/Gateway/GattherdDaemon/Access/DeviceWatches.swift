@@ -25,7 +25,7 @@ final class DeviceWatches: Sendable {
         func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
             let value = DeviceValue(octets.indices.map { octets[$0] }, at: time)
             guard case .dropped = post.yield(value) else { return }
-            finish(BluetoothError(.busy, "values come faster than they are read"))
+            finish(BluetoothError(.busy, "values arrive faster than they are read"))
         }
 
         func finish(_ error: BluetoothError) {

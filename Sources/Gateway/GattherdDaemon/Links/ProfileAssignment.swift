@@ -136,7 +136,7 @@ struct ProfileAssignment: Sendable {
         let reason =
             idle.isEmpty
             ? "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`"
-            : "it has nothing of what its profiles (\(idle)) serve; see `gattherd inspect` for what it has in \(found)"
+            : "its profiles (\(idle)) fit none of its characteristics; `gattherd inspect` lists those in \(found)"
         throw LinkFault(.profileMismatch, reason, isPermanent: true)
     }
 

@@ -100,7 +100,7 @@ struct PeripheralRouter {
         let detail = "its GATT table is too long: \(kept) attributes are used and \(ignored) are ignored"
         ignoredAttributes.add(UInt64(clamping: ignored))
         reporter.recorder.record(device: name, kind: "stream", ["error": .text(detail)])
-        reporter.log(.warning, "a GATT table is too long", [.init("device", name), .init("ignored", ignored)])
+        reporter.log(.warning, "a device's GATT table is too long", [.init("device", name), .init("ignored", ignored)])
     }
 
     // MARK: - Adapters

@@ -153,7 +153,7 @@ struct GatewayAdministration: AdministrationBackend {
     func restart() async -> Result<[UInt8], BackendError> {
         guard restartSwitch.isOffered else {
             let remedy = "on the host: systemctl restart gattherd"
-            return .failure(BackendError(.unavailable, "nothing would start the daemon again; \(remedy)"))
+            return .failure(BackendError(.unavailable, "no supervisor would restart the daemon; \(remedy)"))
         }
         do throws(BackendError) {
             // A daemon that cannot use its files would not start again.

@@ -18,7 +18,7 @@ extension CommandSpec {
         run: { (arguments) throws(CommandFailure) in
             let name = arguments.positional(0) ?? ""
             guard let script = CompletionScript(rawValue: name) else {
-                throw arguments.misuse("'\(name)' is not a shell that is known; write bash, zsh or fish")
+                throw arguments.misuse("unknown shell '\(name)'; write bash, zsh or fish")
             }
             Terminal.say(script.text)
         }

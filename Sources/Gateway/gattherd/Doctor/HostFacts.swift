@@ -52,7 +52,7 @@ enum KernelRadio {
         var finding: DoctorFinding? {
             if text("hard") == "1" {
                 let advice = "use the switch or key of the machine, or its firmware's setup"
-                return DoctorFinding("rfkill", .error, "\(text("name")) is switched off by hand", remedy: advice)
+                return DoctorFinding("rfkill", .error, "\(text("name")) is off by a hardware switch", remedy: advice)
             }
             guard text("soft") == "1" else { return nil }
             return DoctorFinding("rfkill", .error, "\(text("name")) is blocked", remedy: "rfkill unblock bluetooth")

@@ -80,7 +80,7 @@ struct CaptureCommand {
             try await recorder.begin(peripheral)
             let end = await record(updates, by: recorder, until: changes, signals)
             if updates.droppedCount > 0 {
-                Terminal.printError("gattherd: \(updates.droppedCount) values were lost, because they came too fast")
+                Terminal.printError("gattherd: \(updates.droppedCount) values were lost: they arrived too fast")
             }
             return end
         }

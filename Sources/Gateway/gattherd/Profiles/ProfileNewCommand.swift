@@ -79,7 +79,7 @@ struct ProfileNewCommand {
         }
         let skeleton = try await skeleton()
         guard skeleton.isUseful else {
-            throw CommandFailure(.data, "gattherd: the device has nothing that can be read, listened to or written")
+            throw CommandFailure(.data, "gattherd: the device has no characteristic to read, write or subscribe to")
         }
         if arguments.has("swift") {
             try SwiftPackage(skeleton, folder: path, gattherd: arguments.value("gattherd")).write()

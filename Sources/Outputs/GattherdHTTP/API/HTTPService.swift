@@ -74,7 +74,7 @@ package struct HTTPService: Sendable {
         case .disconnect(let device): await disconnect(device)
         case .control(let control, let device): await set(control, of: device, request)
         case .administration(let route): await answer(request, route)
-        case .unknown: .error(404, "there is nothing at '\(request.path)'")
+        case .unknown: .error(404, "unknown path '\(request.path)'")
         }
     }
 

@@ -148,7 +148,7 @@ struct StaticFiles {
     ///
     /// Clients revalidate each time.
     func response(to request: HTTPRequest, path: String) -> HTTPResponse {
-        guard let entry = entries[path] else { return .error(404, "there is nothing at '\(request.path)'") }
+        guard let entry = entries[path] else { return .error(404, "unknown path '\(request.path)'") }
         let isKnown = request.headers["if-none-match"] == entry.tag
         let response = HTTPResponse(isKnown ? 304 : 200, type: entry.file.type, isKnown ? [] : entry.file.bytes)
         return response.with("ETag", entry.tag).with("Cache-Control", "no-cache")

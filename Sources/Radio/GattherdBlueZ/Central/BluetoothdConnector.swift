@@ -157,7 +157,7 @@ final class BluetoothdConnector {
             await parts.monitors.register()
         }
         guard !isClosed, !Task.isCancelled else { return }
-        throw DBusError(name: DBusError.disconnectedName, message: "the message bus at \(address) is gone")
+        throw DBusError(name: DBusError.disconnectedName, message: "the bus at \(address) was lost")
     }
 
     private func findOwner(on bus: DBusConnection) async throws(DBusError) {

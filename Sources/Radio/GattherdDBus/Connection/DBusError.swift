@@ -30,7 +30,7 @@ extension DBusError {
         DBusError(name: invalidArgumentsName, message: what)
     }
 
-    static let disconnected = DBusError(name: disconnectedName, message: "the connection to the bus is gone")
+    static let disconnected = DBusError(name: disconnectedName, message: "the connection to the bus was lost")
     static let cancelled = DBusError(name: cancelledName, message: "cancelled")
 
     static func refused(by address: String) -> DBusError {

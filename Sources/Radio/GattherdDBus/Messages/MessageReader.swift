@@ -170,7 +170,7 @@
 
     private mutating func descriptor() throws(DBusError) -> DBusDescriptor {
         let index: UInt32 = try number()
-        guard index < descriptors.count else { throw .invalid("a file descriptor did not come with its message") }
+        guard index < descriptors.count else { throw .invalid("a file descriptor is missing in the message") }
         return descriptors[Int(index)]
     }
 

@@ -17,7 +17,7 @@ struct ValueCheck {
         case .objectPath(let text): try check(text, is: .path)
         case .signature(let text): try check(text, is: .signature)
         case .fileDescriptor(let owner):
-            guard owner.rawValue >= 0 else { throw .invalid("the file descriptor was given away before") }
+            guard owner.rawValue >= 0 else { throw .invalid("the file descriptor was sent before") }
             descriptors.append(owner)
             try count(4)
         case .bytes(let bytes): try count(bytes.count)

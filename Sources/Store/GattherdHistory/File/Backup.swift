@@ -14,7 +14,7 @@ struct Backup {
     /// Writes the copy, which gets its name when it is complete and on the disk.
     func write(to path: String) throws(StoreFault) {
         guard unsafe access(path, F_OK) != 0 else {
-            throw StoreFault("\(path): there is such a file already; choose another one, or remove it")
+            throw StoreFault("\(path): the file exists already; choose another name, or remove it")
         }
         let draft = path + ".part"
         unsafe unlink(draft)

@@ -73,7 +73,7 @@ struct HistoryCheck {
 
     /// The queries for contradictions that SQLite's own check cannot detect.
     private static let contradictions = """
-        SELECT DISTINCT 'a row of "' || "table" || '" refers to nothing' FROM pragma_foreign_key_check UNION ALL
+        SELECT DISTINCT 'a row of "' || "table" || '" refers to a missing row' FROM pragma_foreign_key_check UNION ALL
         SELECT 'samples of a series that is not there' WHERE EXISTS (
             SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM metric_series)
         ) UNION ALL

@@ -151,7 +151,7 @@ final class KeyedRows<Row> {
         if let row = known[key] { return row }
         try load()
         if let row = known[key] { return row }
-        throw StoreFault("\(path): the file is damaged: a row refers to nothing", .damaged)
+        throw StoreFault("\(path): the file is damaged: a row refers to a missing row", .damaged)
     }
 
     private func load() throws(StoreFault) {
