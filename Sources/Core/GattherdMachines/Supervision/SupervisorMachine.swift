@@ -3,7 +3,7 @@ public import GattherdModel
 
 /// The supervisor of all devices: adapter choice, connect turns, discovery and recovery of failing adapters.
 ///
-/// A pure state machine: the monotonic time and the random numbers are passed in.
+/// A pure state machine: the monotonic time and the seed of the jitter are passed in.
 public struct SupervisorMachine: Sendable {
     /// The adapters, the devices and the queue for connecting.
     private(set) var table: LinkTable
