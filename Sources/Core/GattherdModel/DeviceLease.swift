@@ -1,7 +1,7 @@
 /// The lease of a device, for other programs.
 public struct DeviceLease: Hashable, Sendable {
     public let device: String
-    /// The state at this gateway: `owner`, `standby`, `claiming`, `releasing` or `alone`.
+    /// The state at this gateway: `owner`, `standby`, `releasing` or `alone`; a claiming gateway is a `standby`.
     public let state: String
     /// The gateway that owns the device; `nil` if none does.
     public let owner: String?
