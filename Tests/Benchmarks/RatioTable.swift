@@ -15,7 +15,7 @@ struct RatioTable {
         self.columns = columns
     }
 
-    /// Adds an implementation, of which the first is gattherd's.
+    /// Adds an implementation; the first one is gattherd's.
     ///
     /// `nil` is for quantities that cannot be measured.
     mutating func add(_ name: String, _ values: [Double?]) {

@@ -124,7 +124,7 @@ extension Profile {
     public func decodes(_ traits: AdvertisedTraits) -> Bool {
         traits.frames.contains { part in
             advertisements.contains { frame in
-                // Any data fits a frame of any company that is not distinguished by the name.
+                // All data fits a frame of any company without a name condition.
                 guard frame.source != .anyManufacturer || !frame.names.isEmpty else { return false }
                 guard frame.admits(name: traits.name), let contents = frame.contents(part.octets, from: part.source)
                 else { return false }

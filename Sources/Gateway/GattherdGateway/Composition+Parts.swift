@@ -108,7 +108,7 @@ extension Composition {
             // Less than the whole, because values wait in the bus connection before.
             commitInterval: configuration.history.commitInterval * 2 / 3,
             loop: history.loop,
-            // Candidates can be anybody in radio range and must not fill the log.
+            // Any transmitter in radio range can be a candidate, and must not fill the log.
             log: log.demoting { entry in
                 guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
                 return enrolled.withLock { $0.isCandidate(device.value) }

@@ -28,7 +28,7 @@ struct WriteJudge {
         let said = "\(options.url) answers \(response.status)\(Self.words(response))"
         switch response.status {
         case 204: return .accepted
-        // InfluxDB Clustered and Cloud Dedicated answer so if they have refused some of the points.
+        // InfluxDB Clustered and Cloud Dedicated send this if they have refused some of the points.
         case 201: return response.body.isEmpty ? .accepted : .failed(OutputFault(.refused, said))
         case 400, 422: return expiry(response, said) ?? .failed(refusal(response, said))
         case 413: return .tooLarge(said)

@@ -79,7 +79,7 @@ package actor LinesSink: BatchSink {
         do throws(OutputFault) {
             try pipe.append(text)
         } catch {
-            // A slow reader is still there and gets the rest of its line; without a reader the pipe is opened again.
+            // A slow reader gets the rest of its line; without a reader the pipe is opened again.
             if !Task.isCancelled { target = nil }
             throw error
         }

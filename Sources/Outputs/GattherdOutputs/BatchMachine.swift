@@ -213,7 +213,7 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) -> [Effect] {
-        // Without a queue the receiver has another cursor, and these entries are not wanted any more.
+        // Without a queue the receiver has another cursor, and these entries are obsolete.
         guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return [] }
         let gap = queue?.append(batch, recordsGaps: receiverCursor.isKept)
         guard let queue, queue.isEmpty else { return reports(of: gap) }

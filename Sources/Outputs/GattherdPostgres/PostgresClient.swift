@@ -98,7 +98,7 @@ package final class PostgresClient: Sendable {
         defer { end() }
         let connection: PostgresConnection
         if let kept { connection = kept } else { connection = try connect() }
-        // Nobody waits any more, if connecting took too long: a late statement would surprise the caller.
+        // After a slow connect the caller has stopped waiting, so a late statement must not run.
         guard call.mayContinue else { throw PostgresError(.cancelled, "the time was over before it was connected") }
         do throws(PostgresError) {
             let value = try body(connection, call)

@@ -8,7 +8,7 @@ import TestKit
 
 /// A PostgreSQL that writes to the disk as one in service does.
 struct BenchmarkCentre: Sendable {
-    /// The centre does not have what was sent.
+    /// The centre lacks sent entries.
     struct Incomplete: Error {
         let found: String
     }

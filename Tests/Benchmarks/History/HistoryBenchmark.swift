@@ -80,7 +80,7 @@ struct Workload: Sendable {
 
     func series(of index: Int) -> Int { index % Self.series }
 
-    /// Two decimals that look random and are the same each time.
+    /// Two reproducible pseudo-random decimals.
     func value(of index: Int) -> Double {
         var mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

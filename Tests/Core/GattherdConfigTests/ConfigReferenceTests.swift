@@ -9,7 +9,7 @@ import Testing
 @Suite struct ConfigReferenceTests {
     private static let reference = ConfigReference(outputs: OutputRegistry.definitions)
 
-    /// The keys that a section needs besides the one in question.
+    /// The required keys of a section other than the tested one.
     private static let companions = [
         "alerts": "name: x, metric: y, below: 1",
         "devices": "name: strap, address: 'C0:FF:EE:00:00:01'", "enrol": "name: 'x-{address}', match: {name: x}",

@@ -2,7 +2,7 @@ import GattherdConfig
 import Testing
 
 @Suite struct ErrorPositionTests {
-    /// A text that is wrong in one place, and what is said of it.
+    /// A text with one error, and the expected message.
     struct Row: CustomTestStringConvertible {
         let text: String
         let expected: String

@@ -88,7 +88,7 @@ import Testing
         )
     }
 
-    /// The line without its `#` when a key stands behind it.
+    /// The line without its `#` if a key follows it.
     private func uncommented(_ line: Substring) -> String {
         let indent = line.prefix { $0 == " " }
         let rest = line[indent.endIndex...]

@@ -1,7 +1,7 @@
 import GattherdConfig
 import GattherdGateway
 
-/// Parses one file called `gattherd.yaml`, in an environment that holds what is given.
+/// Parses one file called `gattherd.yaml`, in an environment with the given values.
 func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
     try parse([ConfigSource(name: "gattherd.yaml", text: text)], variables)
 }

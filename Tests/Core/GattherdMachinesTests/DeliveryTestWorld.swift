@@ -197,7 +197,7 @@ struct DeliveryTestWorld {
         step(.tick)
     }
 
-    /// Commits a reading of the present time.
+    /// Commits a reading with the current time.
     mutating func commit(value: Int64, stream: String = "s") {
         let seq = (committed.last?.seq ?? 0) + 1
         let time = Timestamp(microseconds: 0).advanced(by: now)

@@ -80,7 +80,7 @@ struct RecordingDevice {
     }
 }
 
-/// A device, the machines of a download, and what a file would hold of them.
+/// A device, the machines of a download, and the state that a file would hold.
 struct RecordBench {
     /// A committed reading.
     struct Stored: Hashable {
@@ -187,7 +187,7 @@ struct RecordBench {
         state = tracker.state
     }
 
-    /// Kills the process: what is not committed is lost.
+    /// Kills the process: uncommitted state is lost.
     mutating func kill() {
         pending.removeAll()
         tracker = state.map { RecordTracker(rule, restoring: $0) } ?? RecordTracker(rule)

@@ -51,7 +51,7 @@ struct RecordFaultTests {
             bench.connect()
         }
 
-        /// The greatest error of a time that is said to be right, in seconds.
+        /// The greatest error of a time that is reported as certain, in seconds.
         var greatestError: Double {
             let certain = bench.stored.filter { $0.doubt == nil }
             return certain.compactMap { stored in

@@ -1,7 +1,7 @@
 import GattherdModel
 import Testing
 
-/// The size of what is kept of an event.
+/// The size of an event after shortening.
 @Suite struct LifecycleEventTests {
     @Test(arguments: ["x", "ä", "€", "👩‍🚀", "\u{0301}", "\u{1}"])
     func `a long text is cut at a character boundary and marked`(character: String) throws {

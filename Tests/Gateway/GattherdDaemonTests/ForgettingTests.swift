@@ -8,7 +8,7 @@ import Testing
 
 @testable import GattherdDaemon
 
-/// Removed devices: devices come and go for years, and no state of removed ones may stay.
+/// Removed devices: a gateway adds and removes devices for years, and no state of removed ones may stay.
 @Suite(.timeLimit(.minutes(1))) struct ForgettingTests {
     private static var profile: OctetProfile {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)

@@ -28,7 +28,7 @@ struct RecordDecoderTests {
         func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] { [] }
     }
 
-    /// The decoder of one stream, and what it put into batches.
+    /// The decoder of one stream, and the batches that it filled.
     private struct Bench {
         let records: RecordStream
         let values: StreamBinding

@@ -86,7 +86,7 @@ struct SensorPresenceTests {
 
     // MARK: - Joined frames
 
-    /// A frame of two parts, of which each may be 60 s old.
+    /// A frame of two parts; each may be 60 s old.
     private static func joined() throws -> Sensor {
         var frame = frame(.serviceData(0xFCD2), "joined")
         frame.before = [AdvertisementPart(source: .manufacturer(0x0969), length: 1)]

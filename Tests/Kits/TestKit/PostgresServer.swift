@@ -68,7 +68,7 @@ public final class PostgresServer: Sendable {
         return ["ssl=on", "ssl_cert_file=\(folder.file("server.pem"))", "ssl_key_file=\(folder.file("server.key"))"]
     }
 
-    /// Makes a tablespace on a small disk, for what is created in `database` from now on.
+    /// Creates a tablespace on a small disk, for all later objects in `database`.
     public func useTablespace(on disk: SmallFileSystem, database: String) async throws {
         try Unprivileged.own(disk.folder.path)
         try Unprivileged.own(disk.path)

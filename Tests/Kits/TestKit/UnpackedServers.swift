@@ -35,7 +35,7 @@ enum UnpackedServers {
         }
     }()
 
-    /// Copies what runs, 50 MB.
+    /// Copies the programs, 50 MB.
     private static func makeCopy() throws -> String {
         let folder = try TemporaryFolder()
         for part in parts where FileManager.default.fileExists(atPath: original + "/" + part) {

@@ -49,7 +49,7 @@ struct AcknowledgementDelayTests {
 }
 
 extension AcknowledgementDelay {
-    /// Delays a window of 20 readings, of which some are unacknowledged at the first read; returns the delay.
+    /// Delays a window of 20 readings, some of them unacknowledged at the first read; returns the delay.
     @discardableResult
     fileprivate mutating func window(ofWhich unacknowledged: Int) -> Duration {
         let delay = delay(for: 20, isCatchingUp: false)

@@ -21,7 +21,7 @@ struct DiscoveryTests {
 
     private func topic(of device: String) -> String { topic(Self.addresses[device] ?? "") }
 
-    /// Runs a delivery with both devices, which leaves their retained messages behind.
+    /// Runs a delivery with both devices, so that the broker has their retained messages.
     private func leaveBehind(_ fixture: DeliveryFixture) async throws {
         let delivery = fixture.delivery { $0.options.subscriberTimeout = .zero }
         delivery.enrol(Self.addresses)

@@ -25,7 +25,7 @@ struct FramingTests {
 
     private static let set = "gattherd/lab/lamp/number/set"
 
-    /// A broker that acknowledges the first reading, which comes alone, and then runs `script` with the client.
+    /// A broker that acknowledges the first reading, which arrives alone, and then runs `script` with the client.
     private func broker(
         _ version: DeliverySettings.Version = .v5,
         _ book: Locked<Book>,

@@ -143,7 +143,7 @@ struct HostileBrokerTests {
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
-    /// A full receive window that nobody reads would block both sides forever.
+    /// A full receive window without a reader would block both sides forever.
     @Test(arguments: Wire.allCases)
     func `tens of thousands of retained messages do not block a start`(wire: Wire) async throws {
         let book = Locked(Book())

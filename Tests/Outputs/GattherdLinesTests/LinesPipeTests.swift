@@ -44,7 +44,7 @@ import Testing
             close(descriptor)
         }
 
-        /// Reads what the pipe has now, at most `count` bytes.
+        /// Reads the current content of the pipe, at most `count` bytes.
         func read(_ count: Int = 1 << 20) -> String {
             var bytes = [UInt8](repeating: 0, count: count)
             let length = unsafe Glibc.read(descriptor, &bytes, count)
@@ -57,7 +57,7 @@ import Testing
             return unsafe ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? count : 0
         }
 
-        /// Reads until `lines` line breaks have come.
+        /// Reads until `lines` line breaks have arrived.
         func read(lines: Int) async throws -> [Substring] {
             var text = ""
             while text.count(where: { $0 == "\n" }) < lines {
@@ -147,7 +147,7 @@ import Testing
         #expect(reader.read().hasSuffix("}\n"))
     }
 
-    /// True until the last line with this number has come.
+    /// True until the last line with this number has arrived.
     private static func isMissing(_ number: Int64, in lines: [Substring]) async -> Bool {
         await Task.yield()
         guard let last = lines.last, last.hasSuffix("}") else { return true }

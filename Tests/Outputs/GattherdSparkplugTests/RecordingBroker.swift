@@ -5,7 +5,7 @@ import TestKit
 
 /// A broker that records all packets of its clients as octets, and sends messages on request.
 ///
-/// The broker grants every subscription and answers pings unless told otherwise.
+/// The broker grants every subscription and answers pings unless configured otherwise.
 final class RecordingBroker: Sendable {
     /// A packet of a client, with the number of its connection.
     struct Packet: Hashable, Sendable {

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 extension PayloadDecoder {
-    /// Decodes and forgets.
+    /// Decodes and discards the result.
     func tryDecode(_ payload: [UInt8], characteristic: Int = 0) {
         var samples: [Sample] = []
         try? decode(payload.span, characteristic: characteristic, into: &samples)

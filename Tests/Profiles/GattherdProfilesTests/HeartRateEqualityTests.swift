@@ -72,7 +72,7 @@ struct HeartRateEqualityTests {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Reproducible pseudo-random numbers.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

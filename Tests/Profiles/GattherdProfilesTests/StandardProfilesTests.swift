@@ -5,7 +5,7 @@ import GattherdProfiles
 import TestKit
 import Testing
 
-/// The declarative profiles that come with gattherd.
+/// The declarative profiles of the package.
 struct StandardProfilesTests {
     private static let folder = SharedLibrary.root + "/Plugins/Standard"
     private static let files =

@@ -2,8 +2,8 @@ import GattherdDBus
 import GattherdSync
 import Glibc
 
-/// An org.bluez with one adapter, one peripheral and one service that does what a test scripts, and otherwise what
-/// BlueZ does when all goes well.
+/// An org.bluez with one adapter, one peripheral and one service. It follows a test's script, and otherwise behaves
+/// like BlueZ without faults.
 actor FakeBlueZ {
     typealias Script = @Sendable (isolated FakeBlueZ, DBusMethodCall) throws -> Void
     typealias Properties = [String: DBusValue]
@@ -43,7 +43,7 @@ actor FakeBlueZ {
         connection.loop.stop()
     }
 
-    /// Scripts what `member` does from now on.
+    /// Scripts the behaviour of `member` from now on.
     func on(_ member: String, _ script: @escaping Script) {
         scripts[member] = script
     }

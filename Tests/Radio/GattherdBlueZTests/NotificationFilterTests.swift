@@ -16,7 +16,7 @@ import Testing
         case otherSignal
         /// The answer to a read of ours.
         case answer(UInt8)
-        /// Nothing more has come for as long as decisions may wait.
+        /// No message has arrived for as long as decisions may wait.
         case deadline
     }
 

@@ -101,7 +101,7 @@ extension Result where Failure == BluetoothError {
 }
 
 extension BufferedSequence where Element == ConnectionStateChange {
-    /// Reads changes until one leads to `state`; the present state counts only if `orPresent` is true.
+    /// Reads changes until one leads to `state`; the current state counts only if `orPresent` is true.
     @discardableResult
     func wait(for state: ConnectionState, orPresent: Bool = false) async -> ConnectionStateChange? {
         for await change in self where change.state == state && (orPresent || !change.isInitial) { return change }

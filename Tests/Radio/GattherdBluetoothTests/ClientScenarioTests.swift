@@ -315,7 +315,7 @@ import Testing
         try await stack.stop()
     }
 
-    /// The strap, as soon as it is known that somebody holds it.
+    /// The strap, as soon as the link of another client is known.
     private func held(by central: Central) async throws -> Peripheral {
         try await central.waitUntilReady(timeout: .seconds(60))
         try await eventually { !central.connectedPeripherals().isEmpty }

@@ -47,7 +47,7 @@ import Testing
         #expect(counts.reduce(0, +) >= 20)
     }
 
-    /// Each symbol in the table for who comes from elsewhere has a page; docc checks the links.
+    /// Each symbol in the table for users of CoreBluetooth has a page; docc checks the links.
     @Test func `every page is linked from the first one`() throws {
         let first = try String(contentsOf: Self.catalog.appending(path: "GattherdBluetooth.md"), encoding: .utf8)
         for page in Self.files(in: Self.catalog, ".md") where page.lastPathComponent != "GattherdBluetooth.md" {

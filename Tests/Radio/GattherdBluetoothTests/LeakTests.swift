@@ -7,7 +7,7 @@ import Testing
 @testable import GattherdBlueZ
 @testable import GattherdBluetooth
 
-/// Links that come and go leave nothing behind: on the simulator, whose side is in this process, too.
+/// Repeated links leak no memory or descriptors, also in the simulator, which is in this process.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct LeakTests {
     private static let scenario = """
         timing: {disconnect: 1ms, supervision_timeout: 5ms}

@@ -4,7 +4,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// A bus with a service on it that does what its methods' names say, and a client.
+/// A bus with a client, and a service whose methods do what their names say.
 private struct Stage {
     static let name = "org.example.Stage"
     static let path = "/org/example/Stage"

@@ -4,7 +4,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// Two connections of one process: what one sends, the other returns.
+/// Two connections of one process: one sends values, and the other returns them.
 private struct Echo {
     let bus: PrivateBus
     let loop = EventLoop(name: "test")

@@ -448,7 +448,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
     }
 
-    /// Opens the file with a limit of samples, as after `kill -9`: what is open writes nothing any more.
+    /// Opens the file with a limit of samples, as after `kill -9`: the open file is not written any more.
     private func open(
         _ machine: Machine,
         keep: Duration?,

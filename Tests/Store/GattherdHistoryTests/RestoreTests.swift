@@ -14,7 +14,7 @@ struct RestoreTests {
         folder = try TemporaryFolder()
     }
 
-    /// A history with 100 readings, of which a backup is made, and 400 more.
+    /// A history with 100 readings, a backup of them, and 400 more readings.
     private func makeBackup() async throws -> String {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<100))

@@ -417,13 +417,13 @@ struct RetentionTests {
         }
     }
 
-    /// A range whose ends are ends of minutes: Fixture/epoch is 5.123456 s behind one.
+    /// A range whose ends are ends of minutes: Fixture/epoch is 5.123456 s after one.
     private func wholeMinutes(_ range: Range<Int>) -> Range<Int> {
         func rounded(_ second: Int) -> Int { (second + 5) / 60 * 60 - 5 }
         return rounded(range.lowerBound)..<rounded(range.upperBound)
     }
 
-    /// n, min, max and sum of what ``fill(_:seconds:devices:)`` has stored, per span.
+    /// The n, min, max and sum of the samples of ``fill(_:seconds:devices:)``, per span.
     private func truth(_ seconds: Range<Int>, step: Int64) -> [Int64: [Int]] {
         let groups = Dictionary(grouping: seconds.prefix { $0 < 86_400 }) { second in
             Fixture.epoch.advanced(by: .seconds(second)).rounded(downTo: step * 1_000_000).microseconds

@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-/// Outputs that skip what is older than their longest backlog.
+/// Outputs that skip entries beyond their longest backlog.
 @Suite(.timeLimit(.minutes(1)))
 struct SkippedEntriesTests {
     private static let consumers = [

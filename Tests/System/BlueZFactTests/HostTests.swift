@@ -108,7 +108,7 @@ import Testing
     /// Expects the objects after a restart.
     ///
     /// The first strap, which was connected, has no attributes and connects without a scan. The second strap and all
-    /// sessions are gone.
+    /// sessions were removed.
     private func expectOnlyTheConnectedOne(_ straps: [BlueZObject], _ fixture: BlueZFixture) async throws {
         let adapter = fixture.client.adapter
         try await eventually { (try? await adapter.isTrue("Powered")) ?? false }

@@ -7,10 +7,10 @@ import Testing
 extension Gateway {
     /// Stops the notifications and expects that peripherals, history and subscriber agree.
     ///
-    /// Gives up when 50 polls in a row, 200 ms apart, bring no new reading. Polls are counted instead of seconds so
-    /// that a stalled machine does not fail the test. The subscriber must have subscribed before the daemon started.
-    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link, or in one of the `gaps`,
-    /// while a part of the host was down.
+    /// Fails when 50 polls in a row, 200 ms apart, find no new reading. Polls are counted instead of seconds so that a
+    /// stalled machine does not fail the test. The subscriber must have subscribed before the daemon started. Values
+    /// may be missing if they were sent in the `tail`, the last microseconds of a link, or in one of the `gaps`, while
+    /// a part of the host was down.
     func expectAgreement(
         _ subscriber: Subscriber,
         tail: Int = 1_000_000,

@@ -8,7 +8,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// A broker that comes back after a long time; GATTHERD_BACKLOG says how many readings wait for it.
+/// A broker that returns after a long outage; GATTHERD_BACKLOG is the number of waiting readings.
 @Suite(.timeLimit(.minutes(60)), .serialized) struct BacklogTests {
     private static let count = ProcessInfo.processInfo.environment["GATTHERD_BACKLOG"].flatMap { Int($0) } ?? 5000
 

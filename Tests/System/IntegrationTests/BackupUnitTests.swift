@@ -29,7 +29,7 @@ struct BackupUnitTests {
         try FileManager.default.copyItem(atPath: history.database, toPath: folder + "/gattherd.db")
     }
 
-    /// Runs the unit's command in a root folder, of which only the state directories can be written.
+    /// Runs the unit's command in a root folder with only the state directories writable.
     private func run() async throws -> Int32 {
         let states = try Self.words("StateDirectory", of: "gattherd-backup.service").map { root.file("var/lib/" + $0) }
         for state in states {

@@ -22,7 +22,7 @@ struct HistoryFolder {
         try await history.close()
     }
 
-    /// Returns heart rates that count the seconds of the minute, with RR intervals of which two are the same.
+    /// Returns heart rates that count the seconds of the minute, with RR intervals, two of them equal.
     private static func readings(_ seconds: Int) -> ReadingBatch {
         let stream = StreamDefinition(
             device: "strap",

@@ -4,7 +4,7 @@ import Testing
 
 /// The C examples of native profiles in the daemon: a connection task with an answer, and advertisements.
 @Suite(.timeLimit(.minutes(3))) struct NativePluginTests {
-    /// The simulated probe notifies what is written to `fff2`.
+    /// The simulated probe notifies the values written to `fff2`.
     private static let probe = """
         timing: quick
         peripherals:

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// `gattherd profile` on the command line, with the profiles that come with gattherd.
+/// `gattherd profile` on the command line, with the profiles of the package.
 @Suite(.timeLimit(.minutes(2))) struct ProfileCommandTests {
     private func profile(_ words: String...) async throws -> (Int32, String) {
         try await Programs.run(Programs.path("gattherd"), ["profile"] + words)

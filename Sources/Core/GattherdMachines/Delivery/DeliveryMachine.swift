@@ -192,7 +192,7 @@ public struct DeliveryMachine: Sendable {
         guard journal.fetched() else { return }
         let before = window?.fetched
         window?.append(readings, selection, through: through, at: now)
-        // An answer that has nothing new would be asked for again at once.
+        // An answer without new entries would be requested again at once.
         if window?.fetched == before { journal.failed(.fetch, at: now) }
     }
 

@@ -98,7 +98,7 @@ struct LeaseOutlook {
         if !state.isOwner, owner == nil { return true }
         guard state.settings.isConnectable else { return false }
         if state.linkLoss(at: now) != nil, isHandingOver { return true }
-        // A device that begins to advertise has lost its link, although its owner may not have said so yet.
+        // A device that starts to advertise has lost its link, although its owner may not have reported it yet.
         if !state.isOwner, let since = state.audibleSince, now - since < policy.renewal { return true }
         return rivals.contains(where: \.isAudible) && !(rivals + [own]).contains { $0.standing == .linked }
     }

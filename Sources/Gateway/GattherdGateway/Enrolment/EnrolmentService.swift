@@ -230,7 +230,7 @@ extension EnrolmentService {
             return hasWaiting ? search() : ()
         }
         await apply(next, running.devices.filter { names.contains($0.name) })
-        // A removed device may come back.
+        // A removed device may return.
         search()
     }
 

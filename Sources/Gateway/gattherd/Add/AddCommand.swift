@@ -28,7 +28,7 @@ extension CommandSpec {
             The command listens for the peripheral, proposes a name and the profile that knows its model, and checks the
             configuration with the new device as gattherd check does. It then writes the file gattherd.d/NAME.yaml beside the
             configuration, makes the daemon reload, and shows the first values. It never replaces a file. Where a choice is
-            open it asks; with --yes, or without a terminal, it fails and says what to state.
+            open it asks; with --yes, or without a terminal, it fails and names the options to add.
             """,
         exits: [
             .data: "no profile is known for the peripheral, several are possible, or it is a device already",

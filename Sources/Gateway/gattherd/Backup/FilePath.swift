@@ -19,7 +19,7 @@ extension String {
         let absolute = hasPrefix("/") ? self : Terminal.currentFolder + "/" + self
         let parts = absolute.split(separator: "/").filter { $0 != "." }
         guard parts.contains(".."), let last = parts.last, last != ".." else { return parts }
-        // Only the system knows the folder above a link.
+        // The folder above a link is known to the system only.
         guard let real = unsafe realpath(absolute.parentFolder, nil) else { return parts }
         defer { unsafe free(real) }
         return (unsafe String(cString: real)).split(separator: "/") + [last]

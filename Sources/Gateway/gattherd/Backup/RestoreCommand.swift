@@ -11,7 +11,7 @@ import Glibc
 extension CommandSpec {
     static let restore = CommandSpec(
         name: "restore",
-        summary: "put a backup in the place of configuration and history; stop the daemon first",
+        summary: "replace configuration and history by a backup; stop the daemon first",
         positionals: [PositionalSpec(name: "FILE")],
         options: [ConfigurationFile.option, .flag("bonds", "restore the keys of bonded devices, as root")],
         details: """

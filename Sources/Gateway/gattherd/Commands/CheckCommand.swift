@@ -8,7 +8,7 @@ extension CommandSpec {
         name: "check",
         summary: "check the configuration and its profiles",
         positionals: [PositionalSpec(name: "FILE", isOptional: true)],
-        options: [.flag("json", "print a JSON array of what is wrong"), ConfigurationFile.option],
+        options: [.flag("json", "print a JSON array of the problems"), ConfigurationFile.option],
         details: """
             FILE may be written with or without --config. Prints each error with its line and column; warnings
             do not change the exit code. An unusable profile is an error here; the daemon logs it

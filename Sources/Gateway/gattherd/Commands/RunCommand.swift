@@ -30,8 +30,8 @@ extension CommandSpec {
             """,
         exits: [
             .cannotCreate: "history or the socket cannot be created; another daemon may have them",
-            .inputOutput: "history could not be closed as it should be",
-            .restart: "somebody asked for a restart in the dashboard",
+            .inputOutput: "the history could not be closed completely",
+            .restart: "a restart was requested in the dashboard",
         ],
         run: { (arguments) async throws(CommandFailure) in
             try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(CommandFailure) in

@@ -25,7 +25,7 @@ extension CommandSpec {
             peripherals do not advertise and are shown as connected. One adapter listens.
 
             MODEL is the brand and model if a profile knows it, else the title of a profile that decodes what the peripheral
-            advertises. Anybody can advertise as any model. gattherd add ADDRESS makes a device of a peripheral.
+            advertises. Any transmitter can advertise as any model. gattherd add ADDRESS makes a device of a peripheral.
             """,
         json: """
             One array of objects: address, connected, services; and, if known, rssi in dBm, name, device, tx_power in dBm,

@@ -170,7 +170,7 @@ struct FormerDevices {
     /// entities, with all settings that people made there.
     private func isUnwantedDiscovery(_ message: BrokerMessage) -> Bool {
         if message.topic == home.gatewayTopic { return !isDiscoverable && home.isGateway(message.payload) }
-        // A gateway that was renamed has left its own payload, too.
+        // A renamed gateway has also left its own payload.
         if home.isGateway(message.payload) { return true }
         return home.device(in: message.payload) != nil && !isAwaited(message.topic)
     }

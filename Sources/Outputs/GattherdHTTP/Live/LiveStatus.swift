@@ -132,7 +132,7 @@ extension LiveStatus: Announcer {
         shared.withLock { shared in
             guard shared.descriptions[device.device] != device else { return }
             shared.descriptions[device.device] = device
-            // A stream that is gone has no newest value.
+            // A removed stream has no newest value.
             let names = Set(device.streams.map(\.name))
             shared.streams = shared.streams.filter { _, live in
                 live.stream.device != device.device || names.contains(live.stream.stream)

@@ -39,7 +39,7 @@ struct TLSFailure: Hashable {
 
     /// Reads OpenSSL's error; `nil` if there is none, or none of the protocol.
     init?(_ error: UInt) {
-        // A lost connection is common and says nothing about TLS.
+        // A lost connection is common and no evidence of a TLS fault.
         let reason = copenssl_protocol_error(error)
         guard reason != 0, reason != SSL_R_UNEXPECTED_EOF_WHILE_READING else { return nil }
         self.error = error

@@ -159,7 +159,7 @@ extension Central {
         let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade || lost != nil)
         let failure = isWanted ? reason : .requested
         let cause = failure == .requested ? nil : error.during(.connect)
-        // A cancelled attempt says nothing about the peripheral: a kept one stays kept.
+        // A cancelled attempt is no evidence about the peripheral: a kept one stays kept.
         let isCancelled = isWanted && failure == .requested && lost == nil
         let willReconnect =
             isAgain && (isCancelled || mayReconnect(link, lost?.reason ?? failure, lost?.error ?? cause))

@@ -26,7 +26,7 @@ struct LeaseCentre {
     private var bids: [String: [String: StoredBid]] = [:]
     /// The gateways that may own a device; none for all.
     private(set) var gateways: [String: [String]] = [:]
-    /// The gateway that had each epoch of each device, also if the centre has forgotten it.
+    /// The gateway that had each epoch of each device, also if the centre has lost it.
     private var owners: [String: [Int64: String]] = [:]
     /// The leases and bids that a standby has.
     private var replica: (leases: [String: Lease], bids: [String: [String: StoredBid]], gateways: [String: [String]])?
@@ -89,7 +89,7 @@ struct LeaseCentre {
     /// Copies leases and bids to the standby.
     mutating func replicate() { replica = (leases, bids, gateways) }
 
-    /// Goes on with the leases and bids that the standby has.
+    /// Continues with the leases and bids of the standby.
     mutating func failOver() {
         guard let replica else { return }
         (leases, bids, gateways) = replica

@@ -119,7 +119,7 @@ struct LeaseWorld {
         gateways[number].nextTick = max(gateways[number].nextTick, now + duration)
     }
 
-    /// Lets the centre go on with the leases that its standby has.
+    /// Fails the centre over to its standby, with the leases that the standby has.
     mutating func failOver() {
         centre.failOver()
         lossEnd = now + LeaseCentre.term
@@ -272,7 +272,7 @@ struct LeaseWorld {
 
     /// An owner has the epoch that the centre gave last, so that no control is executed under an old one.
     ///
-    /// The centre may have forgotten it in a fail-over. Then the epoch has no other owner.
+    /// The centre may have lost it in a fail-over. Then the epoch has no other owner.
     private func checkOwners() {
         for device in devices {
             let address = device.settings.address
