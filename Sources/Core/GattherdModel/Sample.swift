@@ -65,7 +65,7 @@ public struct MetricDescriptor: Hashable, Sendable {
     public let isRepeated: Bool
     /// The width in bits of a counter that wraps; `nil` if unknown or never.
     public let wrapBits: Int?
-    /// The values that the metric can have, as far as its profile says.
+    /// The possible values of the metric, as its profile states them.
     public var domain: ValueDomain
     /// The fall-back of an event; `nil` if a value stays until the next one.
     public let reset: MetricReset?

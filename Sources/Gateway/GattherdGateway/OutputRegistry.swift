@@ -105,7 +105,7 @@ package struct OutputCommands: Sendable {
         .failure(.notReady(device: request.device))
     }
     package var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
-    /// Returns true if this gateway publishes what an advertising device sent at a time; `nil`: always.
+    /// Returns true if this gateway publishes the readings of an advertising device at a time; `nil` for always.
     package var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?
 
     package init() {}

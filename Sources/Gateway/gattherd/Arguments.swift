@@ -21,7 +21,7 @@ struct OptionSpec: Sendable {
 struct PositionalSpec: Sendable {
     let name: String
     var isOptional = false
-    /// True if it takes all remaining words; only possible for the last one.
+    /// True if it consumes all remaining words; only possible for the last positional.
     var isRepeated = false
     /// All possible values; empty if any value is possible.
     var choices: [String] = []

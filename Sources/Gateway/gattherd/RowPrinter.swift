@@ -137,7 +137,7 @@ struct RowPrinter {
         return String(field)
     }
 
-    /// True for a scalar that a reader may take for the end of an unquoted field.
+    /// True for a scalar that may end an unquoted field.
     private static func endsField(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true

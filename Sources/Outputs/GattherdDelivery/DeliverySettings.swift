@@ -75,7 +75,7 @@ public struct DeliverySettings: Sendable {
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
     public var presentation = Presentation()
-    /// Returns true if this gateway publishes what an advertising device sent at a time; `nil`: always.
+    /// Returns true if this gateway publishes the readings of an advertising device at a time; `nil` for always.
     ///
     /// Never blocks.
     package var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?

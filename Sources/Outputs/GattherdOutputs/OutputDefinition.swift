@@ -59,7 +59,7 @@ public struct OutputContext: Sendable {
     /// Returns the controls that the devices' sections allow to be set; a reload may change them.
     public var permissions: @Sendable () -> ControlPermissions = { ControlPermissions() }
 
-    /// Returns true if this gateway publishes what an advertising device sent at a time; `nil`: always.
+    /// Returns true if this gateway publishes the readings of an advertising device at a time; `nil` for always.
     ///
     /// Never blocks.
     public var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?

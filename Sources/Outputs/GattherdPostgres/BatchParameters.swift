@@ -215,7 +215,7 @@ struct DeviceParameters {
 
     let parameters: [PostgresParameter]
 
-    /// NULL for each array: the centre keeps what it has.
+    /// NULL for each array: the centre keeps its values.
     static let unchanged: [PostgresParameter] =
         Array(repeating: .noArray(of: .text), count: 4) + Array(repeating: .noArray(of: .integer), count: 2)
 

@@ -5,7 +5,7 @@ package enum FleetRole {
     /// The longest name that PostgreSQL keeps, in bytes.
     private static let longest = 63
 
-    /// The role of a gateway, whose name is a slug, unless somebody has chosen another one.
+    /// The role of a gateway, unless a person has chosen another one.
     ///
     /// A long name is cut, and gets a hash of the whole, so that no two gateways have one role.
     package static func name(of gateway: String) -> String {

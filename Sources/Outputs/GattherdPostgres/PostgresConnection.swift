@@ -129,7 +129,7 @@ import Glibc
         return unsafe PQgetResult(raw)
     }
 
-    /// Sends what is left and receives until the answer is there.
+    /// Sends the remaining bytes and receives until the answer is complete.
     ///
     /// - Parameters:
     ///   - start: The bytes that were received before this statement.

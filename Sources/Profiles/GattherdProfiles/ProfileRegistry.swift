@@ -42,8 +42,8 @@ package struct ProfileRegistry: Sendable {
         return (profiles.first { $0.decodes(traits) } ?? matching(traits.services).first).map { Identification($0) }
     }
 
-    /// Returns the profiles that may serve a peripheral: that of its model alone, or else all that decode what it
-    /// advertises, and the first that matches an advertised service.
+    /// Returns the profiles that may serve a peripheral: that of its model alone, or else all that decode its
+    /// advertisements, and the first that matches an advertised service.
     package func candidates(_ traits: AdvertisedTraits) -> [Identification] {
         guard let first = identify(traits) else { return [] }
         if first.model != nil { return [first] }

@@ -117,7 +117,7 @@ enum ChartStep {
         + [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800].map { $0 * second }
         + [1, 2, 3, 6, 12].map { $0 * 3600 * second } + [1, 2, 7, 14, 28, 91, 182, 364].map { $0 * day }
 
-    /// Returns the shortest step in microseconds of which at most `count` cover `span` microseconds.
+    /// Returns the shortest step in microseconds such that at most `count` steps cover `span` microseconds.
     static func time(covering span: Int64, count: Int) -> Int64 {
         let least = span / Int64(max(1, count)) + (span % Int64(max(1, count)) == 0 ? 0 : 1)
         if let time = times.first(where: { $0 >= least }) { return time }
@@ -125,7 +125,7 @@ enum ChartStep {
         return years * 364 * day
     }
 
-    /// Returns the shortest of 1, 2, 5, 10, … of which at most `count` cover `span`; always above zero.
+    /// Returns the shortest step of 1, 2, 5, 10, … such that at most `count` steps cover `span`; always above zero.
     static func value(covering span: Double, count: Int) -> Double {
         let least = span / Double(max(1, count))
         guard least.isNormal, least > 0 else { return 1 }

@@ -302,7 +302,8 @@ extension ReadingHistory {
 
     /// Checks the damaged file on a thread of its own.
     ///
-    /// The check of a large file takes longer than the watchdog's limit, and this thread must go round meanwhile.
+    /// The check of a large file takes longer than the watchdog's limit, and this thread must stay responsive
+    /// meanwhile.
     private func checkFile() {
         abandonFile()
         isChecking = true

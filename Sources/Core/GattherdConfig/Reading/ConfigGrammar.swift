@@ -16,7 +16,7 @@ package struct ConfigGrammar<Value> {
     /// - Parameters:
     ///   - noun: The name of the values with an article.
     ///   - advice: The advice after an error.
-    ///   - shape: The values in YAML, as far as a schema can tell.
+    ///   - shape: The values in YAML, as far as a schema can express them.
     ///   - read: Returns the value of a text; `nil` for an error.
     package init(noun: String, advice: String, shape: ConfigShape = .text, read: @escaping (String) -> Value?) {
         (self.noun, self.advice, self.shape, self.read) = (noun, advice, shape, read)

@@ -144,7 +144,7 @@ struct ConfigurationReader {
     }
 }
 
-/// Reads the section `fleet`, and checks what depends on it.
+/// Reads the section `fleet`, and checks the keys that depend on it.
 struct FleetReader {
     /// The key of the section that names the database of the leases.
     private static let database = "postgres"

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// The JSON Schema of the configuration, for editors.
 ///
-/// It knows less than `gattherd check`: nothing about values that depend on others, and no ranges of durations.
+/// It checks less than `gattherd check`: no dependencies between values, and no ranges of durations.
 extension ConfigReference {
     /// The schema as JSON text.
     package var schema: String {

@@ -1,6 +1,6 @@
-/// The values of a key in YAML, as far as a schema can tell.
+/// The values of a key in YAML, as far as a schema can express them.
 package enum ConfigShape: Hashable, Sendable {
-    /// Any text; YAML may take it for a number.
+    /// Any text; YAML may parse it as a number.
     case text
     /// A text that matches a regular expression, in the syntax of JSON Schema.
     case pattern(String)

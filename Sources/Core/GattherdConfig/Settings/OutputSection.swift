@@ -39,7 +39,7 @@ package struct NamedFile: Hashable, Sendable {
         case key
         /// A certificate, which is read for each connection.
         case certificate
-        /// Receives what the output delivers.
+        /// Receives the output's entries.
         case destination
     }
 

@@ -22,7 +22,7 @@ public struct DevicePairing: Hashable, Sendable {
     /// True to remove a bond that the device has lost and to pair again; false to fail the link until a person removes
     /// it.
     ///
-    /// With true, another device that uses the same address can take the device's place.
+    /// With true, another device with the same address can impersonate the device.
     public var repairsBond: Bool
 
     public init(_ way: Way = .onDemand, repairsBond: Bool = false) {

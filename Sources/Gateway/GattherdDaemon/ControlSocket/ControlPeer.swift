@@ -3,10 +3,10 @@ import Glibc
 
 /// The user of a client of the control socket, as the kernel states it.
 struct ControlPeer: Hashable {
-    /// The user; `nil` if the kernel does not say.
+    /// The user; `nil` if the kernel does not report it.
     let user: uid_t?
 
-    /// Reads the user who connected a socket.
+    /// Reads the user of the process at the other end of a socket.
     init(of socket: Int32) {
         var user: uid_t = 0
         self.user = unsafe clinux_peer_user(socket, &user) ? user : nil

@@ -42,7 +42,7 @@ public struct Ingest: Sendable {
         self.log = log
     }
 
-    /// Runs until the intake is finished, then commits what is left.
+    /// Runs until the intake is finished, then commits the remaining values.
     public func run() async {
         let own = loop == nil ? EventLoop(name: "ingest") : nil
         defer { own?.stop() }

@@ -89,7 +89,7 @@ public final class LeaseBoard: Sendable {
     /// The reason why the centre does not answer, with the remedy; `nil` if it does.
     public var problem: String? { shared.withLock(\.problem) }
 
-    /// True if this gateway publishes what a device sent at that time.
+    /// True if this gateway publishes the advertisements that a device sent at that time.
     ///
     /// Without an owner every gateway does, so that nothing is lost.
     public func publishes(_ device: String, at time: Timestamp) -> Bool {

@@ -96,7 +96,7 @@ struct StreamPolls: Sendable {
 }
 
 extension ProfileAssignment.Poll {
-    /// True to write with response: as the profile says, or else if the characteristic supports it.
+    /// True to write with response: as the profile states, or else if the characteristic supports it.
     fileprivate var isAcknowledged: Bool {
         rule.isAcknowledged ?? (control.properties.isEmpty || control.properties.contains(.write))
     }

@@ -145,7 +145,7 @@ struct RecordDecoder {
         return count
     }
 
-    /// Examines a record, perhaps with the one to which it belongs.
+    /// Examines a record, with the time of its companion if there is one.
     private func verdict(
         _ record: ReceivedRecord,
         _ records: RecordStream,

@@ -89,7 +89,7 @@ struct EnrolmentService: Sendable {
         if isCheckDue { await check() }
     }
 
-    /// Asks for checks until cancelled, twice as often as the shortest `forget_after` of a rule needs.
+    /// Requests checks until cancelled, twice as often as the shortest `forget_after` of a rule needs.
     func requestChecks() async {
         while true {
             let shortest =

@@ -154,7 +154,7 @@ struct AddCommand {
         return proposal
     }
 
-    /// Returns the profiles to name, and what is known about the peripheral if it was used.
+    /// Returns the profiles to name, and the identification with one of them, if any.
     private func profiles(
         _ found: HeardPeripheral
     ) throws(CommandFailure) -> (names: [String], Identification?) {

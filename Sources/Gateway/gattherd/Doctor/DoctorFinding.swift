@@ -27,7 +27,7 @@ struct DoctorFinding: Hashable {
     let check: String
     let severity: Severity
     let text: String
-    /// The command to run, or what to change.
+    /// The command to run, or the change to make.
     let remedy: String?
 
     init(_ check: String, _ severity: Severity, _ text: String, remedy: String? = nil) {

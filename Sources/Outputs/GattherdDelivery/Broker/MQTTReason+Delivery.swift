@@ -76,7 +76,7 @@ extension MQTTReason {
         }
     }
 
-    /// True if the reason does not say whether a retry may succeed.
+    /// True if the reason does not state whether a retry may succeed.
     var isVague: Bool { self == .unspecified || self == .implementationSpecific }
 
     /// True if CONNACK refuses a retained will.

@@ -13,7 +13,7 @@ struct HomeAssistantComponent {
     enum Value {
         case plain(SampleValue)
         case list([String])
-        /// The topics that must say `online`, instead of those of the whole device.
+        /// The topics that must be `online`, instead of the topics of the whole device.
         case availability([String])
     }
 

@@ -66,7 +66,7 @@ public struct SubscriptionOptions: Hashable, Sendable {
     }
 }
 
-/// The types of MQTT (MQTT 5, section 1.5), and the packets that a client sends besides PUBLISH.
+/// The types of MQTT (MQTT 5, section 1.5), and the packets that a client sends other than PUBLISH.
 enum MQTTWriter {
     /// The maximum number of unacknowledged messages of QoS 1 from the broker.
     static let receiveMaximum: UInt16 = 100

@@ -175,7 +175,7 @@ extension DeviceMetrics.Metric {
     }
 }
 
-/// The aliases of an edge node's metrics, none of which is used twice.
+/// The aliases of an edge node's metrics; each is used once.
 struct AliasPool: Hashable, Sendable {
     private var last: UInt64 = 0
 

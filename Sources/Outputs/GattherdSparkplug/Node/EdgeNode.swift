@@ -117,7 +117,7 @@ struct EdgeNode: Sendable {
 
     // MARK: - Devices
 
-    /// Applies a description; returns DBIRTH if it changes what hosts know.
+    /// Applies a description; returns DBIRTH if it differs from the last birth.
     mutating func describe(_ description: DeviceDescription, at time: Timestamp) -> [SparkplugMessage] {
         var device = devices[description.device] ?? SparkplugDevice(name: description.device)
         device.describe(description, permissions, &aliases)

@@ -9,7 +9,7 @@ package actor SparkplugDelivery {
     package typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     package typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
-    /// Returns true if this gateway publishes what an advertising device sent at a time.
+    /// Returns true if this gateway publishes the readings of an advertising device at a time.
     package typealias PublisherCheck = @Sendable (_ device: String, Timestamp) -> Bool
 
     nonisolated let counters = SparkplugCounters()
@@ -142,13 +142,13 @@ struct PublishedDevices: Sendable {
     private var online: [String: Bool] = [:]
     private var elsewhere: Set<String> = []
 
-    /// Sets the state of a device, and returns what hosts see.
+    /// Sets the state of a device, and returns the state that hosts see.
     mutating func set(_ isOnline: Bool, of device: String) -> Bool {
         online[device] = isOnline
         return isOnline && !elsewhere.contains(device)
     }
 
-    /// Sets the publisher of a device, and returns what hosts see; `nil` if that does not change.
+    /// Sets the publisher of a device, and returns the state that hosts see; `nil` if it does not change.
     mutating func setPublisher(_ isPublisher: Bool, of device: String) -> Bool? {
         guard isPublisher == elsewhere.contains(device) else { return nil }
         if isPublisher { elsewhere.remove(device) } else { elsewhere.insert(device) }

@@ -39,7 +39,7 @@ struct HostWatch: Sendable {
         return true
     }
 
-    /// True if the host says that it is offline, so that the connection has to end.
+    /// True if the host reports that it is offline, so that the connection has to end.
     var isOffline: Bool { isConfigured && state == .offline }
 
     private static func read(_ payload: [UInt8]) -> (isOnline: Bool, time: Int64)? {

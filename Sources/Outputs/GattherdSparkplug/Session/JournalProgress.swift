@@ -48,7 +48,7 @@ struct JournalProgress: Hashable, Sendable {
         head = max(seq, head ?? seq)
     }
 
-    /// Records that all entries up to `seq` are sent, `count` of which are readings.
+    /// Records that all entries up to `seq` are sent, with `count` readings among them.
     mutating func send(through seq: Int64, count: Int) {
         sent = max(sent, seq)
         unconfirmed += count

@@ -22,7 +22,7 @@ struct DecodeProgram: Sendable {
             case deltas(Int)
             /// Ignores the payload if an expression is true.
             case ignore(Int)
-            /// Decodes objects by their kind, as a catalogue says.
+            /// Decodes objects by their kind, with a catalogue.
             case objects(Int)
             /// A group of all steps up to this index; `size` is the register with their length in bytes.
             case group(end: Int, size: Int?)

@@ -46,7 +46,7 @@ extension Central {
 ///         …
 ///     }
 ///
-/// When it returns, everything that the central did has ended: scans, subscriptions, and links unless
+/// When it returns, all activity of the central has ended: scans, subscriptions, and links unless
 /// ``Central/Configuration/keepsLinks`` is set.
 ///
 /// - Parameters:
@@ -56,7 +56,7 @@ extension Central {
 ///     duration and result at `debug`, their bytes at `trace`.
 ///   - body: The work with the central.
 /// - Returns: The value of `body`.
-/// - Throws: What `body` throws.
+/// - Throws: The error of `body`.
 public func withCentral<Value, Failure: Error>(
     on bus: BluetoothBus = .system,
     configuration: Central.Configuration = Central.Configuration(),

@@ -37,7 +37,7 @@ final class ChangeWaiters: Sendable {
 
     /// Calls `answer` again after each change of the peripheral until it returns a value.
     ///
-    /// - Throws: What `answer` throws; `timedOut` at the deadline; `cancelled`.
+    /// - Throws: The error of `answer`; `timedOut` at the deadline; `cancelled`.
     func wait<Answer>(
         for id: PeripheralID,
         until deadline: SuspendingClock.Instant,

@@ -2,7 +2,7 @@ import GattherdSync
 
 // Reconnecting after links that end by themselves.
 extension Central {
-    /// Records the end of a link and its reason; reconnects if the link was ready and the policy says so.
+    /// Records the end of a link and its reason; reconnects if the link was ready and the policy allows it.
     func ended(_ link: Link, _ reason: DisconnectReason, reasonIsMissing: Bool = false) {
         let (isEnding, wasReady) = link.state.withLock { state in
             guard state.isEnding else { return (false, false) }
@@ -52,11 +52,11 @@ extension Central {
         }
     }
 
-    /// Goes on reconnecting after a call has connected the peripheral, or has failed to.
+    /// Continues reconnecting after a call has connected the peripheral, or has failed to.
     ///
     /// - Parameters:
     ///   - link: The link.
-    ///   - keeper: The number of the task that goes on, unless the link is ready, the policy has refused, or another
+    ///   - keeper: The number of the task that continues, unless the link is ready, the policy has refused, or another
     ///     call has taken over.
     func keepOn(_ link: Link, _ keeper: UInt64) {
         guard link.state.withLock({ $0.reconnecter == keeper }) else { return }

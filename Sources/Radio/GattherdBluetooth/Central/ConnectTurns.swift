@@ -23,7 +23,7 @@ final class ConnectTurns: Sendable {
     private let granted = LatestValue<Set<String>>([])
     private let start = ContinuousClock.now
 
-    /// The wait for a turn after which a scan looks for the peripheral: short waits need no scan.
+    /// The wait for a turn after which a scan for the peripheral starts; short waits need none.
     private let scanDelay: Duration
 
     init(_ queue: ConnectQueue = ConnectQueue(), scanDelay: Duration = .seconds(2)) {

@@ -127,7 +127,7 @@ extension DBusConnection {
 
     /// The signals that `filter` admits, decoded; when a reader is slow the oldest `limit` are kept.
     ///
-    /// The bus sends only what ``addMatch(_:)`` asked for. The stream ends with the connection.
+    /// The bus sends only signals that match the rules of ``addMatch(_:)``. The stream ends with the connection.
     public func signals(matching filter: DBusSignalFilter, limit: Int = 1024) -> AsyncStream<DBusSignalMessage> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DBusSignalMessage.self,

@@ -14,7 +14,7 @@
     /// The sender's unique name, for example `:1.7`.
     public var sender: String { view.sender }
     public var signature: String { view.signature }
-    /// The sender's number of the message: consecutive for all messages that it sends, to whomever.
+    /// The sender's number of the message, consecutive over all its messages to all receivers.
     public var serial: UInt32 { view.header.serial }
 
     /// Decodes everything.

@@ -62,7 +62,7 @@ struct MessageHeader {
         }
     }
 
-    /// The length of the message that begins with `bytes`, of which there are at least ``fixedSize``.
+    /// The length of the message that begins with `bytes`, which has at least ``fixedSize`` bytes.
     ///
     /// - Throws: ``DBusError`` if `bytes` is not a message.
     static func messageLength(_ bytes: UnsafeRawBufferPointer) throws(DBusError) -> Int {

@@ -1,6 +1,6 @@
 import CDBus
 
-/// Writes values that were checked before: libdbus ends the process on wrong ones, and cannot take back half a message.
+/// Writes values that were checked before: libdbus ends the process on wrong ones, and cannot discard half a message.
 @safe struct MessageWriter {
     /// The deepest nesting of containers that the wire allows.
     static let depthLimit = 64

@@ -53,7 +53,7 @@ enum HistoryDatabase {
         throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)
     }
 
-    /// Checks all of a file that no connection of this thread has open, which may take minutes.
+    /// Checks a whole file that no connection of this thread has open; this may take minutes.
     ///
     /// - Throws: ``StoreFault``, `damaged` if it is.
     static func check(_ path: String) throws(StoreFault) {

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Counts the payload bytes of undelivered readings.
 ///
-/// The backlog at opening is counted step by step afterwards, because a slow card takes some time for a day's backlog.
+/// The backlog at opening is counted step by step afterwards, because a slow card needs some time for a day's backlog.
 final class BacklogMeter {
     private static let slice = 4096
 

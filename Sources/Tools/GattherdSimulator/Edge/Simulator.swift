@@ -72,7 +72,7 @@ public final class Simulator: Sendable {
     ///
     /// Call it only once.
     ///
-    /// - Throws: ``SimulatorError`` if a bus cannot be reached or is lost, or a name is taken.
+    /// - Throws: ``SimulatorError`` if a bus cannot be reached or is lost, or another client owns a name.
     public func run() async throws(SimulatorError) {
         defer {
             isReady.finish()

@@ -23,7 +23,7 @@ struct SmoothNoise: Sendable {
     }
 }
 
-/// The heart rate of a person who rests, makes an effort and recovers, again and again.
+/// The heart rate of a person in a repeated cycle of rest, effort and recovery.
 struct PersonSimulation: Sendable {
     /// The length of one round: rest, effort, recovery.
     private static let round = 480.0

@@ -111,11 +111,11 @@ public struct RecordsSpec: Hashable, Sendable {
 public enum RecordRole: Hashable, Sendable {
     /// Notifies the records.
     case values
-    /// Takes requests. Answers them, if it can be subscribed; otherwise the records' characteristic does.
+    /// Accepts requests. It answers them if it can be subscribed; otherwise the records' characteristic does.
     case control
     /// The device's clock.
     case clock
-    /// Takes the index of a block.
+    /// Accepts the index of a block.
     case selector
     /// Contains the selected block.
     case block

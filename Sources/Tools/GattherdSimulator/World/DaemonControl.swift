@@ -2,7 +2,7 @@
 final class DaemonControl {
     private enum Phase: Hashable {
         case running, stopped
-        /// The bus name is taken and calls are not answered yet.
+        /// bluetoothd owns its bus name and does not answer calls yet.
         case starting
     }
 
@@ -88,7 +88,7 @@ final class DaemonControl {
         if isConnected { links.end(key, .daemon) } else { world.air.startAdvertising(peripheral) }
     }
 
-    /// Starts bluetoothd, which takes its name at once.
+    /// Starts bluetoothd, which acquires its name at once.
     ///
     /// Calls wait until it has read its adapters.
     func start() {

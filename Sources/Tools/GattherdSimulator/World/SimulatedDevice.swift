@@ -16,7 +16,7 @@ struct SimulatedDevice: Sendable {
         var isRetry = false
     }
 
-    /// The actions to take when the link that is being closed is down.
+    /// The actions for the moment when the closing link is down.
     struct Closing: Hashable, Sendable {
         var replies: [CallToken]
         var removesDevice: Bool

@@ -3,8 +3,8 @@ import GattherdGATT
 
 /// The gateways of a scenario, each with a bluetoothd of its own, in one air: a state machine without I/O.
 ///
-/// Takes events with their time and returns effects. Never reads a clock. Times are relative to the start. Confined to
-/// one thread.
+/// Handles events with their time and returns effects. Never reads a clock. Times are relative to the start. Confined
+/// to one thread.
 final class VirtualSite {
     /// An effect and the number of its gateway.
     struct Output: Hashable, Sendable {
