@@ -16,7 +16,7 @@ public enum LogFormat: Sendable {
         return isatty(STDERR_FILENO) == 1 ? .text(hasColour: unsafe getenv("NO_COLOR") == nil) : .json
     }
 
-    /// True when systemd connected standard error to the journal (`$JOURNAL_STREAM` is its device and inode).
+    /// True when systemd connected standard error to journald (`$JOURNAL_STREAM` is its device and inode).
     private static var isJournal: Bool {
         var status = stat()
         guard let variable = unsafe getenv("JOURNAL_STREAM"), unsafe fstat(STDERR_FILENO, &status) == 0 else {

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// The newest entries of a log, for people who cannot read the journal.
+/// The newest entries of a log, for people without access to journald.
 ///
 /// Its size is bounded in entries and in bytes; new entries replace the oldest.
 public final class RecentLog: Sendable {
