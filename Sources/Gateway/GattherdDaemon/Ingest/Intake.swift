@@ -87,10 +87,11 @@ public final class Intake: NotificationSink {
         arrived.yield()
     }
 
-    /// Adds a value that was read or advertised.
-    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int? = nil) {
-        shared.withLock { append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
-        arrived.yield()
+    /// Adds a value that was read or advertised; returns false if there was no room.
+    @discardableResult
+    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int? = nil) -> Bool {
+        defer { arrived.yield() }
+        return shared.withLock { append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
     }
 
     /// Routes the values of `token` to `binding` from now on.
@@ -147,6 +148,7 @@ public final class Intake: NotificationSink {
         arrived.finish()
     }
 
+    @discardableResult
     private func append(
         _ octets: Span<UInt8>,
         for binding: StreamBinding,
@@ -154,14 +156,18 @@ public final class Intake: NotificationSink {
         isRead: Bool = false,
         rssi: Int? = nil,
         to buffer: inout Buffer
-    ) {
+    ) -> Bool {
         let hasRoom = buffer.entries.count < capacity && buffer.octets.count + octets.count <= capacityInBytes
-        guard hasRoom else { return dropped.add() }
+        guard hasRoom else {
+            dropped.add()
+            return false
+        }
         let start = buffer.octets.count
         unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
         buffer.entries.append(
             .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead, rssi: rssi)
         )
         binding.values.wrappingAdd(1, ordering: .relaxed)
+        return true
     }
 }
