@@ -1,86 +1,7 @@
 import GattherdMachines
 import GattherdModel
 
-/// A generator of repeatable random numbers.
-struct RecordRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state &* 0x2545_F491_4F6C_DD1D
-    }
-}
-
-/// A device with a ring of stored records and a Record Access Control Point, in virtual time.
-struct RecordingDevice {
-    struct Record: Hashable {
-        /// The identity that the test knows.
-        let identity: Int
-        let number: Int64
-        /// The device's clock, in whole seconds.
-        let reading: Int64
-        /// The right time in microseconds.
-        let time: Int64
-    }
-
-    var ring: [Record] = []
-    var capacity = Int.max
-    var numberBits: Int64 = 32
-    var nextNumber: Int64 = 0
-    /// The device's clock minus the right time, in microseconds.
-    var clockError: Int64 = 0
-    var isNewestFirst = false
-    /// True if it knows the operator "within range of".
-    var hasRanges = true
-    private var identity = 0
-
-    /// Makes a record; returns the one that it overwrites.
-    @discardableResult
-    mutating func record(at time: Int64) -> Record? {
-        ring.append(
-            Record(identity: identity, number: nextNumber, reading: (time + clockError) / 1_000_000, time: time)
-        )
-        identity += 1
-        nextNumber = (nextNumber + 1) % (1 << numberBits)
-        return ring.count > capacity ? ring.removeFirst() : nil
-    }
-
-    var made: Int { identity }
-
-    /// Loses all records and starts to count anew.
-    mutating func reset() {
-        ring.removeAll()
-        nextNumber = 0
-    }
-
-    /// Returns the records of a request, or `nil` for another operation, and the answer.
-    func answer(_ request: [UInt8]) -> (records: [Record], answer: [UInt8]) {
-        let operands = request.dropFirst(3)
-        let number = { (octets: ArraySlice<UInt8>) in octets.reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) } }
-        let chosen: [Record]
-        switch request.dropFirst().first {
-        case 3: chosen = ring.filter { $0.number >= number(operands) }
-        case 4 where !hasRanges: return ([], [6, 0, request.first ?? 0, 4])
-        case 4:
-            let (least, most) = (operands.prefix(operands.count / 2), operands.suffix(operands.count / 2))
-            chosen = ring.filter { $0.number >= number(least) && $0.number <= number(most) }
-        default: chosen = ring
-        }
-        let count = UInt32(chosen.count)
-        switch request.first {
-        case 4: return ([], [5, 0] + (0..<4).map { UInt8(truncatingIfNeeded: count >> UInt32(8 * $0)) })
-        case 1:
-            return (isNewestFirst ? chosen.reversed() : chosen, [6, 0, 1, chosen.isEmpty ? 6 : 1])
-        default: return ([], [6, 0, request.first ?? 0, 1])
-        }
-    }
-}
-
-/// A device, the machines of a download, and the state that a file would hold.
+/// A device, the machines of a download, and what a file would hold of them.
 struct RecordBench {
     /// A committed reading.
     struct Stored: Hashable {
@@ -92,15 +13,33 @@ struct RecordBench {
     var device = RecordingDevice()
     var now: Int64 = 1_750_000_000_000_000
     let rule: RecordRule
+    var procedure = DownloadDescriptor.Procedure.accessControlPoint(width: 4)
     var hasClock = true
     /// One of this number of records is lost by the host; 0 for none.
     var lossRate = 0
+    /// One of this number of answers is followed by a record that is made and sent meanwhile; 0 for none.
+    var liveRate = 0
     private(set) var stored: [Stored] = []
     private(set) var notices: [RecordTracker.Notice] = []
     private var state: String?
     private var tracker: RecordTracker
     private var pending: [Stored] = []
     private var random: RecordRandom
+    private var requests = 0
+    private var payloads = 0
+    private var block: DownloadFacts.Block?
+    /// The times of all records that were made.
+    private(set) var times: [Int: Int64] = [:]
+    private var committed: Set<Int> = []
+    /// The records that the device has overwritten before they were committed.
+    private(set) var overwritten: Set<Int> = []
+    /// The records that the device still had after a complete download that has not stored them.
+    private var missed: Set<Int> = []
+    /// The records that nobody could miss: each attempt of a download lost them, or a link was cut after the loss of
+    /// the first record that the device still had.
+    private(set) var excused: Set<Int> = []
+    private var drops: [Int: Int] = [:]
+    private var firstDrops: Set<Int> = []
 
     init(seed: UInt64 = 1, rule: RecordRule? = nil) {
         var standard = RecordRule(doubt: 9)
@@ -116,14 +55,22 @@ struct RecordBench {
     mutating func make(_ count: Int, every interval: Int64 = 60) {
         for _ in 0..<count {
             now += interval * 1_000_000
-            if let old = device.record(at: now), !committed.contains(old.identity) { overwritten.insert(old.identity) }
+            // A device without a clock makes records at equal intervals.
+            if case .age = rule.time { now -= now % 60_000_000 }
+            if let old = device.record(at: now), !committed.contains(old.identity), !missed.contains(old.identity) {
+                overwritten.insert(old.identity)
+            }
+            if let new = device.ring.last { times[new.identity] = new.time }
         }
     }
 
-    /// The committed records.
-    private var committed: Set<Int> = []
-    /// The records that the device has overwritten before they were committed.
-    private(set) var overwritten: Set<Int> = []
+    /// Lets the device make records that it sends at once.
+    mutating func makeLive(_ count: Int, every interval: Int64 = 60) {
+        for _ in 0..<count {
+            make(1, every: interval)
+            if let record = device.ring.last { receive(record) }
+        }
+    }
 
     /// Connects, and downloads until the link is cut after this number of records and answers.
     ///
@@ -131,47 +78,98 @@ struct RecordBench {
     @discardableResult
     mutating func connect(cutAfter cut: Int = .max) -> DownloadMachine.Outcome? {
         now += 5_000_000
-        tracker.setLive(false)
+        (drops, firstDrops) = ([:], [])
+        tracker.end()
         if hasClock { tracker.compare(device: now + device.clockError, gateway: Timestamp(microseconds: now)) }
+        let outcome = download(cutAfter: cut)
+        if outcome == .complete {
+            let known = committed.union(pending.map(\.identity))
+            excused.formUnion(drops.filter { $0.value > 1 }.keys)
+            missed.formUnion(device.ring.map(\.identity).filter { !known.contains($0) && !excused.contains($0) })
+        } else {
+            excused.formUnion(firstDrops)
+        }
+        if outcome == nil { tracker.end() } else { commit() }
+        return outcome
+    }
+
+    private mutating func download(cutAfter cut: Int) -> DownloadMachine.Outcome? {
         let seconds = now / 1_000_000
         var machine = DownloadMachine(
-            .accessControlPoint(width: Int(device.numberBits / 8)),
+            procedure,
+            isNumbered: rule.number != nil,
             timeout: .seconds(30),
             clock: { seconds }
         )
-        var events: [DownloadMachine.Event] = [.opened(DownloadFacts(tracker))]
-        var left = cut
-        defer { tracker.setLive(false) }
+        var events: [DownloadMachine.Event] = [.opened(facts)]
+        var (left, answer) = (cut, RecordingDevice.Answer())
         while !events.isEmpty {
             for step in machine.handle(events.removeFirst(), at: .zero) {
                 switch step {
-                case .begin(let request): tracker.begin(request)
+                case .begin(let request, let relation):
+                    tracker.begin(request, relation, at: Timestamp(microseconds: now))
+                    (requests, payloads, block) = (requests + 1, 0, nil)
                 case .complete: tracker.complete()
-                case .drain: events.append(.drained(DownloadFacts(tracker)))
-                case .read: break
-                case .finish(let outcome):
-                    commit()
-                    return outcome
+                case .end: tracker.end()
+                case .drain: events.append(.drained(facts))
+                case .read: receive(block: answer)
+                case .finish(let outcome): return outcome
                 case .write(let request):
-                    let (records, answer) = device.answer(request)
-                    for record in records {
-                        guard left > 0 else { return nil }
-                        left -= 1
-                        if lossRate == 0 || number(below: lossRate) != 0 { receive(record) }
-                    }
-                    guard left > 0 else { return nil }
-                    left -= 1
-                    events.append(.response(answer))
+                    answer = device.answer(request)
+                    guard deliver(answer, &left) else { return nil }
+                    if let end = answer.end { events.append(.response(end)) }
                 }
             }
         }
         return nil
     }
 
+    private var facts: DownloadFacts {
+        var facts = DownloadFacts(tracker)
+        (facts.requests, facts.payloads, facts.block) = (requests, payloads, block)
+        return facts
+    }
+
+    /// Delivers records until the link is cut; returns false if it is.
+    private mutating func deliver(_ answer: RecordingDevice.Answer, _ left: inout Int) -> Bool {
+        var isFirst = true
+        for record in answer.records {
+            guard left > 0 else { return false }
+            left -= 1
+            if lossRate == 0 || answer.end == nil || number(below: lossRate) != 0 {
+                receive(record)
+                isFirst = false
+            } else {
+                drops[record.identity, default: 0] += 1
+                if isFirst { firstDrops.insert(record.identity) }
+            }
+            if liveRate > 0, number(below: liveRate) == 0 { makeLive(1) }
+        }
+        guard left > 0 else { return false }
+        left -= 1
+        if liveRate > 0, number(below: liveRate) == 0 { makeLive(1) }
+        return true
+    }
+
+    /// Counts a block of records, as the decoder does.
+    private mutating func receive(block answer: RecordingDevice.Answer) {
+        payloads += 1
+        block = DownloadFacts.Block(count: answer.records.count)
+        guard case .age = rule.time, let newest = tracker.newest, let first = answer.records.first else { return }
+        let later = newest.microseconds + 30_000_000 - first.time
+        block?.next = later < 0 ? answer.index : answer.index + later / 60_000_000 + 1
+    }
+
     /// Delivers one record, as a download or a live value does.
     mutating func receive(_ record: RecordingDevice.Record) {
         now += 1000
-        let received = ReceivedRecord(number: record.number, reading: record.reading * 1_000_000)
+        var received = ReceivedRecord()
+        if rule.number != nil { received.number = record.number }
+        switch rule.time {
+        case .age: (received.age, received.interval) = ((now - record.time) / 1_000_000 * 1_000_000, 60_000_000)
+        case .clock: received.reading = record.reading * 1_000_000
+        case .none: received.digest = Int64(record.identity)
+        }
         if case .store(let time, let doubt) = tracker.receive(received, at: Timestamp(microseconds: now)) {
             pending.append(Stored(identity: record.identity, time: time.microseconds, doubt: doubt))
         }
@@ -187,7 +185,10 @@ struct RecordBench {
         state = tracker.state
     }
 
-    /// Kills the process: uncommitted state is lost.
+    /// Ends the link: records that are made now are not sent.
+    mutating func disconnect() { tracker.end() }
+
+    /// Kills the process: what is not committed is lost.
     mutating func kill() {
         pending.removeAll()
         tracker = state.map { RecordTracker(rule, restoring: $0) } ?? RecordTracker(rule)
@@ -199,6 +200,9 @@ struct RecordBench {
         let wanted = (0..<device.made).filter { !lost.contains($0) }
         return Dictionary(uniqueKeysWithValues: wanted.map { ($0, counts[$0] ?? 0) }).filter { $0.value != 1 }
     }
+
+    /// The records that are stored more than once.
+    var repeated: [Int: Int] { wrong().filter { $0.value > 1 } }
 
     /// The greatest error of a stored time in seconds, given the right times.
     func greatestError(_ times: [Int: Int64]) -> Double {

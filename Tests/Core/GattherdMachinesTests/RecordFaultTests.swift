@@ -11,13 +11,15 @@ struct RecordFaultTests {
     /// A device whose ring overwrites, whose numbers wrap and whose clock is set, with its links and its gateway.
     private struct Trial {
         var bench: RecordBench
-        private(set) var times: [Int: Int64] = [:]
 
         init(seed: UInt64, numberBits: Int64) {
             var rule = RecordBench(seed: seed).rule
             rule.wrapBits = Int(numberBits)
             bench = RecordBench(seed: seed, rule: rule)
             bench.device.numberBits = numberBits
+            // A filter that is narrower than the numbers is left out where they do not fit.
+            let width = seed % 5 == 0 ? 1 : Int(numberBits + 7) / 8
+            bench.procedure = .accessControlPoint(width: width)
             bench.device.hasRanges = seed % 3 != 0
             // Numbers that wrap need a ring of less than half of them.
             bench.device.capacity = 3 << (numberBits - 3)
@@ -35,10 +37,12 @@ struct RecordFaultTests {
                     isCompared = false
                 }
                 bench.make(bench.number(below: most), every: Int64(2 + bench.number(below: 300)))
-                for record in bench.device.ring { times[record.identity] = record.time }
                 for _ in 0..<bench.number(below: 4) {
                     bench.lossRate = bench.number(below: 4) == 0 ? 500 : 0
+                    bench.liveRate = bench.lossRate == 0 && bench.number(below: 4) == 0 ? 20 : 0
+                    bench.device.refusals = bench.number(below: 6) == 0 ? bench.number(below: 4) : 0
                     bench.connect(cutAfter: bench.number(below: bench.device.capacity))
+                    if bench.number(below: 3) == 0 { bench.makeLive(bench.number(below: 4)) }
                     if bench.number(below: 2) == 0 {
                         bench.kill()
                     } else {
@@ -46,8 +50,8 @@ struct RecordFaultTests {
                         isCompared = true
                     }
                 }
-                bench.lossRate = 0
             }
+            (bench.lossRate, bench.liveRate, bench.device.refusals) = (0, 0, 0)
             bench.connect()
         }
 
@@ -55,7 +59,7 @@ struct RecordFaultTests {
         var greatestError: Double {
             let certain = bench.stored.filter { $0.doubt == nil }
             return certain.compactMap { stored in
-                times[stored.identity].map { abs(Double(stored.time - $0)) / 1e6 }
+                bench.times[stored.identity].map { abs(Double(stored.time - $0)) / 1e6 }
             }.max() ?? 0
         }
     }
@@ -70,9 +74,9 @@ struct RecordFaultTests {
     ) {
         var trial = Trial(seed: seed, numberBits: seed.isMultiple(of: 4) ? 12 : 8)
         trial.run(Self.count)
-        #expect(trial.bench.wrong(except: trial.bench.overwritten).isEmpty, "seed \(seed)")
-        let overwrittenTwice = trial.bench.overwritten.filter { trial.bench.wrong()[$0] ?? 1 > 1 }
-        #expect(overwrittenTwice.isEmpty, "seed \(seed)")
+        let bench = trial.bench
+        #expect(bench.wrong(except: bench.overwritten.union(bench.excused)).isEmpty, "seed \(seed)")
+        #expect(bench.repeated.isEmpty, "seed \(seed)")
         #expect(trial.greatestError <= 1, "seed \(seed)")
     }
 
@@ -81,6 +85,7 @@ struct RecordFaultTests {
         rule.wrapBits = 8
         var bench = RecordBench(rule: rule)
         (bench.device.numberBits, bench.device.capacity) = (8, 100)
+        bench.procedure = .accessControlPoint(width: 1)
         bench.make(300)
         var links = 0
         while bench.connect(cutAfter: 20) == nil, links < 100 { links += 1 }

@@ -48,6 +48,7 @@ struct RecordTrackerTests {
         rule.wrapBits = 8
         var bench = RecordBench(seed: seed, rule: rule)
         bench.device.numberBits = 8
+        bench.procedure = .accessControlPoint(width: 1)
         bench.device.capacity = 100
         for _ in 0..<20 {
             bench.make(bench.number(below: 40))
@@ -157,7 +158,7 @@ struct RecordTrackerTests {
 
     @Test func `wild numbers and times are stored and bound nothing`() {
         var tracker = RecordTracker(RecordBench().rule)
-        tracker.begin(.all)
+        tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))
         let numbers: [Int64] = [0, .max, .min, -1, 1 << 56, 7, 1 << 40, 3]
         for number in numbers + (0..<1000).map({ $0 * 7919 % 104_729 }) {
             let record = ReceivedRecord(number: number, reading: number, digest: number)
@@ -173,7 +174,7 @@ struct RecordTrackerTests {
         bench.make(30)
         var tracker = RecordTracker(bench.rule)
         tracker.compare(device: 5_000_000, gateway: Timestamp(microseconds: bench.now))
-        tracker.begin(.all)
+        tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))
         for record in bench.device.ring {
             _ = tracker.receive(
                 ReceivedRecord(number: record.number, reading: record.reading),
@@ -181,7 +182,7 @@ struct RecordTrackerTests {
             )
         }
         #expect(RecordTracker(bench.rule, restoring: tracker.state).state == tracker.state)
-        for text in ["", "2;0;;;;;;;", "1;x;;;;;;;", "1;0;9;;;;;;", "1;0;1:2:3;;;;;;5:4:1"] {
+        for text in ["", "1;0;;;;;;;", "2;x;;;;;;;", "2;0;9;;;;;;", "2;0;1:2:3;;;;;;5:4:1"] {
             #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
         }
     }

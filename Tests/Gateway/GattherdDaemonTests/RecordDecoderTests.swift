@@ -91,7 +91,7 @@ struct RecordDecoderTests {
     @Test func `a record is one reading however often it comes`() {
         var bench = Bench(Self.rule())
         bench.receive([7, 1])
-        bench.post(.begin(.all))
+        bench.post(.begin(.all, .new))
         for number: UInt8 in [6, 7, 8] { bench.receive([number, 1]) }
         bench.post(.complete)
         bench.receive([8, 1])
@@ -101,12 +101,45 @@ struct RecordDecoderTests {
 
     @Test func `a payload with several records gives several readings`() {
         var bench = Bench(Self.rule { $0.repeated = [1] })
-        bench.post(.begin(.all))
+        bench.post(.begin(.all, .new))
         bench.receive([7, 10, 11, 12])
         bench.receive([8, 11, 12, 13])
         #expect(bench.numbers == [.integer(7), .integer(8), .integer(9), .integer(10)])
         let values = bench.batch.samples.filter { $0.metric == 1 }.map(\.value)
         #expect(values == [.integer(10), .integer(11), .integer(12), .integer(13)])
+    }
+
+    @Test func `a numbered record is the same one in another block`() {
+        var bench = Bench(Self.rule { $0.repeated = [1] })
+        bench.post(.begin(.all, .new))
+        bench.receive([7, 10, 11, 12])
+        bench.post(.complete)
+        bench.post(.begin(.from(9), .new))
+        bench.receive([9, 12, 13])
+        #expect(bench.numbers == [.integer(7), .integer(8), .integer(9), .integer(10)])
+        #expect(bench.decoder.records.removeFindings().isEmpty)
+    }
+
+    @Test func `a changed rule of records counts from the next record on`() {
+        var bench = Bench(Self.rule())
+        bench.post(.begin(.all, .new))
+        for number: UInt8 in [1, 2] { bench.receive([number, 1]) }
+        bench.post(.complete)
+        var changed = Bench(Self.rule { $0.isDense = false })
+        (changed.decoder, changed.batch) = (bench.decoder, bench.batch)
+        changed.post(.begin(.from(2), .new))
+        for number: UInt8 in [2, 9] { changed.receive([number, 1]) }
+        changed.post(.complete)
+        #expect(changed.numbers == [.integer(1), .integer(2), .integer(9)])
+        #expect(changed.decoder.records.removeFindings().isEmpty)
+    }
+
+    @Test func `a message without room in the intake is not executed in the place of another one`() {
+        var bench = Bench(Self.rule())
+        bench.records.post(.complete, through: Intake(capacity: 0), bench.messages, at: Bench.now)
+        #expect(bench.records.removeMessage().map { _ in true } == nil)
+        bench.post(.close)
+        #expect(bench.records.removeMessage().map { _ in true } == nil)
     }
 
     @Test func `the value that ends the records is not a record`() {
@@ -119,7 +152,7 @@ struct RecordDecoderTests {
 
     @Test func `a cursor continues after a restart, for the same address only`() throws {
         var bench = Bench(Self.rule())
-        bench.post(.begin(.all))
+        bench.post(.begin(.all, .new))
         for number: UInt8 in 1...5 { bench.receive([number, 1]) }
         let cursor = try #require(bench.batch.cursors[bench.records.key])
         for (address, count) in [(cursor.address, 1), ("C0:FF:EE:00:00:02", 6)] {
@@ -127,7 +160,7 @@ struct RecordDecoderTests {
             var stored = cursor
             stored.address = address
             next.decoder.records.load([stored])
-            next.post(.begin(.from(4)))
+            next.post(.begin(.from(4), .new))
             for number: UInt8 in 1...6 { next.receive([number, 1]) }
             #expect(next.numbers.count == count)
         }
@@ -136,7 +169,7 @@ struct RecordDecoderTests {
     @Test func `a companion record has the time of the other record and is stored once`() {
         var main = Bench(Self.rule { $0.time = .clock(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
         let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
-        main.post(.begin(.all))
+        main.post(.begin(.all, .new))
         main.receive([3, 9])
         main.receive([3, 1], by: other.values)
         main.receive([3, 9])
@@ -148,7 +181,7 @@ struct RecordDecoderTests {
     @Test func `without the stored cursors nothing is left out and nothing moves`() {
         var bench = Bench(Self.rule())
         bench.decoder = BatchDecoder()
-        bench.post(.begin(.all))
+        bench.post(.begin(.all, .new))
         bench.receive([7, 1])
         bench.receive([7, 1])
         #expect(bench.numbers.count == 2)

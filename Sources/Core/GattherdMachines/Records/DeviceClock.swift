@@ -80,7 +80,9 @@ struct DeviceClock: Hashable, Sendable {
     ///   - now: The gateway's time.
     /// - Returns: The gateway's time of the reading.
     mutating func date(_ reading: Int64?, after earliest: Int64?, at now: Int64) -> Dated {
-        guard let reading, Self.plausible.contains(reading) || comparisons.last != nil else {
+        // A clock that counts from elsewhere than 1970 may be negative.
+        let magnitude = comparisons.isEmpty ? 0 : Self.plausible.upperBound
+        guard let reading, (-magnitude...Self.plausible.upperBound).contains(reading) else {
             return Dated(time: now, doubt: "the record has no time", isComparable: false)
         }
         defer { lastReading = reading }
@@ -113,7 +115,7 @@ struct DeviceClock: Hashable, Sendable {
         guard comparisons.count == 2, time < newest.time, newest.time > comparisons[0].time else { return time }
         let older = comparisons[0]
         let share = Double(newest.time - max(time, older.time)) / Double(newest.time - older.time)
-        return time + Int64(Double(newest.offset - older.offset) * share)
+        return time &+ Int64(Double(newest.offset - older.offset) * share)
     }
 
     /// Dates a record near a change of the clock by the setting that gives a possible time.

@@ -22,20 +22,22 @@ public struct DownloadFacts: Hashable, Sendable {
     public var requests = 0
     /// The number of the record from which a download continues, as the device numbers it.
     public var resumption: Int64?
-    /// The time of the newest stored record, in seconds since 1970.
+    /// The time of the record from which a download continues, in seconds since 1970.
     public var newest: Int64?
     /// The records of the current request, with duplicates.
     public var count = 0
     /// The new records of the current request.
     public var stored = 0
-    /// True if the device sent the newest stored record again.
-    public var isContinuing = false
-    /// True if the numbers restarted during the current request.
+    /// True if ``hasHoles`` tells of each record that this host has lost.
+    public var isAnchored = false
+    /// True if the numbers restarted during the present request.
     public var isRestarted = false
     /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
     public var highest: Int64?
+    /// The highest stored number, as the device numbers it.
+    public var last: Int64?
     /// True if the device may have records from before its numbers have wrapped.
     public var hasWrapped = false
     /// True if numbers between received ones are missing.
@@ -49,9 +51,10 @@ public struct DownloadFacts: Hashable, Sendable {
     /// The facts that a tracker knows.
     public init(_ tracker: RecordTracker) {
         resumption = tracker.resumption.map { $0 & (tracker.highest ?? .max) }
+        last = tracker.last.map { $0 & (tracker.highest ?? .max) }
         newest = tracker.newest.map { $0.microseconds / 1_000_000 }
         (count, stored) = (tracker.count, tracker.stored)
-        (isContinuing, isRestarted) = (tracker.isContinuing, tracker.isRestarted)
+        (isAnchored, isRestarted) = (tracker.isAnchored, tracker.isRestarted)
         (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
         (highest, hasWrapped) = (tracker.highest, tracker.hasWrapped)
     }

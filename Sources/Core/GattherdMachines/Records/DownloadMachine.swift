@@ -19,7 +19,7 @@ public struct DownloadMachine: Sendable {
     }
 
     public enum Step: Hashable, Sendable {
-        case begin(RecordRequest)
+        case begin(RecordRequest, RecordRequest.Relation = .new)
         case write([UInt8])
         /// Reads the stream's characteristic.
         case read
@@ -27,6 +27,8 @@ public struct DownloadMachine: Sendable {
         case drain
         /// All records are received.
         case complete
+        /// The request has failed.
+        case end
         case finish(Outcome)
     }
 
@@ -42,7 +44,7 @@ public struct DownloadMachine: Sendable {
         /// Waits until the payloads of a request are decoded.
         case draining(RecordRequest, Ending)
         /// Waits for the device to confirm that it stopped.
-        case aborting(since: Duration, String)
+        case aborting(since: Duration, String, isFinal: Bool)
         case finished
     }
 
@@ -50,7 +52,8 @@ public struct DownloadMachine: Sendable {
     enum Ending: Hashable, Sendable {
         case success
         case none
-        case aborted(String)
+        /// The reason, and if no further attempt is made.
+        case aborted(String, isFinal: Bool)
     }
 
     /// The maximum number of attempts without a new record.
@@ -59,29 +62,35 @@ public struct DownloadMachine: Sendable {
     private static let patience = Duration.seconds(5)
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
-    /// The maximum number of requests of one download.
-    private static let mostRequests = 200_000
+    /// The most requests of one download.
+    static let mostRequests = 200_000
 
     let procedure: DownloadDescriptor.Procedure
     let timeout: Duration
-    private let clock: @Sendable () -> Int64
+    let clock: @Sendable () -> Int64
     var state = State.idle
     var facts = DownloadFacts()
     /// True if the device filters by number, as far as known.
     var canFilter = true
     /// True if the device filters by a range of numbers, as far as known.
-    private var canFilterRange = true
+    var canFilterRange = true
     /// The number of records that the device has announced; `nil` if unknown.
     public internal(set) var total: Int?
+    /// The request for which the device has announced ``total``.
+    var counted: RecordRequest?
     private var failures = 0
-    private var requests = 0
-    /// The number of the current request, as the decoder counts them.
-    private var begun = 0
-    /// True after a request that was repeated for missing records.
-    private var hasRepeated = false
-    private var lastCount = 0
-    private var lastChange = Duration.zero
-    /// The index of the current block, and the payloads before its request.
+    var requests = 0
+    /// The number of the present request, as the decoder counts them.
+    var begun = 0
+    /// True from the start of a request until its end.
+    var isRequesting = false
+    /// The relation of the present request to the one before it.
+    var relation = RecordRequest.Relation.new
+    /// The requests that were repeated for missing records.
+    private var repetitions = 0
+    var lastCount = 0
+    var lastChange = Duration.zero
+    /// The index of the present block, and the payloads before its request.
     var index: Int64 = 0
     var payloadsBefore = 0
     /// True if the index of a block is the number of its first record.
@@ -110,74 +119,13 @@ public struct DownloadMachine: Sendable {
             return facts.isLoaded ? start(at: now) : finish(.failed("history is not readable yet"))
         case .response(let octets): return respond(octets, at: now)
         case .drained(let facts):
+            // A stalled disk may answer the demand of an earlier request.
+            guard case .draining(let request, let ending) = state, facts.requests == begun else { return [] }
             self.facts = facts
-            guard case .draining(let request, let ending) = state else { return [] }
             return conclude(request, ending, at: now)
         case .progress(let facts): return progress(facts, at: now)
         case .failed(let reason): return retry(reason, at: now)
         }
-    }
-
-    // MARK: - Requests
-
-    /// Starts with a count, if the procedure has one.
-    private mutating func start(at now: Duration) -> [Step] {
-        let request = nextRequest
-        guard case .accessControlPoint(let width) = procedure else { return transfer(request, at: now) }
-        state = .counting(request)
-        (lastChange, total) = (now, nil)
-        return [.write([4] + AccessControlPoint.filter(request, width: width))]
-    }
-
-    private var nextRequest: RecordRequest {
-        guard let number = facts.resumption else { return .all }
-        if case .accessControlPoint(let width) = procedure {
-            guard canFilter, width > 0, number >> Int64(8 * width) == 0 else { return .all }
-            if facts.hasWrapped, let range = range(from: number) { return .within(range) }
-        }
-        return .from(number)
-    }
-
-    /// Returns the numbers from `number` on that are not from before the numbers wrapped; `nil` if all are not.
-    ///
-    /// A ring whose numbers wrap has less than half of them. Without the range, each of several links that end early
-    /// would first bring the same old records.
-    private func range(from number: Int64) -> ClosedRange<Int64>? {
-        guard let highest = facts.highest, canFilterRange else { return nil }
-        let half = highest / 2
-        return number <= half ? number...number + half : nil
-    }
-
-    mutating func transfer(_ request: RecordRequest, at now: Duration) -> [Step] {
-        requests += 1
-        guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
-        state = .transferring(request)
-        (lastCount, lastChange) = (0, now)
-        begun += 1
-        switch procedure {
-        case .accessControlPoint(let width):
-            return [.begin(request), .write([1] + AccessControlPoint.filter(request, width: width))]
-        case .request(let template, _):
-            return write(template, after: [.begin(request)])
-        case .blocks(_, let first, _):
-            index = isNumbered ? max(first, facts.resumption ?? first) : first
-            payloadsBefore = 0
-            return [.begin(request)] + requestBlock(request)
-        }
-    }
-
-    mutating func write(_ template: WriteTemplate, after steps: [Step]) -> [Step] {
-        let (facts, index) = (facts, index)
-        let octets = template.octets { variable in
-            switch variable {
-            case .next: facts.resumption.map { $0 + 1 } ?? 0
-            case .index: index
-            case .since: max(0, facts.newest ?? 0)
-            case .now: clock()
-            }
-        }
-        guard let octets else { return finish(.failed("a number does not fit into the request")) }
-        return steps + [.write(octets)]
     }
 
     // MARK: - Answers
@@ -187,7 +135,7 @@ public struct DownloadMachine: Sendable {
         case .accessControlPoint: return answer(AccessControlPoint.Answer(octets), at: now)
         case .request(_, let end):
             guard case .transferring(let request) = state, end?.fits(octets) == true else { return [] }
-            return drain(request, .success)
+            return drain(request, .success, at: now)
         case .blocks: return []
         }
     }
@@ -195,20 +143,21 @@ public struct DownloadMachine: Sendable {
     private mutating func answer(_ answer: AccessControlPoint.Answer?, at now: Duration) -> [Step] {
         switch (state, answer) {
         case (.counting(let request), .count(let count)):
-            total = count
+            (total, counted) = (count, request)
             return transfer(request, at: now)
         case (.counting(let request), .result(operation: 4, _)): return transfer(request, at: now)
         case (.transferring(let request), .result(operation: 1, let result)):
             return received(result, of: request, at: now)
-        case (.aborting(_, let reason), .result(operation: 3, _)): return drain(.all, .aborted(reason))
+        case (.aborting(_, let reason, let isFinal), .result(operation: 3, _)):
+            return drain(.all, .aborted(reason, isFinal: isFinal), at: now)
         default: return []
         }
     }
 
     private mutating func received(_ result: UInt8, of request: RecordRequest, at now: Duration) -> [Step] {
         switch result {
-        case AccessControlPoint.success: return drain(request, .success)
-        case AccessControlPoint.noRecords: return drain(request, .none)
+        case AccessControlPoint.success: return drain(request, .success, at: now)
+        case AccessControlPoint.noRecords: return drain(request, .none, at: now)
         case _ where AccessControlPoint.isUnsupported(result) && request != .all:
             guard case .within(let range) = request else {
                 canFilter = false
@@ -216,36 +165,62 @@ public struct DownloadMachine: Sendable {
             }
             canFilterRange = false
             return transfer(.from(range.lowerBound), at: now)
-        default: return drain(request, .aborted("the device says: \(AccessControlPoint.text(result))"))
+        default:
+            let reason = "the device says: \(AccessControlPoint.text(result))"
+            return drain(request, .aborted(reason, isFinal: false), at: now)
         }
     }
 
-    mutating func drain(_ request: RecordRequest, _ ending: Ending) -> [Step] {
+    mutating func drain(_ request: RecordRequest, _ ending: Ending, at now: Duration) -> [Step] {
         state = .draining(request, ending)
+        lastChange = now
         return [.drain]
     }
 
     /// Decides what follows a request whose records are all decoded.
     private mutating func conclude(_ request: RecordRequest, _ ending: Ending, at now: Duration) -> [Step] {
         if facts.stored > 0 { failures = 0 }
-        if case .aborted(let reason) = ending { return retry(reason, at: now) }
+        if case .aborted(let reason, let isFinal) = ending { return retry(reason, isFinal: isFinal, at: now) }
+        if request.isFiltered, facts.isRestarted { return transfer(.all, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
-        if case .accessControlPoint = procedure, request.lowest > 0 {
-            if facts.isAtWrap { return transfer(range(from: 0).map { .within($0) } ?? .from(0), at: now) }
-            if facts.isRestarted { return transfer(.all, at: now) }
+        // The device may have more than half of the numbers since the newest stored record.
+        if case .within(let range) = request, facts.last == range.upperBound { return transfer(nextRequest, at: now) }
+        if request.isFiltered, relation != .continuation {
+            if facts.isAtWrap { return transferAfterWrap(at: now) }
             if ending == .none { return transfer(.allAfterNone, at: now) }
         }
-        if facts.hasHoles || isEmptyInVain(request), !hasRepeated {
-            hasRepeated = true
-            return transfer(nextRequest, at: now)
-        }
+        if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
+        if case .request = procedure, isEmptyInVain(request) { return transfer(.allAfterNone, at: now) }
+        return complete()
+    }
+
+    /// Requests the records after the wrap of the numbers.
+    private mutating func transferAfterWrap(at now: Duration) -> [Step] {
+        transfer(range(from: 0).map { .within($0) } ?? .from(0), .continuation, at: now)
+    }
+
+    /// The request for records that this host has lost, if any.
+    ///
+    /// A device may have no records with missing numbers, so a hole that stays is not requested for ever.
+    private mutating func repetition(
+        of request: RecordRequest
+    ) -> (request: RecordRequest, relation: RecordRequest.Relation)? {
+        let isLacking = request == counted && total.map { facts.count < $0 } ?? false
+        guard facts.hasHoles || isLacking || isEmptyInVain(request) else { return nil }
+        guard repetitions == 0 || (repetitions < Self.attempts && facts.stored > 0) else { return nil }
+        repetitions += 1
+        // Without the number of the missing record, none is known to be the last before it.
+        return isLacking && !facts.isAnchored ? (request, .repetition) : (nextRequest, .new)
+    }
+
+    mutating func complete() -> [Step] {
+        isRequesting = false
         return [.complete] + finish(.complete)
     }
 
-    /// True if a request by number ended without a record.
+    /// True if nothing arrived, although the newest stored record was requested again.
     private func isEmptyInVain(_ request: RecordRequest) -> Bool {
-        guard case .accessControlPoint = procedure else { return false }
-        return facts.count == 0 && request.lowest > 0
+        facts.count == 0 && request.isFiltered && relation != .continuation
     }
 
     // MARK: - Time
@@ -256,7 +231,8 @@ public struct DownloadMachine: Sendable {
             return now - lastChange < Self.patience ? [] : transfer(request, at: now)
         case .transferring(let request): return watch(request, facts, at: now)
         case .draining where now - lastChange > timeout + Self.patience: return retry("decoding does not end", at: now)
-        case .aborting(let since, let reason) where now - since >= Self.patience: return drain(.all, .aborted(reason))
+        case .aborting(let since, let reason, let isFinal) where now - since >= Self.patience:
+            return drain(.all, .aborted(reason, isFinal: isFinal), at: now)
         default: return []
         }
     }
@@ -267,9 +243,9 @@ public struct DownloadMachine: Sendable {
         let progress = max(facts.count, facts.payloads)
         if progress > lastCount { (lastCount, lastChange) = (progress, now) }
         if progress > limit { return abort("the device sends more records than it can have", at: now, isFinal: true) }
-        if case .blocks = procedure, facts.payloads > payloadsBefore { return drain(request, .success) }
+        if case .blocks = procedure, facts.payloads > payloadsBefore { return drain(request, .success, at: now) }
         guard isLate(at: now) else { return [] }
-        if case .request(_, nil) = procedure, progress > 0 { return drain(request, .success) }
+        if case .request(_, nil) = procedure, progress > 0 { return drain(request, .success, at: now) }
         return abort(lateness, at: now, isFinal: false)
     }
 
@@ -279,22 +255,26 @@ public struct DownloadMachine: Sendable {
     private var limit: Int { total.map { 2 * $0 + 1000 } ?? Self.mostRecords }
 
     private mutating func abort(_ reason: String, at now: Duration, isFinal: Bool) -> [Step] {
-        if isFinal { failures = Self.attempts }
-        guard case .accessControlPoint = procedure else { return retry(reason, at: now) }
-        state = .aborting(since: now, reason)
+        guard case .accessControlPoint = procedure else { return retry(reason, isFinal: isFinal, at: now) }
+        state = .aborting(since: now, reason, isFinal: isFinal)
         return [.write([3, 0])]
     }
 
-    mutating func retry(_ reason: String, at now: Duration) -> [Step] {
+    mutating func retry(_ reason: String, isFinal: Bool = false, at now: Duration) -> [Step] {
         failures += 1
-        guard failures < Self.attempts, state != .finished else { return finish(.failed(reason)) }
-        return start(at: now)
+        guard !isFinal, failures < Self.attempts, state != .finished else { return finish(.failed(reason)) }
+        return endRequest() + start(at: now)
     }
 
     mutating func finish(_ outcome: Outcome) -> [Step] {
         guard state != .finished else { return [] }
         state = .finished
-        return [.finish(outcome)]
+        return endRequest() + [.finish(outcome)]
+    }
+
+    private mutating func endRequest() -> [Step] {
+        defer { isRequesting = false }
+        return isRequesting ? [.end] : []
     }
 
     /// Continues the same request with another block.
@@ -303,6 +283,6 @@ public struct DownloadMachine: Sendable {
         guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
         state = .transferring(request)
         lastChange = now
-        return requestBlock(request)
+        return requestBlock(request, at: now)
     }
 }

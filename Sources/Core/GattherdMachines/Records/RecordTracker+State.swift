@@ -3,7 +3,7 @@ public import GattherdModel
 // The durable form: fields with a semicolon between them, numbers in decimal.
 extension RecordTracker {
     /// The version of the form.
-    private static let version = "1"
+    private static let version = "2"
 
     /// Restores a tracker; with an unreadable state it starts from the beginning.
     public init(_ rule: RecordRule, restoring state: String) {
@@ -11,24 +11,26 @@ extension RecordTracker {
         let fields = state.split(separator: ";", omittingEmptySubsequences: false)
         guard fields.count == 9, fields[0] == Self.version, let generation = Int64(fields[1]) else { return }
         self.generation = generation
-        (done, first) = (Mark(fields[2]), Int64(fields[3]))
-        (front, top, before) = (Mark(fields[4]), Mark(fields[5]), Mark(fields[6]))
+        (done, top, before) = (Mark(fields[2]), Mark(fields[5]), Mark(fields[6]))
+        progress = RecordProgress(first: Int64(fields[3]), front: Mark(fields[4]))
         clock = DeviceClock(fields[7])
         received = ReceivedRecords(fields[8].split(separator: ",").compactMap(ReceivedRecords.Run.init))
     }
 
     /// The state to store.
     public var state: String {
-        let marks = [front, top, before].map { $0?.text ?? "" }
-        let start = [Self.version, "\(generation)", done?.text ?? "", first.map { "\($0)" } ?? ""]
+        let marks = [progress.front, top, before].map { $0?.text ?? "" }
+        let start = [Self.version, "\(generation)", done?.text ?? "", progress.first.map { "\($0)" } ?? ""]
         return (start + marks + [clock.text, received.runs.map(\.text).joined(separator: ",")]).joined(separator: ";")
     }
 }
 
-extension RecordTracker.Mark {
+extension RecordMark {
     fileprivate init?(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        guard numbers.count == 3, RecordTracker.numbers.contains(numbers[0]) else { return nil }
+        guard numbers.count == 3, RecordTracker.numbers.contains(numbers[0]),
+            numbers[2].magnitude <= RecordTracker.latest.magnitude
+        else { return nil }
         self.init(number: numbers[0], digest: numbers[1], time: numbers[2])
     }
 

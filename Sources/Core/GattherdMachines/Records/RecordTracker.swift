@@ -1,64 +1,12 @@
 public import GattherdModel
 
-/// A stored record as a device sends it.
-public struct ReceivedRecord: Hashable, Sendable {
-    /// The record's number; `nil` if the device does not number records.
-    public var number: Int64?
-    /// The device's clock when it made the record, in microseconds; `nil` if the record has no such time.
-    public var reading: Int64?
-    /// The record's age in microseconds, if the device sends that.
-    public var age: Int64?
-    /// The time to the next record of an unnumbered series, in microseconds.
-    public var interval: Int64?
-    /// A digest of the contents.
-    public var digest: Int64
-
-    public init(
-        number: Int64? = nil,
-        reading: Int64? = nil,
-        age: Int64? = nil,
-        interval: Int64? = nil,
-        digest: Int64 = 0
-    ) {
-        (self.number, self.reading, self.age) = (number, reading, age)
-        (self.interval, self.digest) = (interval, digest)
-    }
-}
-
-/// The records that a download requests.
-public enum RecordRequest: Hashable, Sendable {
-    case all
-    /// All records, because the device has none with the number of the newest stored one.
-    case allAfterNone
-    /// The records from the newest stored one on; that one is requested again to recognise a device that was reset.
-    case from(Int64)
-    /// The same up to a number: after the numbers have wrapped, the device may still have higher ones from before.
-    case within(ClosedRange<Int64>)
-
-    /// The lowest requested number.
-    var lowest: Int64 {
-        switch self {
-        case .all, .allAfterNone: 0
-        case .from(let number): number
-        case .within(let range): range.lowerBound
-        }
-    }
-}
-
 /// Decides which received records are new, when they were made, and from where a download continues.
 ///
 /// A record has a number, which only grows until the device is reset. Numbers that wrap are continued beyond their
 /// field. Numbers restart when the newest stored record is gone or has other contents, or when a lower number has a
 /// later time. The state is a value that is committed together with the readings it covers.
 public struct RecordTracker: Hashable, Sendable {
-    /// A record as a point in the series.
-    struct Mark: Hashable, Sendable {
-        var number: Int64
-        /// The device's own time of the record, or a digest of the record.
-        var digest: Int64
-        /// The gateway's time.
-        var time: Int64
-    }
+    typealias Mark = RecordMark
 
     public enum Verdict: Hashable, Sendable {
         /// A new record and its time.
@@ -92,25 +40,28 @@ public struct RecordTracker: Hashable, Sendable {
     public internal(set) var generation: Int64 = 0
     /// The record through which all are stored.
     var done: Mark?
-    /// The first record of an unfinished download.
-    var first: Int64?
-    /// The last record that followed the first one without a hole.
-    var front: Mark?
+    /// The records of the present or last request, from which an unfinished download continues.
+    var progress = RecordProgress()
     /// The record with the highest number.
     var top: Mark?
     /// The newest record before the numbers restarted.
     var before: Mark?
     var received = ReceivedRecords()
     var clock = DeviceClock()
+    /// The present request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
+    /// The time at which the present request began.
+    private var start: Int64 = 0
     private var notices: [Notice] = []
     /// The records of the current request, with duplicates.
     public private(set) var count = 0
     /// The new records of the current request.
     public private(set) var stored = 0
     /// True if the device sent the newest stored record again.
-    public private(set) var isContinuing = false
-    /// True if the numbers restarted during the current request.
+    private var isContinuing = false
+    /// True if the present request brought a record that was stored before the download.
+    private var hasKnown = false
+    /// True if the numbers restarted during the present request.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -123,20 +74,18 @@ public struct RecordTracker: Hashable, Sendable {
     /// The number of the record from which a download continues; `nil` without one.
     public var resumption: Int64? { resumable?.number }
 
-    /// The time of the newest stored record.
-    public var newest: Timestamp? { (top ?? done).map { Timestamp(microseconds: $0.time) } }
+    /// The highest stored number.
+    public var last: Int64? { (top ?? done)?.number }
+
+    /// The time of the record from which a download continues.
+    public var newest: Timestamp? { resumable.map { Timestamp(microseconds: $0.time) } }
 
     /// The number through which all records are stored, and its time.
     public var position: (number: Int64, time: Timestamp)? {
         done.map { ($0.number, Timestamp(microseconds: $0.time)) }
     }
 
-    private var resumable: Mark? {
-        guard let first, let front, let run = received.run(of: first), run.last > first,
-            run.last == front.number
-        else { return done }
-        return front
-    }
+    private var resumable: Mark? { progress.front ?? done }
 
     /// True if a record can have the number.
     public static func isPlausible(_ number: Int64) -> Bool { numbers.contains(number) }
@@ -149,20 +98,32 @@ public struct RecordTracker: Hashable, Sendable {
         if clock.compare(device: device, gateway: gateway.microseconds) { add(.clockSet) }
     }
 
-    /// Starts a request.
-    public mutating func begin(_ request: RecordRequest) {
-        if let mark = resumable { advance(to: mark) }
-        (self.request, first, front) = (request, nil, nil)
+    /// Starts a request at `now`.
+    ///
+    /// - Parameters:
+    ///   - request: The requested records.
+    ///   - relation: Its relation to the request before it.
+    ///   - now: The gateway's time.
+    public mutating func begin(_ request: RecordRequest, _ relation: RecordRequest.Relation = .new, at now: Timestamp) {
+        (self.request, start) = (request, now.microseconds)
         (count, stored, isContinuing, isRestarted) = (0, 0, false, false)
         clock.beginRequest()
+        guard relation != .continuation else { return }
+        if relation == .new, let mark = resumable { advance(to: mark) }
+        (progress, hasKnown) = (RecordProgress(), false)
     }
 
-    /// Ends a request after which the device has no further record.
+    /// Ends a request that has failed, or whose link has ended: later records are no answers to it.
+    public mutating func end() {
+        (request, isLive) = (nil, false)
+    }
+
+    /// Ends a request after which the device has no further record; later ones arrive as they are made.
     public mutating func complete() {
         guard request != nil else { return }
         if let top { advance(to: top) }
         received = ReceivedRecords()
-        (request, first, front) = (nil, nil, nil)
+        (request, progress, isLive) = (nil, RecordProgress(), true)
         clock.finishDownload()
     }
 
@@ -197,7 +158,7 @@ public struct RecordTracker: Hashable, Sendable {
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
         let number = record.number.map(continued) ?? record.reading
         lastNumber = number
-        let earlier = [front, done].compactMap { $0 }.first { $0.number < number ?? .max }
+        let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
         let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
             stored += 1
@@ -205,7 +166,7 @@ public struct RecordTracker: Hashable, Sendable {
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time)
         if isKnown(mark, dated) { return .duplicate }
-        return store(mark, doubt: dated.doubt)
+        return store(mark, dated)
     }
 
     /// Returns the full number nearest to the newest one whose field value is `number`.
@@ -219,36 +180,44 @@ public struct RecordTracker: Hashable, Sendable {
     }
 
     /// Examines a record whose age identifies it.
+    ///
+    /// Its number counts the intervals since a record before it; the first number counts them since 1970.
     private mutating func receive(_ record: ReceivedRecord, agedBy age: Int64, at now: Int64) -> Verdict {
-        guard (0...now).contains(age) else {
+        let (time, interval) = (now &- age, max(1, record.interval ?? Self.resolution))
+        let dated = DeviceClock.Dated(time: time, isComparable: true)
+        let known = [done, progress.last, top].compactMap { $0 }.sorted { $0.time < $1.time }
+        let last = known.last { $0.time <= time + interval / 2 } ?? known.first
+        let steps = last.map { Self.steps(from: $0.time, to: time, interval) } ?? 0
+        let number = last.map { $0.number + steps } ?? time / interval
+        guard (0...now).contains(age), Self.numbers.contains(number) else {
             stored += 1
             return .store(Timestamp(microseconds: now), doubt: "the record has no time")
         }
-        let (time, interval) = (now - age, max(1, record.interval ?? Self.resolution))
-        guard let last = top ?? done else { return store(Mark(number: 0, digest: 0, time: time), doubt: nil) }
-        guard time - last.time > interval / 2 else {
-            isContinuing = true
+        if let done, number <= done.number {
+            (isContinuing, hasKnown) = (true, true)
             return .duplicate
         }
-        let steps = max(1, (time - last.time + interval / 2) / interval)
-        return store(Mark(number: last.number + steps, digest: 0, time: time), doubt: nil)
+        guard number != last?.number, !received.contains(number) else { return .duplicate }
+        return store(Mark(number: number, digest: 0, time: time), dated)
+    }
+
+    /// The number of intervals between two times, rounded.
+    private static func steps(from first: Int64, to last: Int64, _ interval: Int64) -> Int64 {
+        let steps = ((last - first).magnitude + UInt64(interval) / 2) / UInt64(interval)
+        return last < first ? -Int64(clamping: steps) : Int64(clamping: steps)
     }
 
     /// True if the record is stored already; recognises numbers that restart.
     private mutating func isKnown(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         if isFromBefore(mark, dated) { return true }
-        if let done {
-            if mark.number == done.number, mark.digest == done.digest {
-                isContinuing = true
-                return true
-            }
-            if mark.number <= done.number {
-                guard mark.number == done.number || startsAnew(mark, after: done, dated) else { return true }
-                restart()
-                return false
-            }
+        guard let done, mark.number <= done.number else { return received.contains(mark.number) }
+        let isSame = (mark.number, mark.digest) == (done.number, done.digest)
+        guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
+            restart()
+            return false
         }
-        return received.contains(mark.number)
+        (isContinuing, hasKnown) = (isContinuing || isSame, true)
+        return true
     }
 
     /// True for a record with a number from before the numbers restarted.
@@ -261,7 +230,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if a lower number than that of the newest stored record shows that the device was reset.
     private func startsAnew(_ mark: Mark, after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
         switch request {
-        case .allAfterNone: true
+        // A device whose numbers have wrapped may have none with the number, and older ones.
+        case .allAfterNone: !dated.isComparable || mark.time > done.time + Self.resolution
         // A device may send more than was asked for.
         case .from, .within: false
         case .all, nil: !isContinuing && dated.isComparable && mark.time > done.time + Self.resolution
@@ -272,28 +242,44 @@ public struct RecordTracker: Hashable, Sendable {
     private mutating func restart() {
         before = [done, top].compactMap { $0 }.max { $0.time < $1.time } ?? before
         generation &+= 1
-        (done, first, front, top) = (nil, nil, nil, nil)
-        received = ReceivedRecords()
+        (done, top, progress) = (nil, nil, RecordProgress())
+        (received, hasKnown) = (ReceivedRecords(), false)
         isRestarted = true
         add(.restarted)
     }
 
-    private mutating func store(_ mark: Mark, doubt: String?) -> Verdict {
+    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated) -> Verdict {
         stored += 1
         received.insert(mark.number, isDense: isDense)
         if mark.number > top?.number ?? .min { top = mark }
         if request == nil {
             followLive(mark)
-        } else if let first {
-            if received.run(of: first)?.last == mark.number { front = mark }
-        } else if !lacksLower {
-            (first, front) = (mark.number, mark)
+        } else if !lacksLower, !isLive(dated), isNext(mark) {
+            progress.add(mark)
         }
-        return .store(Timestamp(microseconds: mark.time), doubt: doubt)
+        return .store(Timestamp(microseconds: mark.time), doubt: dated.doubt)
     }
 
-    /// True if the current request leaves out lower numbers, which are new because the numbers started anew.
-    private var lacksLower: Bool { isRestarted && request?.lowest ?? 0 > 0 }
+    /// True if the record was certainly made after the start of the present request.
+    private func isLive(_ dated: DeviceClock.Dated) -> Bool {
+        dated.isComparable && dated.doubt == nil && dated.time > start - Self.resolution
+    }
+
+    /// True if no record is missing between those of the present request and this one, as far as numbers tell.
+    private func isNext(_ mark: Mark) -> Bool {
+        guard isDense else { return true }
+        if let first = progress.first { return mark.number < first || received.run(of: first)?.last == mark.number }
+        return anchor == nil || received.missing(after: anchor, through: mark.number).isEmpty
+    }
+
+    /// The number after which all records are in the device: it has sent one of those that are stored.
+    private var anchor: Int64? { hasKnown ? done?.number : nil }
+
+    /// True if missing numbers tell of each record that this host has lost.
+    public var isAnchored: Bool { isDense && anchor != nil }
+
+    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    private var lacksLower: Bool { isRestarted && request?.isFiltered ?? false }
 
     /// Advances with records that arrive after a complete download on the same link.
     ///
@@ -304,15 +290,10 @@ public struct RecordTracker: Hashable, Sendable {
     }
 
     /// True after a complete download until the link ends: all records arrive as they are made.
-    public private(set) var isLive = false
-
-    /// Records that a download was complete, or that the link has ended.
-    public mutating func setLive(_ isLive: Bool) {
-        self.isLive = isLive
-    }
+    private var isLive = false
 
     /// True if numbers between received ones are missing, for example because this host lost a notification.
-    public var hasHoles: Bool { isDense && !received.missing(after: nil, through: .max).isEmpty }
+    public var hasHoles: Bool { isDense && !received.missing(after: anchor, through: .max).isEmpty }
 
     /// True if the numbers have reached the end of their field since the record that was requested first.
     public var isAtWrap: Bool {

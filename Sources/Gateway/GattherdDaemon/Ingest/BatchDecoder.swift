@@ -114,7 +114,7 @@ struct BatchDecoder {
     ) -> Bool {
         let binding = entry.binding
         let start = batch.samples.count
-        if let stream = binding.records, endsRecords(stream, binding, payload) { return true }
+        if let stream = binding.records, endsRecords(stream, entry, payload) { return true }
         do throws(PayloadError) {
             try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             appendSignal(entry, from: start, to: &batch.samples)
@@ -168,10 +168,13 @@ struct BatchDecoder {
     }
 
     /// Handles an entry that is not a value: a message of a download, or the end of the records.
-    private mutating func endsRecords(_ stream: RecordStream, _ binding: StreamBinding, _ payload: Span<UInt8>) -> Bool
-    {
-        guard binding.isMessage else { return stream.end?.fits(Self.bytes(payload)) ?? false }
-        records.handleMessage(of: stream)
+    private mutating func endsRecords(
+        _ stream: RecordStream,
+        _ entry: Intake.Buffer.Entry,
+        _ payload: Span<UInt8>
+    ) -> Bool {
+        guard entry.binding.isMessage else { return stream.end?.fits(Self.bytes(payload)) ?? false }
+        records.handleMessage(of: stream, at: entry.time)
         return true
     }
 

@@ -5,6 +5,7 @@ import GattherdModel
 struct RecordDecoder {
     private struct Tracked {
         let address: String
+        let rule: RecordRule
         var tracker: RecordTracker
         var block: DownloadFacts.Block?
         var payloads = 0
@@ -57,8 +58,8 @@ struct RecordDecoder {
 
     // MARK: - Messages
 
-    /// Handles the next message of a download.
-    mutating func handleMessage(of records: RecordStream) {
+    /// Handles the next message of a download, which was posted at `now`.
+    mutating func handleMessage(of records: RecordStream, at now: Timestamp) {
         guard let message = records.removeMessage() else { return }
         guard isLoaded else {
             var facts = DownloadFacts()
@@ -67,15 +68,13 @@ struct RecordDecoder {
         }
         var entry = tracked(records)
         switch message {
-        case .open, .close: entry.tracker.setLive(false)
+        case .open, .end, .close: entry.tracker.end()
         case .compare(let device, let gateway): entry.tracker.compare(device: device, gateway: gateway)
-        case .begin(let request):
-            entry.tracker.begin(request)
+        case .begin(let request, let relation):
+            entry.tracker.begin(request, relation, at: now)
             (entry.payloads, entry.block) = (0, nil)
             entry.requests += 1
-        case .complete:
-            entry.tracker.complete()
-            entry.tracker.setLive(true)
+        case .complete: entry.tracker.complete()
         case .drain: break
         }
         keep(entry, of: records)
@@ -86,12 +85,16 @@ struct RecordDecoder {
     }
 
     private func tracked(_ records: RecordStream) -> Tracked {
-        if let entry = tracked[records.key], entry.address == records.address { return entry }
-        guard let cursor = stored?[records.key], cursor.address == records.address else {
-            return Tracked(address: records.address, tracker: RecordTracker(records.rule))
-        }
-        let tracker = RecordTracker(records.rule, restoring: cursor.state)
-        return Tracked(address: records.address, tracker: tracker)
+        let known = tracked[records.key].flatMap { $0.address == records.address ? $0 : nil }
+        if let known, known.rule == records.rule { return known }
+        let cursor = stored?[records.key].flatMap { $0.address == records.address ? $0 : nil }
+        let tracker =
+            (known?.tracker.state ?? cursor?.state).map { RecordTracker(records.rule, restoring: $0) }
+            ?? RecordTracker(records.rule)
+        var entry = Tracked(address: records.address, rule: records.rule, tracker: tracker)
+        // The facts of a download that runs are told from those of the one before.
+        entry.requests = known?.requests ?? 0
+        return entry
     }
 
     private mutating func keep(_ entry: Tracked, of records: RecordStream) {
@@ -125,7 +128,7 @@ struct RecordDecoder {
         var known = tracked(records)
         let samples = Array(batch.samples[start...])
         batch.samples.removeSubrange(start...)
-        let payload = RecordPayload(samples, records.rule, digest: Self.digest(octets), at: entry.time)
+        let payload = RecordPayload(samples, records.rule, octets, at: entry.time)
         var count = 0
         for index in 0..<payload.count {
             let record = payload.record(index)
@@ -174,12 +177,5 @@ struct RecordDecoder {
         var reading = Reading(stream: entry.binding.stream, time: time, source: entry.source, samples: samples)
         reading.isPast = time.microseconds < entry.time.microseconds - Self.past
         return reading
-    }
-
-    /// The digest FNV-1a.
-    private static func digest(_ payload: Span<UInt8>) -> Int64 {
-        var digest: UInt64 = 0xCBF2_9CE4_8422_2325
-        for index in payload.indices { digest = (digest ^ UInt64(payload[index])) &* 0x100_0000_01B3 }
-        return Int64(bitPattern: digest)
     }
 }

@@ -127,7 +127,7 @@ struct RecordDownloader: Sendable {
     private func perform(_ step: DownloadMachine.Step) async -> DownloadMachine.Event? {
         do throws(BluetoothError) {
             switch step {
-            case .begin(let request): post(.begin(request))
+            case .begin(let request, let relation): post(.begin(request, relation))
             case .write(let octets):
                 let isAcknowledged = download.descriptor.isAcknowledged
                 try await link.central.write(octets, to: download.control, withResponse: isAcknowledged)
@@ -136,6 +136,7 @@ struct RecordDownloader: Sendable {
                 link.intake.receive(octets, for: stream.readBinding, at: link.context.now())
             case .drain: post(.drain)
             case .complete: post(.complete)
+            case .end: post(.end)
             case .finish: break
             }
             return nil

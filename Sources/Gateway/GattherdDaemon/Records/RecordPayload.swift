@@ -4,6 +4,7 @@ import GattherdModel
 /// The records of one decoded payload.
 struct RecordPayload {
     private let rule: RecordRule
+    /// The digest of a payload with one record.
     private let digest: Int64
     private let received: Timestamp
     /// The samples of all records, which each record has.
@@ -12,8 +13,11 @@ struct RecordPayload {
     private let records: [[Sample]]
     let count: Int
 
-    init(_ samples: [Sample], _ rule: RecordRule, digest: Int64, at time: Timestamp) {
-        (self.rule, self.digest, received) = (rule, digest, time)
+    init(_ samples: [Sample], _ rule: RecordRule, _ octets: Span<UInt8>, at time: Timestamp) {
+        (self.rule, received) = (rule, time)
+        var digest = RecordDigest()
+        if !rule.isBlock { digest.add(octets) }
+        self.digest = digest.value
         guard rule.isBlock else {
             (common, records, count) = (samples, [], 1)
             return
@@ -43,7 +47,7 @@ struct RecordPayload {
 
     /// The record's number and times.
     func record(_ index: Int) -> ReceivedRecord {
-        var record = ReceivedRecord(digest: digest &+ Int64(index))
+        var record = ReceivedRecord(digest: rule.isBlock ? digest(of: index) : digest)
         let interval = rule.interval.flatMap { microseconds($0, of: index) }
         record.interval = interval
         if let metric = rule.number { record.number = number(metric, of: index) }
@@ -59,6 +63,13 @@ struct RecordPayload {
             record.age = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, -later) }
         }
         return record
+    }
+
+    /// The digest of a record's own values: its neighbours in the block are others in another download.
+    private func digest(of index: Int) -> Int64 {
+        var digest = RecordDigest()
+        if records.indices.contains(index) { for sample in records[index] { digest.add(sample) } }
+        return digest.value
     }
 
     /// The place of the payload in a download by blocks; `newest` is the time of the newest stored record.
@@ -120,5 +131,35 @@ struct RecordPayload {
     private static func sum(_ left: Int64, _ right: Int64) -> Int64 {
         let (sum, overflow) = left.addingReportingOverflow(right)
         return overflow ? left : sum
+    }
+}
+
+/// The digest FNV-1a of a record's contents, which is stored.
+struct RecordDigest {
+    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    var value: Int64 { Int64(bitPattern: state) }
+
+    mutating func add(_ octets: Span<UInt8>) {
+        for index in octets.indices { add(octets[index]) }
+    }
+
+    mutating func add(_ sample: Sample) {
+        add(UInt64(clamping: sample.metric))
+        switch sample.value {
+        case .integer(let number): add(UInt64(bitPattern: number))
+        case .real(let number): add(number.bitPattern)
+        case .boolean(let isTrue): add(isTrue ? 1 : 0 as UInt64)
+        case .text(let text): for octet in text.utf8 { add(octet) }
+        case .null: add(0xFF as UInt8)
+        }
+    }
+
+    private mutating func add(_ number: UInt64) {
+        for shift in stride(from: 0, to: 64, by: 8) { add(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
+    }
+
+    private mutating func add(_ octet: UInt8) {
+        state = (state ^ UInt64(octet)) &* 0x100_0000_01B3
     }
 }

@@ -13,8 +13,10 @@ final class RecordStream: Sendable {
         case open
         /// The clocks of the device and of the gateway at one moment, in microseconds since 1970.
         case compare(device: Int64, gateway: Timestamp)
-        case begin(RecordRequest)
+        case begin(RecordRequest, RecordRequest.Relation)
         case complete
+        /// The request has failed.
+        case end
         /// Demands the facts.
         case drain
         /// The link has ended.
@@ -70,12 +72,10 @@ final class RecordStream: Sendable {
 
     /// Queues a message; the decoder handles it in order with the values that arrive now.
     func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) {
-        shared.withLock { shared in
-            // Messages whose place in a full intake was refused are stale when the next download starts.
-            if case .open = message { shared.messages.removeAll() }
-            shared.messages.append(message)
-        }
-        intake.receive([], for: binding, at: time)
+        shared.withLock { $0.messages.append(message) }
+        guard !intake.receive([], for: binding, at: time) else { return }
+        // A full intake has no place for it; the message of another place must not be taken for this one.
+        shared.withLock { _ = $0.messages.popLast() }
     }
 
     /// Removes and returns the next message.

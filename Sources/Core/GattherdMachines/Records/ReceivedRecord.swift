@@ -1,0 +1,106 @@
+import GattherdModel
+
+/// A stored record as a device sends it.
+public struct ReceivedRecord: Hashable, Sendable {
+    /// The record's number; `nil` if the device does not number records.
+    public var number: Int64?
+    /// The device's clock when it made the record, in microseconds; `nil` if the record has no such time.
+    public var reading: Int64?
+    /// The record's age in microseconds, if the device sends that.
+    public var age: Int64?
+    /// The time to the next record of an unnumbered series, in microseconds.
+    public var interval: Int64?
+    /// A digest of the contents.
+    public var digest: Int64
+
+    public init(
+        number: Int64? = nil,
+        reading: Int64? = nil,
+        age: Int64? = nil,
+        interval: Int64? = nil,
+        digest: Int64 = 0
+    ) {
+        (self.number, self.reading, self.age) = (number, reading, age)
+        (self.interval, self.digest) = (interval, digest)
+    }
+}
+
+/// The records that a download requests.
+public enum RecordRequest: Hashable, Sendable {
+    case all
+    /// All records, because the device has none with the number of the newest stored one.
+    case allAfterNone
+    /// The records from the newest stored one on; that one is requested again to recognise a device that was reset.
+    case from(Int64)
+    /// The same up to a number: after the numbers have wrapped, the device may still have higher ones from before.
+    case within(ClosedRange<Int64>)
+
+    /// The lowest requested number.
+    var lowest: Int64 {
+        switch self {
+        case .all, .allAfterNone: 0
+        case .from(let number): number
+        case .within(let range): range.lowerBound
+        }
+    }
+
+    /// True if it leaves out records by their number.
+    var isFiltered: Bool {
+        switch self {
+        case .all, .allAfterNone: false
+        case .from, .within: true
+        }
+    }
+
+    /// The relation of a request to the one before it.
+    public enum Relation: Hashable, Sendable {
+        /// Continues after the records that are stored.
+        case new
+        /// Repeats the one before, because a record is missing, nobody knows which.
+        case repetition
+        /// Completes the one before: the numbers have wrapped, so that one request cannot name them all.
+        case continuation
+    }
+}
+
+/// A record as a point in the series.
+struct RecordMark: Hashable, Sendable {
+    var number: Int64
+    /// The device's own time of the record, or a digest of the record.
+    var digest: Int64
+    /// The gateway's time.
+    var time: Int64
+}
+
+/// The records that one request brought in order: a download that ended early continues after them.
+///
+/// A live record can arrive at any moment. A record therefore counts only when a later one has followed, and nothing
+/// counts once a record was earlier than the first: such a device sends the newest record first.
+struct RecordProgress: Hashable, Sendable {
+    /// The number of the first record.
+    private(set) var first: Int64?
+    /// The last record that a later one has followed.
+    private(set) var front: RecordMark?
+    /// The last record.
+    private(set) var last: RecordMark?
+    private var isDisordered = false
+
+    /// - Parameters:
+    ///   - first: The number of the first record.
+    ///   - front: The last record that counts.
+    init(first: Int64? = nil, front: RecordMark? = nil) {
+        (self.first, self.front) = (first, front)
+    }
+
+    /// Adds a record that follows the ones before without a hole, as far as is known.
+    mutating func add(_ mark: RecordMark) {
+        guard !isDisordered else { return }
+        guard let first else { return (self.first, last) = (mark.number, mark) }
+        guard mark.number > first else {
+            (self.first, front, last, isDisordered) = (nil, nil, nil, true)
+            return
+        }
+        if let last, mark.number > last.number { front = last }
+        last = mark
+    }
+}

@@ -1,0 +1,113 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// Downloads by all procedures in virtual time, with live records, cuts, wraps and resets.
+struct RecordProcedureTests {
+    enum Kind: CaseIterable {
+        case accessControlPoint, number, time, blocks, agedBlocks
+    }
+
+    private static func bench(
+        _ kind: Kind,
+        seed: UInt64 = 1,
+        bits: Int? = nil,
+        isDense: Bool = true
+    ) throws -> RecordBench {
+        var rule = RecordRule(doubt: 9)
+        (rule.number, rule.time) = (0, .clock(.init(metric: 1, unit: .seconds(1))))
+        if kind == .agedBlocks { (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1)))) }
+        (rule.wrapBits, rule.isDense) = (bits, isDense)
+        var bench = RecordBench(seed: seed, rule: rule)
+        if let bits { (bench.device.numberBits, bench.device.capacity) = (Int64(bits), 3 << (bits - 3)) }
+        bench.device.isNumbered = kind != .agedBlocks
+        bench.procedure =
+            switch kind {
+            case .accessControlPoint: .accessControlPoint(width: 4)
+            case .number: .request(try #require(RecordingDevice.numberRequest), end: RecordingDevice.end)
+            case .time: .request(try #require(RecordingDevice.timeRequest), end: RecordingDevice.end)
+            case .blocks, .agedBlocks: .blocks(try #require(RecordingDevice.blockRequest), first: 0, isRead: true)
+            }
+        return bench
+    }
+
+    private static let seeds = Array(1...30 as ClosedRange<UInt64>)
+
+    @Test(arguments: Kind.allCases, seeds)
+    func `live records before, during and after failed downloads hide no stored ones`(kind: Kind, seed: UInt64) throws {
+        var bench = try Self.bench(kind, seed: seed, isDense: seed.isMultiple(of: 2) || kind == .agedBlocks)
+        for _ in 0..<20 {
+            bench.disconnect()
+            bench.make(1 + bench.number(below: 30))
+            bench.makeLive(bench.number(below: 3))
+            bench.liveRate = kind == .agedBlocks ? 0 : bench.number(below: 3) * 10
+            bench.device.refusals = bench.number(below: 4)
+            bench.connect(cutAfter: bench.number(below: 60))
+            bench.makeLive(bench.number(below: 3))
+            if bench.number(below: 2) == 0 { bench.kill() } else { bench.connect(cutAfter: bench.number(below: 60)) }
+        }
+        (bench.liveRate, bench.device.refusals) = (0, 0)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(!bench.notices.contains { if case .gap = $0 { true } else { false } })
+    }
+
+    @Test(arguments: Kind.allCases.filter { $0 != .agedBlocks }, [5, 40])
+    func `a device that was reset is downloaded again, with fewer and with more records`(
+        kind: Kind,
+        count: Int
+    ) throws {
+        var bench = try Self.bench(kind)
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.make(count)
+        #expect(bench.connect() == .complete)
+        bench.make(3)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices == [.restarted])
+    }
+
+    @Test(arguments: [Kind.number, .time, .blocks], seeds)
+    func `numbers wrap in requests and blocks`(kind: Kind, seed: UInt64) throws {
+        var bench = try Self.bench(kind, seed: seed, bits: 8)
+        for _ in 0..<40 {
+            bench.make(bench.number(below: 40))
+            bench.connect(cutAfter: bench.number(below: 100))
+            #expect(bench.connect() == .complete)
+        }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func `a record that the host lost after the newest stored one is requested again`(
+        isDense: Bool,
+        isCut: Bool
+    ) throws {
+        for seed in 1...200 as ClosedRange<UInt64> {
+            var bench = try Self.bench(.accessControlPoint, seed: seed, isDense: isDense)
+            bench.make(20)
+            #expect(bench.connect() == .complete)
+            bench.make(10)
+            bench.lossRate = 10
+            bench.connect(cutAfter: isCut && isDense ? 9 : .max)
+            bench.lossRate = 0
+            #expect(bench.connect() == .complete)
+            #expect(bench.wrong(except: bench.excused).isEmpty)
+        }
+    }
+
+    @Test func `damaged times of a state are not believed`() {
+        let state = "2;0;5:0:\(Int64.max);;;7:0:\(Int64.min);;;"
+        var tracker = RecordTracker(RecordBench().rule, restoring: state)
+        #expect(tracker.newest == nil)
+        tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))
+        for reading in [Int64.min, .min + 1, 0, .max] {
+            let record = ReceivedRecord(number: 9, reading: reading, digest: 0)
+            _ = tracker.receive(record, at: Timestamp(microseconds: 1_750_000_000_000_000))
+        }
+    }
+}
