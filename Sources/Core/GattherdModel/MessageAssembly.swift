@@ -36,19 +36,35 @@ public struct MessageAssembly: Sendable {
         newest = time
         if rule.extent == .segments { return receive(segment: octets, handle) }
         for index in octets.indices { buffer.append(octets[index]) }
-        let taken = takeMessages(handle)
-        buffer.removeFirst(taken)
-        reported = max(0, reported - taken)
+        remove(takeMessages(handle))
     }
 
-    /// Discards a message without an end.
+    /// Discards a message without an end, but hands out whole messages that were taken for its contents.
     public mutating func finish(_ handle: (Span<UInt8>, PayloadError?) -> Bool) {
+        while let start = nextWhole { discard(start, handle) }
+        discard(buffer.count, handle)
+    }
+
+    /// The start of a whole message after the first byte; `nil` without one, or if any byte begins a message.
+    private var nextWhole: Int? {
+        guard !rule.beginnings.isEmpty else { return nil }
+        return buffer.indices.dropFirst().first { index in
+            if case .whole = rule.candidate(buffer[index...]) { true } else { false }
+        }
+    }
+
+    /// Discards the beginning of an incomplete message, and hands out the messages after it.
+    private mutating func discard(_ count: Int, _ handle: (Span<UInt8>, PayloadError?) -> Bool) {
         let length = buffer.isEmpty ? nil : rule.candidate(buffer[...]).length
-        let count = length.map { "\(buffer.count) of \($0)" } ?? "\(buffer.count)"
-        discard(0..<buffer.count, .invalid(reason: "incomplete message: \(count) bytes"), handle)
-        buffer.removeAll(keepingCapacity: true)
-        reported = 0
-        segment = nil
+        let text = length.map { "\(buffer.count) of \($0)" } ?? "\(buffer.count)"
+        discard(0..<count, .invalid(reason: "incomplete message: \(text) bytes"), handle)
+        remove(count)
+        remove(takeMessages(handle))
+    }
+
+    private mutating func remove(_ count: Int) {
+        buffer.removeFirst(count)
+        reported = max(0, reported - count)
     }
 
     /// Adds a notification that begins with the header of a segment.

@@ -63,8 +63,10 @@ public struct MessageRule: Hashable, Sendable {
             let stated = (isBigEndian ? field : ArraySlice(field.reversed())).reduce(0) { $0 << 8 | Int($1) }
             guard (offset + width...Self.longest).contains(stated + add) else { return .none(1) }
             return candidate(stated + add, octets)
-        case .end(let end): return candidate(end, octets.prefix(Self.longest))
-        case .segments: return .partial(nil)
+        case .end(let end):
+            // The bytes of the beginning can be those of the end.
+            let begun = beginnings.filter { $0.fits(octets) }.map(\.count).max() ?? 0
+            return candidate(end, octets.prefix(Self.longest), after: begun)
         }
     }
 
@@ -72,9 +74,9 @@ public struct MessageRule: Hashable, Sendable {
         octets.count < length ? .partial(length) : .whole(length)
     }
 
-    private func candidate(_ end: [UInt8], _ octets: ArraySlice<UInt8>) -> Candidate {
+    private func candidate(_ end: [UInt8], _ octets: ArraySlice<UInt8>, after begun: Int) -> Candidate {
         guard let first = end.first else { return .none(1) }
-        var start = octets.startIndex
+        var start = octets.startIndex + begun
         while start + end.count <= octets.endIndex {
             if octets[start] == first, octets[start..<start + end.count].elementsEqual(end) {
                 return .whole(start + end.count - octets.startIndex)

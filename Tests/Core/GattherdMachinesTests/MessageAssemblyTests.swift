@@ -57,6 +57,27 @@ struct MessageAssemblyTests {
         return octets + [octets.reduce(0, &+)]
     }
 
+    @Test func `a whole message after an incomplete one is not lost with it`() throws {
+        var bench = Bench(try Self.counted())
+        bench.receive([0xDD, 200, 1, 2, 3])
+        bench.receive(Self.message([7, 8]))
+        #expect(bench.messages.isEmpty)
+        bench.receive(Self.message([9]), after: .seconds(3))
+        #expect(bench.messages == [Self.message([7, 8]), Self.message([9])])
+        #expect(bench.rejects.count == 1)
+        bench.receive([0xDD, 200] + Self.message([5]) + [0xDD])
+        bench.finish()
+        #expect(bench.messages.last == Self.message([5]))
+    }
+
+    @Test func `the end of a message is not found in its beginning`() throws {
+        var bench = Bench(try Self.rule("7E", extent: .end([0x7E])))
+        bench.receive([0x7E, 0x01])
+        bench.receive([0xFC, 0x7E])
+        bench.finish()
+        #expect(bench.rejects == ["wrong sum: 7e01fc7e"])
+    }
+
     @Test func `a message ends after the bytes that its length counts`() throws {
         var bench = Bench(try Self.counted())
         for part in [[0xDD], [3, 1], [2, 3, 0xE6]] as [[UInt8]] { bench.receive(part) }
