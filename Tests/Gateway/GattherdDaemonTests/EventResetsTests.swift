@@ -65,6 +65,16 @@ import Testing
         #expect(resets.next == nil)
     }
 
+    @Test func `an event of a replaced subscription starts the time again`() {
+        var resets = EventResets()
+        record(&resets, 0, (1, .boolean(true)))
+        let samples = [Sample(metric: 1, value: .boolean(true))]
+        let replaced = Self.binding(reset: .seconds(60))
+        resets.record(samples[...], of: replaced, at: time(30), now: start + .seconds(30))
+        #expect(resets.removeDue(at: start + .seconds(60)).isEmpty)
+        #expect(resets.next == start + .seconds(90))
+    }
+
     @Test func `events of one time are one reading`() {
         var resets = EventResets()
         record(&resets, 0, (1, .boolean(true)), (0, .integer(7)))

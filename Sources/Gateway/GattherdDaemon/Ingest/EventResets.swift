@@ -10,8 +10,10 @@ struct EventResets {
         var samples: [Sample]
     }
 
+    /// A metric of one connection; bindings are replaced with the same decoder when notifications stop and start again.
     private struct Key: Hashable {
-        let binding: ObjectIdentifier
+        let decoder: Int
+        let characteristic: Int
         let metric: Int
     }
 
@@ -35,7 +37,7 @@ struct EventResets {
     ) {
         for sample in samples where binding.stream.metrics.indices.contains(sample.metric) {
             guard let reset = binding.stream.metrics[sample.metric].reset else { continue }
-            let key = Key(binding: ObjectIdentifier(binding), metric: sample.metric)
+            let key = Key(decoder: binding.decoder, characteristic: binding.characteristic, metric: sample.metric)
             pending[key] = nil
             guard sample.value != reset.value, sample.value != .null else { continue }
             pending[key] = Pending(
