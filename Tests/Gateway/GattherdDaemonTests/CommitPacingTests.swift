@@ -25,6 +25,7 @@ struct CommitPacingTests {
         var pacing = CommitPacing(interval: interval)
         #expect(pacing.next(for: 1, at: start) == .commit)
         #expect(pacing.next(for: CommitPacing.enough - 1, at: start + .milliseconds(1)) != .commit)
+        #expect(pacing.next(for: 1, isUrgent: true, at: start + .milliseconds(1)) == .commit)
         #expect(pacing.next(for: CommitPacing.enough, at: start + .milliseconds(1)) == .commit)
     }
 

@@ -59,7 +59,7 @@ public struct Ingest: Sendable {
         var pacing = CommitPacing(interval: commitInterval)
         var resetTimer: SuspendingClock.Instant?
         for await _ in intake.arrivals {
-            switch pacing.next(for: intake.count, at: .now) {
+            switch pacing.next(for: intake.count, isUrgent: intake.removeDemand(), at: .now) {
             case .commit: await commit(&buffer, &batch, &decoder, &reportedDrops, &lastTries)
             case .wakeUp(let delay): wake(after: delay, on: loop)
             case .wait: break
@@ -233,9 +233,9 @@ struct CommitPacing {
     }
 
     /// Returns the next step for `count` waiting values; a commit is assumed to be carried out.
-    mutating func next(for count: Int, at now: SuspendingClock.Instant) -> Step {
+    mutating func next(for count: Int, isUrgent: Bool = false, at now: SuspendingClock.Instant) -> Step {
         guard count > 0 else { return .wait }
-        if let due, due > now, count < Self.enough {
+        if let due, due > now, count < Self.enough, !isUrgent {
             defer { isWakeUpSet = true }
             return isWakeUpSet ? .wait : .wakeUp(due - now)
         }

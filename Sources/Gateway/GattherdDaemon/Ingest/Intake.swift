@@ -46,6 +46,7 @@ public final class Intake: NotificationSink {
         var bindings: [SubscriptionToken: StreamBinding] = [:]
         var nextToken: UInt64 = 1
         var isFinished = false
+        var isUrgent = false
     }
 
     private let shared = Locked(Shared())
@@ -134,6 +135,20 @@ public final class Intake: NotificationSink {
             let full = shared.buffer
             shared.buffer = empty
             return full
+        }
+    }
+
+    /// Demands a commit of the waiting values, however few.
+    func demandCommit() {
+        shared.withLock { $0.isUrgent = true }
+        arrived.yield()
+    }
+
+    /// True once after ``demandCommit()``.
+    func removeDemand() -> Bool {
+        shared.withLock { shared in
+            defer { shared.isUrgent = false }
+            return shared.isUrgent
         }
     }
 
