@@ -85,6 +85,8 @@ public struct RecordCursor: Hashable, Sendable {
     public var time: Timestamp?
     /// The complete state, in the form of its machine.
     public var state: String
+    /// The correction of the gateway's clock, in microseconds, in the boot in which the state was written.
+    public var correction: Int64 = 0
 
     public init(key: Key, address: String, number: Int64?, time: Timestamp?, state: String) {
         (self.key, self.address, self.number, self.time, self.state) = (key, address, number, time, state)

@@ -26,6 +26,7 @@ public struct Gateway: Sendable {
     ///   - commitInterval: The shortest time between two commits of few values.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
     ///   - log: The log for people.
+    ///   - recordClock: The clock for the times of stored records; `nil` if it makes no steps.
     ///   - now: The wall clock.
     public init(
         devices: [SupervisedDevice],
@@ -38,6 +39,7 @@ public struct Gateway: Sendable {
         commitInterval: Duration,
         loop: EventLoop? = nil,
         log: Log,
+        recordClock: RecordClock? = nil,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.central = central
@@ -53,6 +55,7 @@ public struct Gateway: Sendable {
             commitInterval: commitInterval,
             loop: loop,
             recorder: recorder,
+            clock: recordClock,
             log: log
         )
         supervisor = Supervisor(

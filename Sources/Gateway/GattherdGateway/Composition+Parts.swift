@@ -113,6 +113,7 @@ extension Composition {
                 guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
                 return enrolled.withLock { $0.isCandidate(device.value) }
             },
+            recordClock: SystemClock.records,
             now: { SystemClock.now }
         )
     }

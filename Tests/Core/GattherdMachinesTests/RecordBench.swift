@@ -15,6 +15,12 @@ struct RecordBench {
     let rule: RecordRule
     var procedure = DownloadDescriptor.Procedure.accessControlPoint(width: 4)
     var hasClock = true
+    /// The gateway's clock minus the right time, in microseconds, and one of how many answers is followed by its step.
+    var gatewayError: Int64 = 0
+    var stepRate = 0
+    private var boot = "a"
+    /// The correction of the clock of the boot before.
+    private var correction: Int64 = 0
     /// One of this number of records is lost by the host; 0 for none.
     var lossRate = 0
     /// One of this number of answers is followed by a record that is made and sent meanwhile; 0 for none.
@@ -45,7 +51,7 @@ struct RecordBench {
         var standard = RecordRule(doubt: 9)
         (standard.number, standard.time) = (0, .clock(.init(metric: 1, unit: .seconds(1))))
         self.rule = rule ?? standard
-        tracker = RecordTracker(self.rule)
+        tracker = RecordTracker(self.rule, boot: boot)
         random = RecordRandom(seed: seed)
     }
 
@@ -80,7 +86,12 @@ struct RecordBench {
         now += 5_000_000
         (drops, firstDrops) = ([:], [])
         tracker.end()
-        if hasClock { tracker.compare(device: now + device.clockError, gateway: Timestamp(microseconds: now)) }
+        if device.isTold {
+            device.clockError = gatewayError
+            tracker.tell(time)
+        } else if hasClock {
+            tracker.compare(device: now + device.clockError, gateway: time)
+        }
         let outcome = download(cutAfter: cut)
         if outcome == .complete {
             let known = committed.union(pending.map(\.identity))
@@ -93,8 +104,16 @@ struct RecordBench {
         return outcome
     }
 
+    /// The gateway's clock, which the tracker follows.
+    private var time: Timestamp {
+        mutating get {
+            tracker.setBase(1_600_000_000_000_000 + gatewayError)
+            return Timestamp(microseconds: now + gatewayError)
+        }
+    }
+
     private mutating func download(cutAfter cut: Int) -> DownloadMachine.Outcome? {
-        let seconds = now / 1_000_000
+        let seconds = (now + gatewayError) / 1_000_000
         var machine = DownloadMachine(
             procedure,
             isNumbered: rule.number != nil,
@@ -107,7 +126,7 @@ struct RecordBench {
             for step in machine.handle(events.removeFirst(), at: .zero) {
                 switch step {
                 case .begin(let request, let relation):
-                    tracker.begin(request, relation, at: Timestamp(microseconds: now))
+                    tracker.begin(request, relation, at: time)
                     (requests, payloads, block) = (requests + 1, 0, nil)
                 case .complete: tracker.complete()
                 case .end: tracker.end()
@@ -144,6 +163,7 @@ struct RecordBench {
                 if isFirst { firstDrops.insert(record.identity) }
             }
             if liveRate > 0, number(below: liveRate) == 0 { makeLive(1) }
+            if stepRate > 0, number(below: stepRate) == 0 { stepClock() }
         }
         guard left > 0 else { return false }
         left -= 1
@@ -151,12 +171,18 @@ struct RecordBench {
         return true
     }
 
+    /// Sets the gateway's clock, up to half a year away.
+    mutating func stepClock() {
+        gatewayError = Int64(number(below: 31_536_000) - 15_768_000) * 1_000_000
+        _ = time
+    }
+
     /// Counts a block of records, as the decoder does.
     private mutating func receive(block answer: RecordingDevice.Answer) {
         payloads += 1
         block = DownloadFacts.Block(count: answer.records.count)
         guard case .age = rule.time, let newest = tracker.newest, let first = answer.records.first else { return }
-        let later = newest.microseconds + 30_000_000 - first.time
+        let later = newest.microseconds - gatewayError + 30_000_000 - first.time
         block?.next = later < 0 ? answer.index : answer.index + later / 60_000_000 + 1
     }
 
@@ -167,11 +193,12 @@ struct RecordBench {
         if rule.number != nil { received.number = record.number }
         switch rule.time {
         case .age: (received.age, received.interval) = ((now - record.time) / 1_000_000 * 1_000_000, 60_000_000)
-        case .clock: received.reading = record.reading * 1_000_000
+        case .clock: received.reading = device.reading(of: record) * 1_000_000
         case .none: received.digest = Int64(record.identity)
         }
-        if case .store(let time, let doubt) = tracker.receive(received, at: Timestamp(microseconds: now)) {
-            pending.append(Stored(identity: record.identity, time: time.microseconds, doubt: doubt))
+        if case .store(let stored, let doubt) = tracker.receive(received, at: time) {
+            let time = stored.microseconds - gatewayError
+            pending.append(Stored(identity: record.identity, time: time, doubt: doubt))
         }
         if number(below: 3) == 0 { commit() }
     }
@@ -191,7 +218,16 @@ struct RecordBench {
     /// Kills the process: what is not committed is lost.
     mutating func kill() {
         pending.removeAll()
-        tracker = state.map { RecordTracker(rule, restoring: $0) } ?? RecordTracker(rule)
+        tracker = RecordTracker(rule, restoring: state ?? "", boot: boot, correction: correction)
+    }
+
+    /// Starts the gateway anew with a right clock, after its history was corrected.
+    mutating func reboot() {
+        _ = time
+        commit()
+        boot += "b"
+        (correction, gatewayError) = (-gatewayError, 0)
+        tracker = RecordTracker(rule, restoring: state ?? "", boot: boot, correction: correction)
     }
 
     /// The records that are stored more or less often than once, of all that were made.

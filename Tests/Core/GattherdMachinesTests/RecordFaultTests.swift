@@ -37,6 +37,8 @@ struct RecordFaultTests {
                     isCompared = false
                 }
                 bench.make(bench.number(below: most), every: Int64(2 + bench.number(below: 300)))
+                if bench.number(below: 6) == 0 { bench.stepClock() }
+                bench.stepRate = bench.number(below: 4) == 0 ? 50 : 0
                 for _ in 0..<bench.number(below: 4) {
                     bench.lossRate = bench.number(below: 4) == 0 ? 500 : 0
                     bench.liveRate = bench.lossRate == 0 && bench.number(below: 4) == 0 ? 20 : 0
@@ -51,6 +53,7 @@ struct RecordFaultTests {
                     }
                 }
             }
+            bench.stepRate = 0
             (bench.lossRate, bench.liveRate, bench.device.refusals) = (0, 0, 0)
             bench.connect()
         }

@@ -182,7 +182,7 @@ struct RecordTrackerTests {
             )
         }
         #expect(RecordTracker(bench.rule, restoring: tracker.state).state == tracker.state)
-        for text in ["", "1;0;;;;;;;", "2;x;;;;;;;", "2;0;9;;;;;;", "2;0;1:2:3;;;;;;5:4:1"] {
+        for text in ["", "2;0;;;;;;;", "3;x;;;;;;;;", "3;0;9;;;;;;;", "3;0;1:2:3:4;;;;;;5:4:1;"] {
             #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
         }
     }

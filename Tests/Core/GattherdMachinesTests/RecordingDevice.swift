@@ -56,6 +56,8 @@ struct RecordingDevice {
     var hasRanges = true
     /// True if the index of a block is a record's number, and not its place in the ring.
     var isNumbered = true
+    /// True if it dates its records by the time that it is told.
+    var isTold = false
     /// The requests that it will not complete.
     var refusals = 0
     private var identity = 0
@@ -79,11 +81,14 @@ struct RecordingDevice {
         nextNumber = 0
     }
 
+    /// The time of a record that it sends, in seconds.
+    func reading(of record: Record) -> Int64 { isTold ? (record.time + clockError) / 1_000_000 : record.reading }
+
     mutating func answer(_ request: [UInt8]) -> Answer {
         let number = request.dropFirst().reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) }
         switch request.first {
         case 0xAA: return Answer(records: ordered(ring.filter { $0.number >= number }), end: [0xFF])
-        case 0xBB: return Answer(records: ordered(ring.filter { $0.reading > number }), end: [0xFF])
+        case 0xBB: return Answer(records: ordered(ring.filter { reading(of: $0) > number }), end: [0xFF])
         case 0xCC: return block(at: number)
         case 1 where refusals > 0:
             refusals -= 1

@@ -1,6 +1,7 @@
 import GattherdGATT
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 import Testing
 
 @testable import GattherdDaemon
@@ -65,8 +66,8 @@ struct RecordDecoderTests {
             decoder.records.load([])
         }
 
-        mutating func receive(_ octets: [UInt8], by other: StreamBinding? = nil) {
-            let entry = Intake.Buffer.Entry(binding: other ?? values, time: Self.now, octets: 0..<octets.count)
+        mutating func receive(_ octets: [UInt8], by other: StreamBinding? = nil, at time: Timestamp = Self.now) {
+            let entry = Intake.Buffer.Entry(binding: other ?? values, time: time, octets: 0..<octets.count)
             decoder.decode([entry], of: octets, into: &batch)
         }
 
@@ -132,6 +133,22 @@ struct RecordDecoderTests {
         changed.post(.complete)
         #expect(changed.numbers == [.integer(1), .integer(2), .integer(9)])
         #expect(changed.decoder.records.removeFindings().isEmpty)
+    }
+
+    @Test(arguments: [false, true])
+    func `a step of the gateway's clock moves the newest record, and values from before it`(isLate: Bool) {
+        let step = Locked<Duration>(.zero)
+        let now: @Sendable () -> Timestamp = { Bench.now.advanced(by: step.withLock { $0 }) }
+        var bench = Bench(Self.rule { ($0.number, $0.time) = (nil, .age(.init(metric: 1, unit: .seconds(1)))) })
+        bench.decoder = BatchDecoder(clock: RecordClock(boot: "a", now: now, uptime: { .seconds(100) }))
+        bench.decoder.records.load([])
+        bench.post(.begin(.all, .new))
+        bench.receive([0, 60])
+        bench.post(.complete)
+        step.withLock { $0 = .seconds(7200) }
+        bench.post(.begin(.all, .new))
+        bench.receive([0, 60], at: isLate ? Bench.now.advanced(by: .seconds(-1)) : now())
+        #expect(bench.batch.readings.count == 1)
     }
 
     @Test func `a message without room in the intake is not executed in the place of another one`() {

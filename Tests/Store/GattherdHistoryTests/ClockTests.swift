@@ -140,6 +140,27 @@ struct ClockTests {
         try file.append(batch)
     }
 
+    @Test func `a cursor of stored records has the correction of the clock by which it was written`() throws {
+        let machine = Machine(error: -Self.day)
+        let file = try open(machine)
+        machine.pass(60)
+        var batch = ReadingBatch()
+        batch.add(Fixture.plain(), at: machine.now, (0, .integer(1)))
+        let key = RecordCursor.Key(device: "meter", profile: "glucose", stream: "glucose")
+        batch.cursors[key] = RecordCursor(key: key, address: "A", number: 1, time: machine.now, state: "s")
+        try file.append(batch)
+        #expect(try file.recordCursors().map(\.correction) == [0])
+        machine.pass(60)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
+        try finishUpkeep(file)
+        #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
+        #expect(try file.recordCursors().first?.time == machine.now.advanced(by: .seconds(-61)))
+        try file.append(batch)
+        #expect(try file.recordCursors().map(\.correction) == [0])
+    }
+
     @Test(arguments: [-20_000 * day, -day, 2, 100 * day])
     func `records from before the machine's start are corrected, and delivered from the file`(error: Int64) throws {
         let machine = Machine(error: error)

@@ -9,6 +9,13 @@ struct DeviceClock: Hashable, Sendable {
         var offset: Int64
         /// The gateway's time of the comparison.
         var time: Int64
+        /// The base of that time; see ``RecordTracker/setBase(_:)``.
+        var base: Int64 = 0
+
+        /// Moves the gateway's clock.
+        mutating func move(by step: Int64) {
+            (offset, time) = (offset &- step, time &+ step)
+        }
     }
 
     /// A time with its quality.
@@ -44,8 +51,8 @@ struct DeviceClock: Hashable, Sendable {
     }
 
     /// Adds a comparison; returns true if the device's clock was set since the last one.
-    mutating func compare(device: Int64, gateway: Int64) -> Bool {
-        let new = Comparison(offset: device - gateway, time: gateway)
+    mutating func compare(device: Int64, gateway: Int64, base: Int64 = 0) -> Bool {
+        let new = Comparison(offset: device - gateway, time: gateway, base: base)
         (reached, lastReading) = (0, nil)
         guard let last = comparisons.last else {
             comparisons = [new]
@@ -59,6 +66,12 @@ struct DeviceClock: Hashable, Sendable {
         earlier = (earlier + [last]).suffix(Self.mostSettings)
         comparisons = [new]
         return true
+    }
+
+    /// Changes the comparisons.
+    mutating func update(_ change: (inout Comparison) -> Void) {
+        for index in earlier.indices { change(&earlier[index]) }
+        for index in comparisons.indices { change(&comparisons[index]) }
     }
 
     /// Starts a request: its first records may be older than the last ones.

@@ -70,6 +70,14 @@ struct RecordMark: Hashable, Sendable {
     var digest: Int64
     /// The gateway's time.
     var time: Int64
+    /// The base of that time; see ``RecordTracker/setBase(_:)``.
+    var base: Int64 = 0
+
+    /// Moves a time that was determined in this boot to another base.
+    mutating func move(to base: Int64) {
+        guard self.base != 0 else { return }
+        (time, self.base) = (time &+ (base &- self.base), base)
+    }
 }
 
 /// The records that one request brought in order: a download that ended early continues after them.
@@ -90,6 +98,18 @@ struct RecordProgress: Hashable, Sendable {
     ///   - front: The last record that counts.
     init(first: Int64? = nil, front: RecordMark? = nil) {
         (self.first, self.front) = (first, front)
+    }
+
+    /// Changes the records.
+    mutating func update(_ change: (inout RecordMark) -> Void) {
+        if var mark = front {
+            change(&mark)
+            front = mark
+        }
+        if var mark = last {
+            change(&mark)
+            last = mark
+        }
     }
 
     /// Adds a record that follows the ones before without a hole, as far as is known.

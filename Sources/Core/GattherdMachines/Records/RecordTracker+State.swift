@@ -3,17 +3,24 @@ public import GattherdModel
 // The durable form: fields with a semicolon between them, numbers in decimal.
 extension RecordTracker {
     /// The version of the form.
-    private static let version = "2"
+    private static let version = "3"
 
     /// Restores a tracker; with an unreadable state it starts from the beginning.
-    public init(_ rule: RecordRule, restoring state: String) {
-        self.init(rule)
+    ///
+    /// - Parameters:
+    ///   - rule: The metrics that number and date the records.
+    ///   - state: The stored state.
+    ///   - boot: The identifier of the gateway's boot.
+    ///   - correction: The correction of the gateway's clock in the boot of the state.
+    public init(_ rule: RecordRule, restoring state: String, boot: String = "", correction: Int64 = 0) {
+        self.init(rule, boot: boot)
         let fields = state.split(separator: ";", omittingEmptySubsequences: false)
-        guard fields.count == 9, fields[0] == Self.version, let generation = Int64(fields[1]) else { return }
+        guard fields.count == 10, fields[0] == Self.version, let generation = Int64(fields[1]) else { return }
         self.generation = generation
         (done, top, before) = (Mark(fields[2]), Mark(fields[5]), Mark(fields[6]))
         progress = RecordProgress(first: Int64(fields[3]), front: Mark(fields[4]))
         clock = DeviceClock(fields[7])
+        defer { if boot.isEmpty || fields[9] != boot { leaveBoot(correction: correction) } }
         received = ReceivedRecords(fields[8].split(separator: ",").compactMap(ReceivedRecords.Run.init))
     }
 
@@ -21,42 +28,45 @@ extension RecordTracker {
     public var state: String {
         let marks = [progress.front, top, before].map { $0?.text ?? "" }
         let start = [Self.version, "\(generation)", done?.text ?? "", progress.first.map { "\($0)" } ?? ""]
-        return (start + marks + [clock.text, received.runs.map(\.text).joined(separator: ",")]).joined(separator: ";")
+        return (start + marks + [clock.text, received.runs.map(\.text).joined(separator: ","), boot]).joined(
+            separator: ";"
+        )
     }
 }
 
 extension RecordMark {
     fileprivate init?(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        guard numbers.count == 3, RecordTracker.numbers.contains(numbers[0]),
+        guard numbers.count == 4, RecordTracker.numbers.contains(numbers[0]),
             numbers[2].magnitude <= RecordTracker.latest.magnitude
         else { return nil }
-        self.init(number: numbers[0], digest: numbers[1], time: numbers[2])
+        self.init(number: numbers[0], digest: numbers[1], time: numbers[2], base: numbers[3])
     }
 
-    fileprivate var text: String { "\(number):\(digest):\(time)" }
+    fileprivate var text: String { "\(number):\(digest):\(time):\(base)" }
 }
 
 extension DeviceClock {
-    /// Restores a clock from the number of earlier settings, and pairs of an offset and a time.
+    /// Restores a clock from the number of earlier settings, and for each comparison an offset, a time and its base.
     fileprivate init(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        let pairs = stride(from: 1, to: numbers.count - 1, by: 2).map { index in
-            Comparison(offset: numbers[index], time: numbers[index + 1])
-        }
-        let isWhole = numbers.count == 1 + 2 * pairs.count && numbers.allSatisfy { $0.magnitude < 1 << 60 }
+        let count = (numbers.count - 1) / 3
+        let isWhole = numbers.count == 1 + 3 * count && count > 0 && numbers.allSatisfy { $0.magnitude < 1 << 60 }
         guard isWhole, let settings = numbers.first.flatMap({ Int(exactly: $0) }),
-            settings >= 0, (1...2).contains(pairs.count - settings)
+            settings >= 0, (1...2).contains(count - settings)
         else {
             self.init()
             return
+        }
+        let pairs = stride(from: 1, to: numbers.count, by: 3).map { index in
+            Comparison(offset: numbers[index], time: numbers[index + 1], base: numbers[index + 2])
         }
         self.init(earlier: Array(pairs.prefix(settings)), Array(pairs.dropFirst(settings)))
     }
 
     fileprivate var text: String {
         guard !comparisons.isEmpty else { return "" }
-        return "\(earlier.count)" + (earlier + comparisons).map { ":\($0.offset):\($0.time)" }.joined()
+        return "\(earlier.count)" + (earlier + comparisons).map { ":\($0.offset):\($0.time):\($0.base)" }.joined()
     }
 }
 

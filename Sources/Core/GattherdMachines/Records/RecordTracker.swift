@@ -52,6 +52,9 @@ public struct RecordTracker: Hashable, Sendable {
     private var request: RecordRequest?
     /// The time at which the present request began.
     private var start: Int64 = 0
+    /// The boot of the gateway, and its clock minus its uptime; empty and 0 if unknown.
+    let boot: String
+    private var base: Int64 = 0
     private var notices: [Notice] = []
     /// The records of the current request, with duplicates.
     public private(set) var count = 0
@@ -66,7 +69,11 @@ public struct RecordTracker: Hashable, Sendable {
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
 
-    public init(_ rule: RecordRule) {
+    /// - Parameters:
+    ///   - rule: The metrics that number and date the records.
+    ///   - boot: The identifier of the gateway's boot.
+    public init(_ rule: RecordRule, boot: String = "") {
+        self.boot = boot
         isDense = rule.isDense
         highest = rule.wrapBits.flatMap { (2...55).contains($0) ? (1 << Int64($0)) - 1 : nil }
     }
@@ -90,12 +97,59 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if a record can have the number.
     public static func isPlausible(_ number: Int64) -> Bool { numbers.contains(number) }
 
+    // MARK: - The gateway's clock
+
+    /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
+    ///
+    /// Times from before a step are moved by it, whether it made the clock right or wrong: only then can they be
+    /// compared with those after it. Times of an earlier boot stay as they are.
+    public mutating func setBase(_ base: Int64) {
+        let step = base &- self.base
+        guard self.base == 0 || step.magnitude >= UInt64(Self.resolution) else { return }
+        if self.base != 0 { start = start &+ step }
+        self.base = base
+        update { $0.move(to: base) }
+        clock.update { comparison in
+            guard comparison.base != 0 else { return }
+            comparison.move(by: base &- comparison.base)
+            comparison.base = base
+        }
+    }
+
+    /// Makes the times those of an earlier boot, whose clock history has corrected.
+    mutating func leaveBoot(correction: Int64) {
+        update { mark in
+            guard mark.base != 0 else { return }
+            (mark.time, mark.base) = (mark.time &+ correction, 0)
+        }
+        clock.update { comparison in
+            guard comparison.base != 0 else { return }
+            comparison.move(by: correction)
+            comparison.base = 0
+        }
+    }
+
+    private mutating func update(_ change: (inout Mark) -> Void) {
+        for mark in [\Self.done, \.top, \.before] {
+            guard var moved = self[keyPath: mark] else { continue }
+            change(&moved)
+            self[keyPath: mark] = moved
+        }
+        progress.update(change)
+    }
+
+    /// Records that the device is told the time `now`, by which it dates its records from now on.
+    public mutating func tell(_ now: Timestamp) {
+        clock = DeviceClock()
+        compare(device: now.microseconds, gateway: now)
+    }
+
     // MARK: - Downloads
 
     /// Records a comparison of the device's clock with the gateway's.
     public mutating func compare(device: Int64, gateway: Timestamp) {
         guard device.magnitude <= DeviceClock.plausible.upperBound.magnitude else { return }
-        if clock.compare(device: device, gateway: gateway.microseconds) { add(.clockSet) }
+        if clock.compare(device: device, gateway: gateway.microseconds, base: base) { add(.clockSet) }
     }
 
     /// Starts a request at `now`.
@@ -164,7 +218,7 @@ public struct RecordTracker: Hashable, Sendable {
             stored += 1
             return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
-        let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time)
+        let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
         if isKnown(mark, dated) { return .duplicate }
         return store(mark, dated)
     }
@@ -198,7 +252,7 @@ public struct RecordTracker: Hashable, Sendable {
             return .duplicate
         }
         guard number != last?.number, !received.contains(number) else { return .duplicate }
-        return store(Mark(number: number, digest: 0, time: time), dated)
+        return store(Mark(number: number, digest: 0, time: time, base: base), dated)
     }
 
     /// The number of intervals between two times, rounded.

@@ -25,9 +25,13 @@ struct BatchDecoder {
     /// The events that are reset when their time is over.
     private var resets = EventResets()
     /// The stored records of devices.
-    var records = RecordDecoder()
+    var records: RecordDecoder
     /// True once ``marks`` includes the stored counters.
     private(set) var hasMarks = false
+
+    init(clock: RecordClock? = nil) {
+        records = RecordDecoder(clock: clock)
+    }
 
     /// Merges the counters that the store has from before the start.
     mutating func loadMarks(_ stored: [String: UInt32]) {

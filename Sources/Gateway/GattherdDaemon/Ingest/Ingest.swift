@@ -15,6 +15,7 @@ public struct Ingest: Sendable {
     private let commitInterval: Duration
     private let loop: EventLoop?
     private let recorder: EventRecorder
+    private let clock: RecordClock?
     private let log: Log
     /// The number of iterations of the loop, including retries.
     private let rounds = LatestValue(0)
@@ -25,6 +26,7 @@ public struct Ingest: Sendable {
     ///   - commitInterval: The shortest time between two commits of few values.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
     ///   - recorder: The recorder of events about the store.
+    ///   - clock: The clock for the times of stored records; `nil` if it makes no steps.
     ///   - log: The log for people.
     public init(
         intake: Intake,
@@ -32,6 +34,7 @@ public struct Ingest: Sendable {
         commitInterval: Duration,
         loop: EventLoop? = nil,
         recorder: EventRecorder,
+        clock: RecordClock? = nil,
         log: Log
     ) {
         self.intake = intake
@@ -39,6 +42,7 @@ public struct Ingest: Sendable {
         self.commitInterval = commitInterval
         self.loop = loop
         self.recorder = recorder
+        self.clock = clock
         self.log = log
     }
 
@@ -53,7 +57,7 @@ public struct Ingest: Sendable {
     private func run(on loop: EventLoop) async {
         var buffer = Intake.Buffer()
         var batch = ReadingBatch()
-        var decoder = BatchDecoder()
+        var decoder = BatchDecoder(clock: clock)
         var reportedDrops: UInt64 = 0
         var lastTries = Self.lastTries
         var pacing = CommitPacing(interval: commitInterval)

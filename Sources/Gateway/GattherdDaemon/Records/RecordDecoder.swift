@@ -26,6 +26,12 @@ struct RecordDecoder {
     private var tracked: [RecordCursor.Key: Tracked] = [:]
     private var changed: Set<RecordCursor.Key> = []
     private var findings: [Finding] = []
+    /// The gateway's clock, whose steps move the times of records; `nil` if it has none.
+    private var clock: RecordClock?
+
+    init(clock: RecordClock? = nil) {
+        self.clock = clock
+    }
 
     /// True if the cursors from before the start are known.
     var isLoaded: Bool { stored != nil }
@@ -66,10 +72,13 @@ struct RecordDecoder {
             facts.isLoaded = false
             return records.publish(facts, isAnswer: true)
         }
-        var entry = tracked(records)
+        var entry = follow(records)
+        let now = clock?.corrected(now) ?? now
         switch message {
         case .open, .end, .close: entry.tracker.end()
-        case .compare(let device, let gateway): entry.tracker.compare(device: device, gateway: gateway)
+        case .compare(let device, let gateway):
+            entry.tracker.compare(device: device, gateway: clock?.corrected(gateway) ?? gateway)
+        case .tell(let time): entry.tracker.tell(clock?.corrected(time) ?? time)
         case .begin(let request, let relation):
             entry.tracker.begin(request, relation, at: now)
             (entry.payloads, entry.block) = (0, nil)
@@ -84,13 +93,23 @@ struct RecordDecoder {
         publish(entry, records, isAnswer: false)
     }
 
+    /// Returns the state of a stream, in times of the present clock.
+    private mutating func follow(_ records: RecordStream) -> Tracked {
+        var entry = tracked(records)
+        if let base = clock?.read() { entry.tracker.setBase(base) }
+        return entry
+    }
+
     private func tracked(_ records: RecordStream) -> Tracked {
         let known = tracked[records.key].flatMap { $0.address == records.address ? $0 : nil }
         if let known, known.rule == records.rule { return known }
         let cursor = stored?[records.key].flatMap { $0.address == records.address ? $0 : nil }
-        let tracker =
-            (known?.tracker.state ?? cursor?.state).map { RecordTracker(records.rule, restoring: $0) }
-            ?? RecordTracker(records.rule)
+        let tracker = RecordTracker(
+            records.rule,
+            restoring: known?.tracker.state ?? cursor?.state ?? "",
+            boot: clock?.boot ?? "",
+            correction: cursor?.correction ?? 0
+        )
         var entry = Tracked(address: records.address, rule: records.rule, tracker: tracker)
         // The facts of a download that runs are told from those of the one before.
         entry.requests = known?.requests ?? 0
@@ -122,22 +141,23 @@ struct RecordDecoder {
     ) -> Int {
         guard let records = entry.binding.records else { return 0 }
         guard isLoaded else {
-            batch.readings.append(reading(entry, entry.time, start..<batch.samples.count))
+            batch.readings.append(reading(entry, entry.time, start..<batch.samples.count, at: entry.time))
             return 1
         }
-        var known = tracked(records)
+        var known = follow(records)
+        let now = clock?.corrected(entry.time) ?? entry.time
         let samples = Array(batch.samples[start...])
         batch.samples.removeSubrange(start...)
-        let payload = RecordPayload(samples, records.rule, octets, at: entry.time)
+        let payload = RecordPayload(samples, records.rule, octets, at: now)
         var count = 0
         for index in 0..<payload.count {
             let record = payload.record(index)
-            let verdict = verdict(record, records, &known, at: entry.time)
+            let verdict = verdict(record, records, &known, at: now)
             guard case .store(let time, let doubt) = verdict else { continue }
             let first = batch.samples.count
             payload.append(index, to: &batch.samples)
             if let doubt { batch.samples.append(Sample(metric: records.rule.doubt, value: .text(doubt))) }
-            batch.readings.append(reading(entry, time, first..<batch.samples.count))
+            batch.readings.append(reading(entry, time, first..<batch.samples.count, at: now))
             count += 1
         }
         known.payloads += 1
@@ -173,9 +193,15 @@ struct RecordDecoder {
         return .store(now, doubt: "the record to which it belongs is missing")
     }
 
-    private func reading(_ entry: Intake.Buffer.Entry, _ time: Timestamp, _ samples: Range<Int>) -> Reading {
+    private func reading(
+        _ entry: Intake.Buffer.Entry,
+        _ time: Timestamp,
+        _ samples: Range<Int>,
+        at now: Timestamp
+    ) -> Reading {
         var reading = Reading(stream: entry.binding.stream, time: time, source: entry.source, samples: samples)
-        reading.isPast = time.microseconds < entry.time.microseconds - Self.past
+        reading.isPast = time.microseconds < now.microseconds &- Self.past
+        reading.isDated = clock != nil && isLoaded
         return reading
     }
 }

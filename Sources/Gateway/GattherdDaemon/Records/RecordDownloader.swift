@@ -153,7 +153,7 @@ struct RecordDownloader: Sendable {
     private func compareClocks() async {
         let start = link.context.now()
         // A device whose clock is set dates its records by it.
-        if download.descriptor.procedure.tellsTime { post(.compare(device: start.microseconds, gateway: start)) }
+        if download.descriptor.procedure.tellsTime { post(.tell(start)) }
         guard let clock = download.descriptor.clock, let remote = download.clock else { return }
         do throws(BluetoothError) {
             let octets = try await link.central.read(remote)

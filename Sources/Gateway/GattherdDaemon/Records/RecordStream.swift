@@ -13,6 +13,8 @@ final class RecordStream: Sendable {
         case open
         /// The clocks of the device and of the gateway at one moment, in microseconds since 1970.
         case compare(device: Int64, gateway: Timestamp)
+        /// The device is told the time, by which it dates its records.
+        case tell(Timestamp)
         case begin(RecordRequest, RecordRequest.Relation)
         case complete
         /// The request has failed.

@@ -1,5 +1,6 @@
 import CLinux
 import FoundationEssentials
+import GattherdDaemon
 package import GattherdHistory
 package import GattherdModel
 import GattherdSync
@@ -28,6 +29,12 @@ package enum SystemClock {
         )
         clock.earliest = written
         return clock
+    }
+
+    /// The clock for stored records.
+    static var records: RecordClock {
+        let gateway = gateway
+        return RecordClock(boot: gateway.boot, now: gateway.now, uptime: gateway.uptime)
     }
 
     /// Microseconds since boot without suspend, which is systemd's monotonic time.

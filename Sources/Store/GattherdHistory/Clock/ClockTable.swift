@@ -50,6 +50,8 @@ final class ClockTable {
     private let selectStart: Statement
     private let advance: Statement
     private let delete: Statement
+    private let detachCursors: Statement
+    private let correctCursors: Statement
 
     init(_ connection: SQLiteConnection, boot: String) throws(StoreFault) {
         self.connection = connection
@@ -67,6 +69,8 @@ final class ClockTable {
         selectShift = try Statement(ClockSQL.selectShift, on: connection)
         advance = try Statement(ClockSQL.advance, on: connection)
         delete = try Statement(ClockSQL.delete, on: connection)
+        detachCursors = try Statement(ClockSQL.detachCursors, on: connection)
+        correctCursors = try Statement(ClockSQL.correctCursors, on: connection)
     }
 
     /// True if the table is empty.
@@ -81,6 +85,8 @@ final class ClockTable {
 
     /// Starts a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
+        // The number of a removed span may be given again.
+        try detachCursors.run()
         try begin.run(binding: boot, offset, start.after, start.uptime, start.base)
     }
 
@@ -180,7 +186,9 @@ final class ClockTable {
         try advance.run(binding: shift.id, shift.phase.rawValue, shift.place.ts, shift.place.second, shift.place.third)
     }
 
+    /// Removes a span whose rows are corrected, and corrects the cursors of stored records that were written in it.
     func remove(_ shift: ClockShift) throws(StoreFault) {
+        try correctCursors.run(binding: shift.id, shift.shift)
         try delete.run(binding: shift.id)
     }
 }
@@ -257,6 +265,16 @@ private enum ClockSQL {
 
     /// Removes a span.
     static let delete = "DELETE FROM clock WHERE id = ?1"
+
+    /// Forgets the removed spans of cursors.
+    static let detachCursors = """
+        UPDATE record_cursor SET span = NULL WHERE span IS NOT NULL AND span NOT IN (SELECT id FROM clock)
+        """
+
+    /// Corrects the cursors of a span.
+    static let correctCursors = """
+        UPDATE record_cursor SET ts = ts + ?2, shift = shift + ?2, span = NULL WHERE span = ?1
+        """
 }
 
 extension RowPosition {

@@ -11,7 +11,7 @@ enum Schema {
     /// Step n takes a file from version n to version n + 1; the first one creates all tables.
     static let steps = [tables + journal + epochs + records + clock + lists + rollups]
     /// A column that files of version 1 from before the first release lack.
-    static let newest = (table: "outbox", column: "arrived")
+    static let newest = (table: "record_cursor", column: "shift")
 
     /// Runs the steps that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -106,11 +106,13 @@ enum Schema {
 
     /// The position in the stored records of each stream; see ``RecordCursor``.
     ///
-    /// They are in the same file as the readings, so that a restored or a new file downloads the missing ones.
+    /// The file of the readings has them, so that a restored or a new file downloads what it lacks. `span` is the clock
+    /// span in which the row was written, and `shift` the correction of that span.
     private static let records = """
         CREATE TABLE record_cursor (
             device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL, address TEXT NOT NULL,
-            number INTEGER, ts INTEGER, state TEXT NOT NULL, PRIMARY KEY (device, profile, stream)
+            number INTEGER, ts INTEGER, state TEXT NOT NULL, span INTEGER, shift INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (device, profile, stream)
         ) STRICT, WITHOUT ROWID;
 
         """

@@ -8,15 +8,19 @@ final class RecordCursorTable {
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         upsert = try Statement(
             """
-            INSERT INTO record_cursor (device, profile, stream, address, number, ts, state)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            INSERT INTO record_cursor (device, profile, stream, address, number, ts, state, span)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT id FROM clock WHERE seq_end IS NULL))
             ON CONFLICT (device, profile, stream) DO UPDATE SET address = excluded.address, number = excluded.number,
-                ts = excluded.ts, state = excluded.state
+                ts = excluded.ts, state = excluded.state, span = excluded.span, shift = 0
             """,
             on: connection
         )
         select = try Statement(
-            "SELECT device, profile, stream, address, number, ts, state FROM record_cursor",
+            """
+            SELECT device, profile, stream, address, number, ts, state,
+                record_cursor.shift + coalesce((SELECT shift FROM clock WHERE id = span), 0)
+            FROM record_cursor
+            """,
             on: connection
         )
     }
@@ -38,13 +42,15 @@ final class RecordCursorTable {
 
     func cursors() throws(StoreFault) -> [RecordCursor] {
         try select.rows { row in
-            RecordCursor(
+            var cursor = RecordCursor(
                 key: RecordCursor.Key(device: row.text(0), profile: row.text(1), stream: row.text(2)),
                 address: row.text(3),
                 number: row.optionalInteger(4),
                 time: row.optionalInteger(5).map { Timestamp(microseconds: $0) },
                 state: row.text(6)
             )
+            cursor.correction = row.integer(7)
+            return cursor
         }
     }
 }
