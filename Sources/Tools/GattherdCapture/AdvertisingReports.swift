@@ -11,8 +11,14 @@ struct AdvertisingReports {
 
     private static let metaEvent: UInt8 = 0x3E
 
-    /// The first reports of advertisements that are not complete.
-    private var pending: [BluetoothAddress: [UInt8]] = [:]
+    /// The most senders whose advertisement has lost its first part.
+    private static let mostHeadless = 1024
+
+    /// The first reports of advertisements that are not complete, with their age.
+    private var pending: [BluetoothAddress: (octets: [UInt8], number: Int)] = [:]
+    /// The senders of which the first part of the present advertisement was dropped.
+    private var headless: Set<BluetoothAddress> = []
+    private var number = 0
 
     /// Reads the advertisements of an event; none of other events.
     ///
@@ -67,13 +73,31 @@ struct AdvertisingReports {
         return CapturedAdvertisement(time: time, address: address, rssi: rssi, octets: whole)
     }
 
-    /// Joins the data of several reports; `nil` until the last one.
+    /// Joins the data of several reports; `nil` until the last one, and if a part of them was dropped.
     mutating func complete(_ octets: [UInt8], of address: BluetoothAddress, isLast: Bool) -> [UInt8]? {
-        let all = (pending.removeValue(forKey: address) ?? []) + octets
+        if headless.contains(address) {
+            if isLast { headless.remove(address) }
+            return nil
+        }
+        let all = (pending.removeValue(forKey: address)?.octets ?? []) + octets
         if isLast { return all }
-        guard all.count <= Self.longest, pending.count < Self.mostPending else { return nil }
-        pending[address] = all
+        guard all.count <= Self.longest else {
+            drop(address)
+            return nil
+        }
+        // Senders that never finish make room for others.
+        if pending.count >= Self.mostPending, let oldest = pending.min(by: { $0.value.number < $1.value.number }) {
+            pending[oldest.key] = nil
+            drop(oldest.key)
+        }
+        number += 1
+        pending[address] = (all, number)
         return nil
+    }
+
+    private mutating func drop(_ address: BluetoothAddress) {
+        if headless.count >= Self.mostHeadless { headless.removeAll() }
+        headless.insert(address)
     }
 
     /// 127 means that the controller does not report it.

@@ -35,6 +35,14 @@ struct AdvertisementReplayTests {
         }
     }
 
+    @Test func `a capture without an end keeps the senders that were heard last`() throws {
+        var replay = AdvertisementReplay(try ProfileRegistry.load(paths: []))
+        for sender in 0..<20_000 as Range<UInt64> {
+            _ = replay.decode(CapturedAdvertisement(address: BluetoothAddress(value: sender), octets: [2, 1, 6]))
+        }
+        #expect(replay.senderCount <= AdvertisementReplay.mostSenders)
+    }
+
     @Test func `a model is recognised, and repetitions are left out for the profile's time`() throws {
         var replay = try replay()
         let first = try #require(try replay.decode(advertisement(Self.ruuvi, at: 0)))

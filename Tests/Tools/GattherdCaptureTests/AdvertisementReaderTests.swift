@@ -33,6 +33,18 @@ struct AdvertisementReaderTests {
 
     // MARK: - Events
 
+    @Test func `senders that never finish make room, and the rest of a dropped advertisement is dropped`() {
+        var reports = AdvertisingReports()
+        let senders = (0..<100).map { BluetoothAddress(value: UInt64($0)) }
+        for sender in senders { #expect(reports.complete([1], of: sender, isLast: false) == nil) }
+        let last = senders[99]
+        #expect(reports.complete([2], of: last, isLast: true) == [1, 2])
+        #expect(reports.complete([2], of: senders[0], isLast: true) == nil)
+        #expect(reports.complete([3], of: senders[0], isLast: true) == [3])
+        #expect(reports.complete([UInt8](repeating: 0, count: 2000), of: last, isLast: false) == nil)
+        #expect(reports.complete([4], of: last, isLast: true) == nil)
+    }
+
     @Test func `reports of both kinds have sender, strength and structures`() throws {
         for event in [Self.event(Self.structures), Self.extended(Self.structures)] {
             var reports = AdvertisingReports()

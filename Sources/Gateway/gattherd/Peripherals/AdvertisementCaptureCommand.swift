@@ -7,6 +7,7 @@ import GattherdGateway
 import GattherdLog
 import GattherdModel
 import GattherdProcess
+import GattherdSync
 import GattherdYAML
 import Glibc
 
@@ -109,6 +110,8 @@ struct AdvertisementCaptureCommand {
                 // The limit, the time or a signal has ended the scan.
             }
         }
+        let dropped = sink.dropped
+        if dropped > 0 { Terminal.printError("\(dropped) advertisements were dropped: the output is too slow") }
     }
 }
 
@@ -116,6 +119,10 @@ struct AdvertisementCaptureCommand {
 private final class AdvertisementStream: AdvertisementSink {
     let stream: AsyncStream<(advertisement: HeardAdvertisement, time: Timestamp)>
     private let continuation: AsyncStream<(advertisement: HeardAdvertisement, time: Timestamp)>.Continuation
+    private let drops = Locked(0)
+
+    /// The advertisements that were dropped because they were not written as fast as they came.
+    var dropped: Int { drops.withLock { $0 } }
 
     init() {
         (stream, continuation) = AsyncStream.makeStream(
@@ -125,7 +132,7 @@ private final class AdvertisementStream: AdvertisementSink {
     }
 
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
-        continuation.yield((advertisement, time))
+        if case .dropped = continuation.yield((advertisement, time)) { drops.withLock { $0 += 1 } }
     }
 
     func finish() {

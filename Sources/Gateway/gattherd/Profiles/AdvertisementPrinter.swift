@@ -68,6 +68,7 @@ final class AdvertisementPrinter {
 
     private func sayUnknown(_ advertisement: CapturedAdvertisement) {
         unknown += 1
+        if printed.count > AdvertisementReplay.mostSenders { printed.removeAll() }
         guard !advertisement.octets.isEmpty else { return }
         guard printed.updateValue(advertisement.octets, forKey: advertisement.address) != advertisement.octets else {
             return

@@ -44,9 +44,14 @@ struct AdvertisementReplay {
         var frames = AdvertisedFrames([])
         var filter = FrameFilter()
         var decoders: [Int: any PayloadDecoder] = [:]
+        /// The number of the last advertisement.
+        var last = 0
     }
 
-    /// The maximum number of services of one sender in memory.
+    /// The most senders that are kept; those that were heard last.
+    static let mostSenders = 4096
+
+    /// The most services that are kept of one sender.
     private static let mostServices = 256
 
     private let registry: ProfileRegistry
@@ -55,6 +60,8 @@ struct AdvertisementReplay {
     /// The profile, and the key, of all devices; `nil` if the profiles of the registry are used.
     private let chosen: Device?
     private var senders: [BluetoothAddress: Sender] = [:]
+    /// The number of advertisements so far.
+    private var count = 0
     private let start = SuspendingClock.now
 
     /// - Parameters:
@@ -82,7 +89,20 @@ struct AdvertisementReplay {
         for service in data.services where !sender.services.contains(service) {
             if sender.services.count < Self.mostServices { sender.services.append(service) }
         }
+        count += 1
+        sender.last = count
         senders[captured.sender] = sender
+        removeOldSenders()
+    }
+
+    /// The number of senders that are kept.
+    var senderCount: Int { senders.count }
+
+    /// Removes the older half of too many senders: private addresses change, and a capture may have no end.
+    private mutating func removeOldSenders() {
+        guard senders.count > Self.mostSenders else { return }
+        let middle = senders.values.map(\.last).sorted()[senders.count / 2]
+        senders = senders.filter { $0.value.last >= middle }
     }
 
     /// Returns the outcome of each payload, also if there is none, as in a scan response; `nil` if no profile is known.
