@@ -23,20 +23,17 @@ public struct DownloadDescriptor: Hashable, Sendable {
             case count(octets: Int, unit: Duration)
         }
 
-        public var service: BluetoothUUID?
         public var characteristic: BluetoothUUID
         public var format: Format
         /// True if the value is the start time of the requested records, not the current time.
         public var isStart: Bool
 
         public init(
-            service: BluetoothUUID? = nil,
             characteristic: BluetoothUUID,
             format: Format = .date,
             isStart: Bool = false
         ) {
-            (self.service, self.characteristic) = (service, characteristic)
-            (self.format, self.isStart) = (format, isStart)
+            (self.characteristic, self.format, self.isStart) = (characteristic, format, isStart)
         }
     }
 

@@ -53,6 +53,22 @@ struct RecordProcedureTests {
         #expect(!bench.notices.contains { if case .gap = $0 { true } else { false } })
     }
 
+    @Test(arguments: [true, false])
+    func `live records after a failed download are no answers to it`(isDense: Bool) throws {
+        var bench = try Self.bench(.accessControlPoint, isDense: isDense)
+        // Without a clock, only the end of the request tells which records are live.
+        bench.hasClock = false
+        bench.make(51)
+        #expect(bench.connect() == .complete)
+        bench.disconnect()
+        bench.make(24)
+        bench.device.refusals = 3
+        #expect(bench.connect() == .failed("the device says: not completed"))
+        bench.makeLive(4)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
     @Test(arguments: Kind.allCases.filter { $0 != .agedBlocks }, [5, 40])
     func `a device that was reset is downloaded again, with fewer and with more records`(
         kind: Kind,

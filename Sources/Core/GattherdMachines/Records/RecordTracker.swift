@@ -31,7 +31,7 @@ public struct RecordTracker: Hashable, Sendable {
     /// The maximum number of notices that wait.
     private static let mostNotices = 16
     /// The resolution of device clocks.
-    private static let resolution: Int64 = 1_000_000
+    static let resolution: Int64 = 1_000_000
 
     private let isDense: Bool
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
@@ -51,10 +51,10 @@ public struct RecordTracker: Hashable, Sendable {
     /// The present request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
     /// The time at which the present request began.
-    private var start: Int64 = 0
+    var start: Int64 = 0
     /// The boot of the gateway, and its clock minus its uptime; empty and 0 if unknown.
     let boot: String
-    private var base: Int64 = 0
+    var base: Int64 = 0
     private var notices: [Notice] = []
     /// The records of the current request, with duplicates.
     public private(set) var count = 0
@@ -97,60 +97,7 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if a record can have the number.
     public static func isPlausible(_ number: Int64) -> Bool { numbers.contains(number) }
 
-    // MARK: - The gateway's clock
-
-    /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
-    ///
-    /// Times from before a step are moved by it, whether it made the clock right or wrong: only then can they be
-    /// compared with those after it. Times of an earlier boot stay as they are.
-    public mutating func setBase(_ base: Int64) {
-        let step = base &- self.base
-        guard self.base == 0 || step.magnitude >= UInt64(Self.resolution) else { return }
-        if self.base != 0 { start = start &+ step }
-        self.base = base
-        update { $0.move(to: base) }
-        clock.update { comparison in
-            guard comparison.base != 0 else { return }
-            comparison.move(by: base &- comparison.base)
-            comparison.base = base
-        }
-    }
-
-    /// Makes the times those of an earlier boot, whose clock history has corrected.
-    mutating func leaveBoot(correction: Int64) {
-        update { mark in
-            guard mark.base != 0 else { return }
-            (mark.time, mark.base) = (mark.time &+ correction, 0)
-        }
-        clock.update { comparison in
-            guard comparison.base != 0 else { return }
-            comparison.move(by: correction)
-            comparison.base = 0
-        }
-    }
-
-    private mutating func update(_ change: (inout Mark) -> Void) {
-        for mark in [\Self.done, \.top, \.before] {
-            guard var moved = self[keyPath: mark] else { continue }
-            change(&moved)
-            self[keyPath: mark] = moved
-        }
-        progress.update(change)
-    }
-
-    /// Records that the device is told the time `now`, by which it dates its records from now on.
-    public mutating func tell(_ now: Timestamp) {
-        clock = DeviceClock()
-        compare(device: now.microseconds, gateway: now)
-    }
-
     // MARK: - Downloads
-
-    /// Records a comparison of the device's clock with the gateway's.
-    public mutating func compare(device: Int64, gateway: Timestamp) {
-        guard device.magnitude <= DeviceClock.plausible.upperBound.magnitude else { return }
-        if clock.compare(device: device, gateway: gateway.microseconds, base: base) { add(.clockSet) }
-    }
 
     /// Starts a request at `now`.
     ///
@@ -358,7 +305,7 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if the device may have records from before its numbers have wrapped.
     public var hasWrapped: Bool { resumption.flatMap { number in highest.map { number > $0 } } ?? false }
 
-    private mutating func add(_ notice: Notice) {
+    mutating func add(_ notice: Notice) {
         if notices.count < Self.mostNotices { notices.append(notice) }
     }
 

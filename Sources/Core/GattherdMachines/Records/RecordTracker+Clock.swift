@@ -1,0 +1,55 @@
+public import GattherdModel
+
+// The clocks of the gateway and of the device.
+extension RecordTracker {
+    /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
+    ///
+    /// Times from before a step are moved by it, whether it made the clock right or wrong: only then can they be
+    /// compared with those after it. Times of an earlier boot stay as they are.
+    public mutating func setBase(_ base: Int64) {
+        let step = base &- self.base
+        guard self.base == 0 || step.magnitude >= UInt64(Self.resolution) else { return }
+        if self.base != 0 { start = start &+ step }
+        self.base = base
+        update { $0.move(to: base) }
+        clock.update { comparison in
+            guard comparison.base != 0 else { return }
+            comparison.move(by: base &- comparison.base)
+            comparison.base = base
+        }
+    }
+
+    /// Makes the times those of an earlier boot, whose clock history has corrected.
+    mutating func leaveBoot(correction: Int64) {
+        update { mark in
+            guard mark.base != 0 else { return }
+            (mark.time, mark.base) = (mark.time &+ correction, 0)
+        }
+        clock.update { comparison in
+            guard comparison.base != 0 else { return }
+            comparison.move(by: correction)
+            comparison.base = 0
+        }
+    }
+
+    private mutating func update(_ change: (inout Mark) -> Void) {
+        for mark in [\Self.done, \.top, \.before] {
+            guard var moved = self[keyPath: mark] else { continue }
+            change(&moved)
+            self[keyPath: mark] = moved
+        }
+        progress.update(change)
+    }
+
+    /// Records that the device is told the time `now`, by which it dates its records from now on.
+    public mutating func tell(_ now: Timestamp) {
+        clock = DeviceClock()
+        compare(device: now.microseconds, gateway: now)
+    }
+
+    /// Records a comparison of the device's clock with the gateway's.
+    public mutating func compare(device: Int64, gateway: Timestamp) {
+        guard device.magnitude <= DeviceClock.plausible.upperBound.magnitude else { return }
+        if clock.compare(device: device, gateway: gateway.microseconds, base: base) { add(.clockSet) }
+    }
+}
