@@ -61,12 +61,20 @@ struct Arguments: Sendable {
     /// Returns the positional at `index`; `nil` only if the command declares it optional.
     func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
 
-    /// Returns the number, from 1, of an option; `nil` without the option.
-    func number(_ option: String) throws(CommandFailure) -> Int? {
+    /// Returns the number of an option; `nil` without the option.
+    func number(_ option: String, in range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
         guard let text = value(option) else { return nil }
-        guard let number = Int(text), number > 0 else { throw misuse("--\(option) is a number from 1") }
+        guard let number = Int(text), range.contains(number) else {
+            let end = range.upperBound == .max ? "" : " to \(range.upperBound)"
+            throw misuse("--\(option) is a number from \(range.lowerBound)\(end)")
+        }
         return number
     }
+
+    /// Returns the seconds of an option, at most a year; `nil` without the option.
+    ///
+    /// The sum of the clock's time and a longer duration may overflow.
+    func seconds(_ option: String) throws(CommandFailure) -> Int? { try number(option, in: 1...31_536_000) }
 
     /// Returns a usage error.
     func misuse(_ problem: String) -> CommandFailure {

@@ -24,4 +24,30 @@ import Testing
     @Test func `after two hyphens there are no options`() throws {
         #expect(try Arguments(["dial", "--", "number", "--5"], for: .set).positionals == ["dial", "number", "--5"])
     }
+
+    @Test(arguments: ["0", "-1", "31536001", "9223372036854775807", "9223372036854775808", "1.5", "x"])
+    func `seconds are a number from 1 to those of a year`(word: String) throws {
+        let message = "--seconds is a number from 1 to 31536000"
+        let commands: [(CommandSpec, [String])] = [
+            (.scan, []), (.watch, ["C0:FF:EE:00:00:01", "2a37"]), (.capture, ["C0:FF:EE:00:00:01", "-"]),
+        ]
+        for (command, words) in commands {
+            let arguments = try Arguments(words + ["--seconds", word], for: command)
+            let failure = #expect(throws: CommandFailure.self) { try arguments.seconds("seconds") }
+            #expect(failure?.message?.contains(message) == true)
+        }
+        let scan = try Arguments(["--seconds", word], for: .scan)
+        #expect(throws: CommandFailure.self) { try ScanCommand(scan) }
+        let capture = try Arguments(["all", "-", "--advertisements", "--seconds", word], for: .capture)
+        #expect(throws: CommandFailure.self) { try AdvertisementCaptureCommand(capture) }
+        #expect(try Arguments(["--seconds", "31536000"], for: .scan).seconds("seconds") == 31_536_000)
+    }
+
+    @Test func `a count has no limit`() throws {
+        let words = ["C0:FF:EE:00:00:01", "2a37", "--count", "9223372036854775807"]
+        #expect(try Arguments(words, for: .watch).number("count") == .max)
+        #expect(throws: CommandFailure.self) {
+            try Arguments(["--count", "0"] + words.prefix(2), for: .watch).number("count")
+        }
+    }
 }

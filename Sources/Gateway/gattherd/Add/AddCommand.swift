@@ -66,10 +66,10 @@ struct AddCommand {
         let target = arguments.positional(0) ?? ""
         search = PeripheralSearch(
             target: BluetoothAddress(target).map { .address($0) } ?? .name(NamePattern(target)),
-            limit: .seconds(min(try arguments.number("seconds") ?? 20, 3600)),
+            limit: .seconds(min(try arguments.seconds("seconds") ?? 20, 3600)),
             registry: registry
         )
-        timeout = .seconds(min(try arguments.number("wait") ?? 60, 3600))
+        timeout = .seconds(min(try arguments.seconds("wait") ?? 60, 3600))
         prompt = Prompt(isSilent: arguments.has("yes"))
     }
 

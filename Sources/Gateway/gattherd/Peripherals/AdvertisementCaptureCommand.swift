@@ -25,7 +25,7 @@ struct AdvertisementCaptureCommand {
     private let count: Int
 
     init(_ arguments: Arguments) throws(CommandFailure) {
-        seconds = try arguments.number("seconds")
+        seconds = try arguments.seconds("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
         let configuration = try PeripheralClient.configuration(arguments)

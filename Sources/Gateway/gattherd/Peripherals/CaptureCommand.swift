@@ -65,7 +65,7 @@ struct CaptureCommand {
     private let count: Int
 
     init(_ arguments: Arguments) throws(CommandFailure) {
-        seconds = try arguments.number("seconds")
+        seconds = try arguments.seconds("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
         client = try PeripheralClient(arguments.positional(0) ?? "", arguments)

@@ -77,7 +77,7 @@ struct ScanCommand {
     private let registry: ProfileRegistry
 
     init(_ arguments: Arguments) throws(CommandFailure) {
-        seconds = try arguments.number("seconds") ?? 5
+        seconds = try arguments.seconds("seconds") ?? 5
         isJSON = arguments.has("json")
         services =
             try arguments.value("service").map { (text) throws(CommandFailure) in

@@ -109,7 +109,7 @@ struct ValueCommands {
 
     func watch() async throws(CommandFailure) {
         let profiles = try ProfileCommands(arguments).registry.profiles
-        let (seconds, count) = (try arguments.number("seconds"), try arguments.number("count") ?? .max)
+        let (seconds, count) = (try arguments.seconds("seconds"), try arguments.number("count") ?? .max)
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         try await client.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
