@@ -54,6 +54,8 @@ import Testing
         try Data(text.utf8).write(to: URL(filePath: file))
         #expect(Self.words("connect", "--config", file, "") == ["strap", "dial"])
         #expect(Self.words("history", "--config=" + file, "--device", "s") == ["strap"])
+        #expect(Self.words("watch", "--config", file, "") == ["strap", "dial"])
+        #expect(Self.words("capture", "--config", file, "") == ["strap", "dial", "all"])
         #expect(Self.words("set", "strap", "--config", file, "") == ["--help"])
         #expect(Self.words("connect", "--config", folder.file("none"), "") == ["--help"])
     }
@@ -62,6 +64,22 @@ import Testing
         for command in Gattherd.commands {
             for option in command.options where option.value == "FORMAT" { #expect(!option.choices.isEmpty) }
         }
+    }
+
+    @Test func `every placeholder is completed or is text that only the user knows`() {
+        let texts: Set = [
+            "ADDRESS", "BIN", "CHARACTERISTIC", "CONTROL", "COUNT", "GATEWAY", "HEX", "N", "NAME", "NEW", "OLD",
+            "SECONDS", "TEXT", "TIME", "UNIT", "URL", "UUID", "VALUE", "WORD",
+        ]
+        let completion = Completion(of: ["run", ""], among: Gattherd.commands)
+        var unknown: Set<String> = []
+        for command in Gattherd.commands {
+            let options = command.options.filter(\.choices.isEmpty).compactMap(\.value)
+            let positionals = command.positionals.filter(\.choices.isEmpty).map(\.name)
+            unknown.formUnion((options + positionals).flatMap { $0.split(separator: "|") }.map { String($0) })
+        }
+        unknown = unknown.filter { !texts.contains($0) && completion.candidates(for: $0) == nil }
+        #expect(unknown == [])
     }
 
     // MARK: - In real shells

@@ -108,15 +108,22 @@ struct Completion {
         values(positional.choices, named: positional.name)
     }
 
-    /// Returns the candidates for a placeholder of the help, for example DEVICE.
+    /// Returns the candidates for a placeholder of the help, for example DEVICE or `DEVICE|ADDRESS`.
     private func values(_ choices: [String], named name: String) -> [Candidate] {
         guard choices.isEmpty else { return choices.map { Candidate(word: $0) } }
-        switch name {
-        case "FILE", "PATH", "DIR", "SCENARIO": return [.files]
-        case "DEVICE", "DEVICE|ADDRESS":
-            return configuration?.devices.map { Candidate(word: $0.name.value, help: "\($0.address.value)") } ?? []
-        case "PROFILE": return profiles
-        default: return []
+        return name.split(separator: "|").flatMap { candidates(for: String($0)) ?? [] }
+    }
+
+    /// Returns the candidates for an alternative of a placeholder; `nil` for a text that only the user knows.
+    ///
+    /// A word in lower case, for example `all`, stands for itself.
+    func candidates(for alternative: String) -> [Candidate]? {
+        switch alternative {
+        case "FILE", "PATH", "DIR", "FOLDER", "SCENARIO": [.files]
+        case "DEVICE":
+            configuration?.devices.map { Candidate(word: $0.name.value, help: "\($0.address.value)") } ?? []
+        case "PROFILE": profiles
+        default: alternative == alternative.lowercased() ? [Candidate(word: alternative)] : nil
         }
     }
 
