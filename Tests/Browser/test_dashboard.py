@@ -505,6 +505,34 @@ class ModuleTests(unittest.TestCase):
         self.page.run('statusCode = 200; snapshot([device])')
         self.page.wait('return document.querySelector("#events").innerText === "No events yet."')
 
+    def test_a_new_description_keeps_what_is_typed(self) -> None:
+        self.page.run("""
+            document.body.innerHTML = '<div id="detail"></div>';
+            const attempt = async (action) => { try { return await action(); } catch (error) { return null; } };
+            const stream = (metrics) => ({ stream: "s", metrics: metrics.map((metric) => ({ metric, unit: null, kind: "integer" })) });
+            const dial = { control: "number", kind: "integer", min: 0, max: 10, unit: null, throttle: null, echo: "s" };
+            const full = { ...device, streams: [stream(["number", "old"])], controls: [dial], values: { number: 1, old: 2 } };
+            window.describe = (members) => model.receive("device", { ...full, ...members });
+            window.stream = stream;
+            window.dial = dial;
+            snapshot([full]);
+            return import(`${arguments[0]}device.js`).then(({ DevicePage }) => {
+              window.shown = new DevicePage(model, () => {}, attempt, attempt);
+              shown.open("lamp");
+            });
+        """, self.gateway.url)
+        self.page.run('document.querySelector("#detail .edit:has(input)").open = true')
+        note = '#detail .edit label:nth-of-type(3) input'
+        self.page.type(note, 'new battery')
+        self.page.run('describe({ title: "Lamp", streams: [stream(["number"])], values: { number: 3 } })')
+        self.page.wait('return document.querySelector("#detail h2").innerText === "Lamp"')
+        self.assertEqual(self.page.run('return [document.activeElement.value, document.querySelector(arguments[0]).value]', note),
+                         ['new battery'] * 2)
+        self.assertEqual(self.page.text('#detail .values').split(), ['number', '3'])
+        self.page.run('describe({ controls: [{ ...dial, max: 20 }] })')
+        self.assertEqual(self.page.run('return document.querySelector("#page-lamp-number").max'), '20')
+        self.page.run('shown.close()')
+
     def test_text_from_outside_is_shown_as_it_is(self) -> None:
         for script, text in (('value("door_open")', 'door_open'),
                              ('eventWords({ kind: "broker", detail: { state: "topic_denied", topic: "a/b_c" } })',

@@ -75,6 +75,9 @@ export function controlField(device, control, attempt, place = "page") {
   return field;
 }
 
+/** Returns a text that differs if the fields of a device's controls must be made again. */
+export const controlShape = (device) => JSON.stringify(device.controls.map((control) => [control, echoMetric(device, control)]));
+
 /** Returns the metric that echoes the control, if there is one: of its name, or else the first of the stream. */
 function echoMetric(device, control) {
   const metrics = device.streams.find((each) => each.stream === control.echo)?.metrics ?? [];

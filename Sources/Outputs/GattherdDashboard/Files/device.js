@@ -1,7 +1,7 @@
 // The page of one device: link, values, controls, history, name and note, events and rejects.
 
 import { read } from "./api.js";
-import { controlField } from "./controls.js";
+import { controlField, controlShape } from "./controls.js";
 import { find, make, setText } from "./dom.js";
 import { Downloads } from "./downloads.js";
 import { History } from "./history.js";
@@ -19,7 +19,7 @@ export class DevicePage {
     for (const event of ["device", "values"]) {
       model.addEventListener(event, ({ detail }) => { if (detail === this.name) this.invalidate(); });
     }
-    model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.build(); });
+    model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.renew(); });
     model.addEventListener("devices", () => { if (this.name) this.renew(); });
     model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showEvents(); });
     setInterval(() => this.invalidate(), 1000);
@@ -46,7 +46,7 @@ export class DevicePage {
   }
 
   shapeOf(device) {
-    return device ? JSON.stringify([device.name, device.profiles, device.controls.map((control) => control.control)]) : "";
+    return device ? JSON.stringify([device.name, device.profiles, controlShape(device)]) : "";
   }
 
   build() {
@@ -143,7 +143,13 @@ export class DevicePage {
   }
 
   updateValues(device) {
-    for (const metric of sortedMetrics(device)) {
+    const metrics = sortedMetrics(device);
+    for (const [metric, body] of this.rows) {
+      if (metrics.includes(metric)) continue;
+      body.parentElement.remove();
+      this.rows.delete(metric);
+    }
+    for (const metric of metrics) {
       if (!this.rows.has(metric)) {
         const body = make("dd", {});
         this.rows.set(metric, body);

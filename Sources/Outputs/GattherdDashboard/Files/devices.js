@@ -1,6 +1,7 @@
 // The devices as cards or as a list: search, filters, order. Only visible devices are updated.
 
 import { CardView } from "./cards.js";
+import { controlShape } from "./controls.js";
 import { find, make, setText } from "./dom.js";
 import { ListView } from "./list.js";
 import { Arrangement } from "./order.js";
@@ -83,9 +84,10 @@ export class Devices {
 
   add(device) {
     const known = this.items.get(device.name);
-    if (known && known.controls === device.controls.length) return;
+    const controls = controlShape(device);
+    if (known && known.controls === controls) return;
     if (known) this.remove(device.name);
-    const item = { ...this.view.build(device), controls: device.controls.length };
+    const item = { ...this.view.build(device), controls };
     this.items.set(device.name, item);
     this.observer.observe(item.item);
     this.order = "";

@@ -77,6 +77,7 @@ export class History {
 
   /** Adds a metric to the chart or removes it; the last one stays, and the first of too many goes. */
   toggle(metric) {
+    this.chosen = this.chosen.filter((each) => this.metrics.includes(each));
     if (!this.chosen.includes(metric)) this.chosen = [...this.fitting(metric), metric].slice(-seriesLimit);
     else if (this.chosen.length > 1) this.chosen = this.chosen.filter((each) => each !== metric);
     this.showChosen();
