@@ -346,7 +346,7 @@ class ModuleTests(unittest.TestCase):
         cls.page.run("""
             const url = arguments[0];
             return (async () => {
-              for (const name of ["diff", "export", "router", "axes", "order", "downloads"]) Object.assign(window, await import(`${url}${name}.js`));
+              for (const name of ["diff", "export", "router", "axes", "order", "downloads", "add"]) Object.assign(window, await import(`${url}${name}.js`));
             })();
         """, gateway.url)
 
@@ -381,6 +381,24 @@ class ModuleTests(unittest.TestCase):
         """)
         self.assertEqual(shown[:3], [[True, None, None], [False, 'record 812', 0], [False, 'record 812 of 1000', 812]])
         self.assertRegex(shown[3][1], r'^failed, no answer, 5 new records, ')
+
+    def test_a_proposal_is_of_what_is_known_by_now(self) -> None:
+        found = self.page.run("""
+            document.body.innerHTML = '<div id="add"></div>';
+            window.fetch = () => new Promise(() => {});
+            const page = new AddPage(new EventTarget(), (action) => action());
+            page.open();
+            page.only.checked = false;
+            const peripheral = { address: "C0:FF:EE:00:00:35", rssi: -60, name: null, profiles: [], proposal: "device" };
+            page.show([peripheral]);
+            const button = document.querySelector("#add tbody button");
+            const model = "RuuviTag";
+            page.show([{ ...peripheral, model, profiles: [{ profile: "ruuvi", name: "Ruuvi", named: true }], proposal: "ruuvitag" }]);
+            button.click();
+            page.close();
+            return [button.isConnected, button.getAttribute("aria-label"), page.fields.name.value, page.fields.profile.value];
+        """)
+        self.assertEqual(found, [True, 'Add RuuviTag', 'ruuvitag', 'ruuvi'])
 
     def test_addresses_hold_any_name(self) -> None:
         for name in ('strap', 'a/b', 'ä %41 #'):

@@ -85,16 +85,23 @@ export class AddPage {
   }
 
   update(row, each) {
-    const [signal, name, model, action] = row.cells;
+    const [signal, name, model] = row.cells;
+    row.each = each;
     setText(signal, each.rssi == null ? "connected" : `${each.rssi}\u00A0dBm`);
     setText(name, each.name ?? "no name");
     setText(model, each.model ?? each.profiles[0]?.name ?? "");
     const kind = each.device ? `device ${each.device}` : each.private ? "private" : "free";
-    if (row.kind === kind) return;
-    row.kind = kind;
+    if (row.kind !== kind) this.offer(row, kind);
+    row.button?.setAttribute("aria-label", `Add ${each.model ?? each.name ?? each.address}`);
+  }
+
+  /** Offers the device's page or a proposal. A row is seen before its name and its profiles: the newest counts. */
+  offer(row, kind) {
+    const { each, cells: [, , , action] } = row;
+    Object.assign(row, { kind, button: null });
     if (each.device) action.replaceChildren(make("a", { href: address("device", each.device) }, each.device));
     else if (each.private) action.replaceChildren(make("span", { class: "hint" }, "changes its address"));
-    else action.replaceChildren(make("button", { type: "button", "aria-label": `Add ${each.model ?? each.name ?? each.address}`, onclick: () => this.propose(each) }, "Add"));
+    else action.replaceChildren(row.button = make("button", { type: "button", onclick: () => this.propose(row.each) }, "Add"));
   }
 
   // The proposal
