@@ -346,7 +346,7 @@ class ModuleTests(unittest.TestCase):
         cls.page.run("""
             const url = arguments[0];
             return (async () => {
-              for (const name of ["diff", "export", "router", "axes", "order", "downloads", "add"]) Object.assign(window, await import(`${url}${name}.js`));
+              for (const name of ["diff", "export", "router", "axes", "order", "downloads", "add", "configuration"]) Object.assign(window, await import(`${url}${name}.js`));
             })();
         """, gateway.url)
 
@@ -399,6 +399,57 @@ class ModuleTests(unittest.TestCase):
             return [button.isConnected, button.getAttribute("aria-label"), page.fields.name.value, page.fields.profile.value];
         """)
         self.assertEqual(found, [True, 'Add RuuviTag', 'ruuvitag', 'ruuvi'])
+
+    def test_the_editor_belongs_to_the_file_that_is_shown(self) -> None:
+        states = self.page.run("""
+            document.body.innerHTML = '<div id="configuration"></div><div id="toasts"></div>';
+            const held = {};
+            const answer = (name, body) => held[name](new Response(JSON.stringify(body)));
+            window.fetch = (path) => {
+              const file = new URLSearchParams(path.split("?")[1]).get("file");
+              if (path.startsWith("api/v1/configuration?")) return Promise.resolve(new Response(JSON.stringify({ files: ["a", "b", "c"] })));
+              return new Promise((done) => { held[file ?? path.split("/").pop()] = done; });
+            };
+            const later = () => new Promise((done) => { setTimeout(done, 20); });
+            const model = Object.assign(new EventTarget(), { status: {} });
+            const page = new ConfigurationPage(model, async (action) => { try { return await action(); } catch { return null; } });
+            const states = [];
+            const record = () => states.push([page.file, page.version, page.editor.value, page.editor.disabled]);
+            return (async () => {
+              page.open("a");
+              await later();
+              answer("a", { text: "of a", version: "1" });
+              await later();
+              record();
+              page.open("b");
+              await later();
+              record();
+              page.open("c");
+              await later();
+              answer("c", { text: "of c", version: "3" });
+              await later();
+              answer("b", { text: "of b", version: "2" });
+              await later();
+              record();
+              page.editor.value = "new c";
+              window.confirm = () => true;
+              page.save();
+              await later();
+              page.open("a");
+              await later();
+              answer("file", { version: "4", restart_needed: [] });
+              await later();
+              record();
+              answer("a", { text: "of a", version: "1" });
+              await later();
+              record();
+              clearTimeout(page.timer);
+              return states;
+            })();
+        """)
+        self.assertEqual(states, [
+            ['a', '1', 'of a', False], [None, None, '', True], ['c', '3', 'of c', False], [None, None, '', True],
+            ['a', '1', 'of a', False]])
 
     def test_addresses_hold_any_name(self) -> None:
         for name in ('strap', 'a/b', 'ä %41 #'):

@@ -27,7 +27,9 @@ export class ConfigurationPage {
       return;
     }
     this.build();
+    const opened = this.newest = {};
     const list = await this.attempt(() => read("configuration"));
+    if (opened !== this.newest) return;
     if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
     this.files = list.files;
     this.canRestart = list.can_restart;
@@ -36,10 +38,12 @@ export class ConfigurationPage {
     await this.load(name ?? list.files[0]);
   }
 
+  /** Builds the page without a file: its editor is disabled until one is loaded. */
   build() {
+    clearTimeout(this.timer);
     this.choice = make("ul", { class: "files" });
     this.editor = make("textarea", {
-      id: "configuration-text", class: "editor", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", rows: 24,
+      id: "configuration-text", class: "editor", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", rows: 24, disabled: true,
       "aria-describedby": "configuration-findings", oninput: () => this.edited(),
     });
     this.stateText = make("span", {});
@@ -57,7 +61,7 @@ export class ConfigurationPage {
         make("div", { class: "half" },
           make("label", { for: "configuration-text", class: "unseen" }, "Text of the file"), this.editor,
           make("div", { class: "buttons" }, this.undo, this.apply), this.list, this.changes))));
-    this.saved = this.editor.value;
+    Object.assign(this, { file: null, saved: this.editor.value, version: null, findings: [] });
     this.showState();
   }
 
@@ -89,8 +93,11 @@ export class ConfigurationPage {
     this.restart.disabled = false;
   }
 
+  /** Reads a file into the editor; only the newest answer counts. */
   async load(file) {
+    const loaded = this.newest = {};
     const content = await this.attempt(() => read("configuration/file", { file }));
+    if (loaded !== this.newest) return;
     if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
     this.editor.value = content.text;
     // The editor has its own line breaks.
@@ -117,9 +124,10 @@ export class ConfigurationPage {
 
   /** Checks the text; only the newest answer counts. */
   async check() {
-    const text = this.editor.value;
-    const answer = await this.attempt(() => checkFile(this.file, text));
-    if (!answer || text !== this.editor.value) return;
+    const { editor, file } = this;
+    const text = editor.value;
+    const answer = await this.attempt(() => checkFile(file, text));
+    if (!answer || editor !== this.editor || text !== editor.value) return;
     this.findings = answer.findings;
     this.showFindings();
     this.showChanges(answer.restart_needed);
@@ -165,13 +173,14 @@ export class ConfigurationPage {
 
   async save() {
     this.apply.disabled = true;
-    const text = this.editor.value;
-    const done = await this.attempt(() => applyFile(this.file, text, this.version));
-    if (!done) return this.edited();
-    this.saved = text;
-    this.version = done.version;
+    const { editor, file } = this;
+    const text = editor.value;
+    const done = await this.attempt(() => applyFile(file, text, this.version));
+    const isOpen = editor === this.editor;
+    if (!done) return isOpen && this.edited();
+    if (isOpen) Object.assign(this, { saved: text, version: done.version });
     const waiting = done.restart_needed;
     toast(waiting.length ? `Saved. ${counted(waiting.length, "section")} of it will be used after a restart.` : "Saved, and in use.");
-    this.edited();
+    if (isOpen) this.edited();
   }
 }
