@@ -533,6 +533,46 @@ class ModuleTests(unittest.TestCase):
         self.assertEqual(self.page.run('return document.querySelector("#page-lamp-number").max'), '20')
         self.page.run('shown.close()')
 
+    def test_the_value_at_the_start_of_a_range_is_the_last_one_before_it(self) -> None:
+        last, *begins = self.page.run("""
+            const url = arguments[0];
+            const [minute, hour] = [60000, 3600000];
+            const now = Date.parse("2026-11-20T12:34:56Z");
+            const samples = [];
+            // Every 20 s for five days, and then no more.
+            for (let time = now - 7 * 24 * hour; time < now - 50 * hour; time += 20000) samples.push({ time, value: samples.length });
+            let count = 0;
+            const lengths = { "1s": 1000, "1m": minute, "1h": hour };
+            const history = (query) => {
+              const length = lengths[query.get("every")];
+              const within = samples.filter(({ time }) => time >= Date.parse(query.get("since")) && time < Date.parse(query.get("until")));
+              const spans = new Map(within.map(({ time, value }) => [length ? Math.floor(time / length) * length : time, value]));
+              return [...spans].slice(0, Number(query.get("limit"))).map(([time, mean]) => ({ ts: new Date(time).toISOString(), mean: length ? mean - 0.5 : mean }));
+            };
+            window.fetch = async (path) => {
+              const rows = history(new URLSearchParams(path.split("?")[1]));
+              count += rows.length;
+              return new Response(JSON.stringify({ rows, next: null }));
+            };
+            let readSeries;
+            const lamp = { name: "lamp", unit: () => null };
+            const begin = async (from, length) => {
+              count = 0;
+              const { rows } = await readSeries(lamp, "power", { from, to: from + length, every: "1s", step: 1000 }, undefined);
+              return [rows[0]?.time === from, rows[0]?.mean, count];
+            };
+            const last = samples.at(-1);
+            return (async () => {
+              ({ readSeries } = await import(`${url}series.js`));
+              return [last.value, await begin(now, hour), await begin(last.time + minute + 0.5, 5 * minute), await begin(now + 30 * 24 * hour, hour)];
+            })();
+        """, self.gateway.url)
+        self.assertGreater(last, 10000)
+        for begin in begins[:2]:
+            self.assertEqual(begin[:2], [True, last])
+            self.assertLess(begin[2], 250)
+        self.assertEqual(begins[2], [False, None, 0])
+
     def test_text_from_outside_is_shown_as_it_is(self) -> None:
         for script, text in (('value("door_open")', 'door_open'),
                              ('eventWords({ kind: "broker", detail: { state: "topic_denied", topic: "a/b_c" } })',

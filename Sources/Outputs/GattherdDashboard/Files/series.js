@@ -6,8 +6,10 @@ import { read } from "./api.js";
 const rowLimit = 10000;
 /** Ranges up to this length are shown with each sample instead of summaries, in milliseconds. */
 const shortest = 60000;
+const minute = 60000;
+const hour = 60 * minute;
 /** The time before a range in which the last value is looked for, in milliseconds. */
-const lookBack = 7 * 86400000;
+const lookBack = 7 * 24 * hour;
 
 const text = (time) => new Date(Math.round(time)).toISOString();
 
@@ -42,9 +44,23 @@ function isSeldom(rows, step) {
   return gaps[Math.floor(gaps.length / 2)] > step * 2.5;
 }
 
-/** Returns the last sample before a time; a metric that seldom changes has few. */
+/**
+ * Returns the last sample before a time; null if there is none in a week.
+ *
+ * The gateway returns the oldest rows first, so summaries find the minute: of an hour, else of a week.
+ */
 async function lastBefore(device, metric, time, signal) {
-  const query = { device: device.name, metric, since: text(time - lookBack), until: text(time), limit: rowLimit };
-  const { rows } = await read("history", query, signal);
-  return rows.map(row).filter(Boolean).at(-1) ?? null;
+  const last = async (from, to, every) => {
+    const query = { device: device.name, metric, since: text(from), until: text(Math.min(to, time)), every, limit: rowLimit };
+    const { rows } = await read("history", query, signal);
+    return rows.map(row).filter(Boolean).at(-1) ?? null;
+  };
+  let found = await last(time - hour, time, "1m");
+  if (!found) {
+    found = await last(time - lookBack, time, "1h");
+    if (!found) return null;
+    found = await last(found.time, found.time + hour, "1m") ?? found;
+  }
+  // Without the sample itself, which may be deleted already, the mean of its minute is the nearest.
+  return await last(found.time, found.time + minute) ?? found;
 }
