@@ -156,6 +156,32 @@ import Testing
         #expect(try await profile("test", path) == (65, "0 passed, 0 failed\n"))
     }
 
+    @Test func `a file's payloads are put together to messages`() async throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(
+            """
+            contract: 1
+            profile: split
+            services: [180f]
+            characteristics:
+              - uuid: 2a19
+                stream: level
+                subscribe: notify
+                message: {begins: A5, length: {at: 1, type: u8, add: 2}}
+                fields: [{skip: 2}, {metric: level, type: u8}]
+            """,
+            to: "split.yaml"
+        )
+        let whole = try folder.write("A5 01\n07 A5\n# a comment\n01 08 A5 01 09\n", to: "whole.txt")
+        let words = ["decode", "split", "2a19", "--path", path, "--json", "--file"]
+        let decoded = try await Programs.run(Programs.path("gattherd"), ["profile"] + words + [whole])
+        #expect(decoded == (0, "{\"level\":7}\n{\"level\":8}\n{\"level\":9}\n"))
+        let cut = try folder.write("A5 01 07\nA5 01\n", to: "cut.txt")
+        let rejected = try await Programs.run(Programs.path("gattherd"), ["profile"] + words + [cut])
+        #expect(rejected.0 == 65)
+        #expect(rejected.1 == "{\"level\":7}\n{\"rejected\":\"incomplete message: 2 of 3 bytes\"}\n")
+    }
+
     @Test func `a native profile's decoding is explained by trials`() async throws {
         let folder = try TemporaryFolder()
         let path = try await example(folder)

@@ -1,6 +1,5 @@
 import GattherdConfig
 import GattherdGATT
-import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
@@ -25,6 +24,7 @@ extension CommandSpec {
             CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one
             connection, separated by commas: the last one is printed, with the state of those before it. For an advertisement,
             HEX is the data after the UUID or the company. With --file instead of HEX, each line is a payload of one connection.
+            Messages over several payloads are put together, and each message is a line of output.
 
             --advertisement shows the AD structures, the recognised model and the readings. Advertisements of one device with
             commas between them, such as one and its scan response, count together. PROFILE may be left out: then that of the
@@ -101,41 +101,17 @@ struct ProfileDecodeCommand {
         }
         let lines = try LineSource(path: input)
         let decoder = sender.map { profile.makeDecoder(for: $0) } ?? profile.makeDecoder()
-        var rejected = 0
+        var decoding = LineDecoding(profile, decoder, isJSON: arguments.has("json"))
         while let line = try lines.next() {
             let text = String(decoding: line, as: UTF8.self).prefix { $0 != "#" }
             guard text.contains(where: { !$0.isWhitespace }) else { continue }
             guard let payload = Hexadecimal.octets(text.filter { $0 != "\r" }) else {
                 throw lines.failure("'\(Terminal.harmless(String(text.prefix(40))))' is not hexadecimal")
             }
-            let position = try position(for: payload)
-            var samples: [Sample] = []
-            do throws(PayloadError) {
-                try decoder.decode(payload.span, characteristic: position, into: &samples)
-                say(samples, of: position)
-            } catch {
-                rejected += 1
-                let reason = Terminal.harmless(error.description)
-                Terminal.say(
-                    arguments.has("json")
-                        ? JSONWriter.text { writer in
-                            writer.beginObject()
-                            writer.member("rejected", error.description)
-                            writer.endObject()
-                        } : "rejected: \(reason)"
-                )
-            }
+            decoding.decode(payload, of: try position(for: payload))
         }
-        if rejected > 0 { throw CommandFailure(.data, "gattherd: \(rejected) rejected") }
-    }
-
-    /// Prints the samples of one of many payloads as a line.
-    private func say(_ samples: [Sample], of position: Int) {
-        let metrics = profile.streams[position].metrics
-        let named = samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
-        guard !arguments.has("json") else { return Terminal.say(SampleText.json(named, metrics)) }
-        let words = named.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
-        Terminal.say(named.isEmpty ? "nothing new" : words)
+        decoding.finish()
+        if decoding.rejected > 0 { throw CommandFailure(.data, "gattherd: \(decoding.rejected) rejected") }
     }
 
     /// Returns the index of the stream that is named directly, or by its source; one source may have several frames.
