@@ -32,6 +32,10 @@ struct DeclarativeErrorTests {
             ("{metric: x, type: u8, scale: many}", "9:38: 'many' is invalid; expected a number"),
             ("{metric: x, type: u8, range: 5}", "9:38: a range is a list of two bounds, such as [0, 100]"),
             ("{metric: x, type: u8, range: [5, 1]}", "9:38: the lower bound comes first"),
+            (
+                "{flags: r, type: i16le}\n      - {metric: x, from: r, unknown: 0x18000}",
+                "10:39: '0x18000' is invalid; expected an integer from -32768 to 65535"
+            ),
             ("{metric: x, type: u8, unknown: 256}", "9:40: '256' is invalid; expected an integer from 0 to 255"),
             (
                 "{metric: x, type: i8, unknown: -129}",

@@ -236,6 +236,45 @@ struct FormatTests {
         #expect(try decode(hex, "{flags: f, type: u16le}", field) == [decoded])
     }
 
+    @Test(
+        arguments: [
+            ("i16le", "0x8000", "00 80", "x null"), ("i16le", "-32768", "00 80", "x null"),
+            ("i16le", "0xFFFF", "FF FF", "x null"), ("i16le", "0x8000", "00 70", "x 28672"),
+            ("i8", "-1", "FF", "x null"), ("u16le", "0x8000", "00 80", "x null"),
+        ]
+    )
+    func `unknown values of a named field are written as its bits or as a number`(
+        type: String,
+        unknown: String,
+        hex: String,
+        decoded: String
+    ) throws {
+        let field = "{metric: x, from: raw, unknown: \(unknown)}"
+        #expect(try decode(hex, "{flags: raw, type: \(type)}", field) == [decoded])
+        let again = "{metric: x, from: copy, unknown: \(unknown)}"
+        #expect(try decode(hex, "{flags: raw, type: \(type)}", "{flags: copy, from: raw}", again) == [decoded])
+        let metric = try decode(hex, "{metric: y, type: \(type)}", "{metric: x, from: y, unknown: \(unknown)}")
+        #expect(metric.last == decoded)
+    }
+
+    @Test func `a negative result of an expression is unknown or has a label`() throws {
+        let fields = ["{flags: raw, type: u8}", "{metric: x, from: raw - 9, unknown: -2}"]
+        #expect(try decode("07", fields[0], fields[1]) == ["x null"])
+        #expect(try decode("08", fields[0], fields[1]) == ["x -1"])
+        #expect(try decode("08", fields[0], "{metric: x, from: raw - 9, enum: {-1: below, 0: at}}") == ["x \"below\""])
+        #expect(try decode("FE", "{flags: raw, type: i8}", "{metric: x, from: raw, enum: {-2: off}}") == ["x \"off\""])
+    }
+
+    @Test func `unknown values of a field of two types are whole numbers`() throws {
+        let fields = [
+            "{flags: f, type: u8}", "{flags: raw, type: i8, when: f}", "{flags: raw, type: u8, when: f == 0}",
+        ]
+        for (hex, unknown) in [("00 80", "0x80"), ("01 80", "-128")] {
+            let last = "{metric: x, from: raw, unknown: \(unknown)}"
+            #expect(try decode(hex, fields[0], fields[1], fields[2], last) == ["x null"])
+        }
+    }
+
     @Test func `an absent field of a round counts as 0`() throws {
         let fields = "{flags: f, type: u8}, {flags: b, type: u8, when: f}, {metric: a, from: b}"
         #expect(try decode("01 07 00", "{repeat: rest, fields: [\(fields)]}") == ["a 7", "a 0"])

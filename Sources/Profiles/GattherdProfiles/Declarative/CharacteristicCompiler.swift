@@ -40,7 +40,7 @@ struct CharacteristicCompiler {
         let before = reader.findings.count
         var fields = contents.fields(shared)
         for share in fields.shares {
-            guard let index = shared.add(share.name, bits: share.bits) else {
+            guard let index = shared.add(share.name, bits: share.bits, signedBits: share.signedBits) else {
                 reader.report("a profile shares too many values", at: "fields")
                 break
             }

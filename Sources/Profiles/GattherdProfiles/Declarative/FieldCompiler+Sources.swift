@@ -8,7 +8,7 @@ struct FieldSource {
     var type: FieldType?
     /// True for a Boolean.
     var isTruth = false
-    /// The width of a signed bit range of an earlier field.
+    /// The width of a signed earlier field, or of a signed range of its bits.
     var signedBits: Int?
 
     var takesOctets: Bool { type != nil }
@@ -26,6 +26,11 @@ struct FieldSource {
         case .reinterpret, .formula, .increase, .aggregate, .skip, .ignore, .objects, .decrypt, .deltas, .group:
             false
         }
+    }
+    /// The range of a raw integer; `nil` if every `Int64` is possible.
+    var rawRange: ClosedRange<Int64>? {
+        guard let signedBits else { return type?.integerRange }
+        return Int64.min >> (64 - signedBits)...Int64.max >> (64 - signedBits)
     }
     /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
@@ -73,7 +78,11 @@ extension FieldCompiler {
         guard let position = compile(text, node) else { return nil }
         if field.has("as") { return reinterpreted(position, field) }
         guard isSigned else {
-            return FieldSource(action: .compute(position, isTruth: isTruth(position)), isTruth: isTruth(position))
+            return FieldSource(
+                action: .compute(position, isTruth: isTruth(position)),
+                isTruth: isTruth(position),
+                signedBits: signedBits(position)
+            )
         }
         guard var part = program.expressions.part(at: position), (2..<64).contains(part.width) else {
             field.report("only some bits of a field can be signed, such as f[11:0]", at: "signed")
@@ -101,6 +110,12 @@ extension FieldCompiler {
         ]
         guard let type = field.value("as", .choice(types)) else { return nil }
         return FieldSource(action: .reinterpret(position, type))
+    }
+
+    /// Returns the width of the signed field that an expression consists of; `nil` for another expression.
+    private func signedBits(_ position: Int) -> Int? {
+        guard let part = program.expressions.part(at: position), part.width == 64 else { return nil }
+        return names.signedBits(in: part.register)
     }
 
     private func isTruth(_ position: Int) -> Bool { program.expressions.isTruth(at: position) }

@@ -10,7 +10,7 @@ struct FieldCompiler {
     var program = DecodeProgramDraft()
     private(set) var metrics: [MetricDescriptor] = []
     /// The flags to share with later characteristics.
-    private(set) var shares: [(name: String, bits: Int64, register: Int)] = []
+    private(set) var shares: [(name: String, bits: Int64, signedBits: Int?, register: Int)] = []
     /// The source of each step of ``program``.
     private(set) var notes: [FieldNote] = []
     var names = FieldNames()
@@ -31,7 +31,7 @@ struct FieldCompiler {
     init(_ findings: ProfileFindings, _ shared: SharedValues, hasSender: Bool) {
         self.findings = findings
         self.hasSender = hasSender
-        for value in shared.names { _ = names.add(value.name, bits: value.bits) }
+        for value in shared.names { _ = names.add(value.name, bits: value.bits, signedBits: value.signedBits) }
         program.sharedCount = shared.names.count
         program.registerCount = names.count
     }
@@ -73,20 +73,22 @@ struct FieldCompiler {
         let conversion = Conversion(name: name, expected: ExpectedReader.numbers(field, flags.range))
         var step = DecodeProgram.Step(flags.action, conversion: program.add(conversion))
         step.condition = condition
-        let register = names.add(name, bits: flags.bits)
+        let register = names.add(name, bits: flags.bits, signedBits: flags.signedBits)
         step.register = register
-        if field.value("share", .boolean) == true { shares.append((name, flags.bits, register)) }
+        if field.value("share", .boolean) == true {
+            shares.append((name, flags.bits, flags.signedBits, register))
+        }
         add(step, field)
     }
 
     /// Compiles `flags`: an integer of the payload or an expression, for later fields.
     private mutating func flags(
         _ field: MappingReader
-    ) -> (action: DecodeProgram.Step.Action, bits: Int64, range: ClosedRange<Int64>)? {
+    ) -> (action: DecodeProgram.Step.Action, bits: Int64, signedBits: Int?, range: ClosedRange<Int64>)? {
         if field.has("from") {
             field.forbid(["type"], "cannot be combined with 'from', which takes no bytes")
             guard let source = source(field), case .compute = source.action else { return nil }
-            return (source.action, 56, .min ... .max)
+            return (source.action, 56, source.signedBits, .min ... .max)
         }
         guard let type = field.required("type", .type) else { return nil }
         guard let width = type.width, width <= 7, let range = type.integerRange else {
@@ -94,7 +96,7 @@ struct FieldCompiler {
             return nil
         }
         consume(field, takesRest: false)
-        return (.read(type), bits(of: type, field), range)
+        return (.read(type), bits(of: type, field), type.signedBits, range)
     }
 
     private mutating func addSkip(_ field: MappingReader) {
@@ -211,7 +213,9 @@ struct FieldCompiler {
             takeOctets(of: type, step, field)
             if type.isInteger, let width = type.width, width <= 7 {
                 let bits = bits(of: type, field)
-                step.register = count == nil ? names.add(name, bits: bits) : names.addList(name)
+                step.register =
+                    count == nil
+                    ? names.add(name, bits: bits, signedBits: type.signedBits) : names.addList(name)
             }
         }
         add(step, field)

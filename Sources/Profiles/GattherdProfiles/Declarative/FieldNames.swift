@@ -5,6 +5,8 @@ struct FieldNames {
     struct Field {
         let register: Int
         let bits: Int64
+        /// The width of a signed field; `nil` for others, and if its definitions differ.
+        var signedBits: Int?
     }
 
     /// The register of `octets`, the payload's length.
@@ -31,12 +33,17 @@ struct FieldNames {
     func has(_ name: String) -> Bool { fields[name] != nil }
 
     /// Adds or redefines `name` and returns its register.
-    mutating func add(_ name: String, bits: Int64) -> Int {
-        let register = fields[name]?.register ?? count
-        if fields[name] == nil { order.append(name) }
-        fields[name] = Field(register: register, bits: bits)
+    mutating func add(_ name: String, bits: Int64, signedBits: Int? = nil) -> Int {
+        let known = fields[name]
+        let register = known?.register ?? count
+        if known == nil { order.append(name) }
+        let isSame = known.map { $0.signedBits == signedBits } ?? true
+        fields[name] = Field(register: register, bits: bits, signedBits: isSame ? signedBits : nil)
         return register
     }
+
+    /// Returns the width of the signed field in a register; `nil` for another field.
+    func signedBits(in register: Int) -> Int? { fields.values.first { $0.register == register }?.signedBits }
 
     /// Returns the register of a list's last value, which no expression can name.
     mutating func addList(_ name: String) -> Int {

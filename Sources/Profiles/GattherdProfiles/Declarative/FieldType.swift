@@ -79,6 +79,11 @@ enum FieldType: Hashable, Sendable {
         if case .integer = self { true } else { false }
     }
 
+    /// The width in bits of a signed integer; `nil` for another type.
+    var signedBits: Int? {
+        if case .integer(let octets, isSigned: true, _) = self { 8 * octets } else { nil }
+    }
+
     /// The range of an integer of this type, clamped to `Int64`.
     var integerRange: ClosedRange<Int64>? {
         guard case .integer(let octets, let isSigned, _) = self else { return nil }

@@ -9,7 +9,7 @@ struct SharedValues: Sendable {
     private static let maximumValues = 64
 
     private(set) var options: [ProfileOption] = []
-    private(set) var names: [(name: String, bits: Int64)] = []
+    private(set) var names: [(name: String, bits: Int64, signedBits: Int?)] = []
 
     init() {}
 
@@ -22,7 +22,7 @@ struct SharedValues: Sendable {
             return
         }
         options = members.compactMap { Self.option($0, reader.findings) }
-        names = options.map { ($0.name, 56) }
+        names = options.map { ($0.name, 56, nil) }
     }
 
     private static func option(_ member: YAMLMember, _ findings: ProfileFindings) -> ProfileOption? {
@@ -42,10 +42,10 @@ struct SharedValues: Sendable {
     }
 
     /// Adds the shared value `name` and returns its index; `nil` if there are too many.
-    mutating func add(_ name: String, bits: Int64) -> Int? {
+    mutating func add(_ name: String, bits: Int64, signedBits: Int?) -> Int? {
         if let known = names.firstIndex(where: { $0.name == name }) { return known }
         guard names.count < Self.maximumValues else { return nil }
-        names.append((name, bits))
+        names.append((name, bits, signedBits))
         return names.count - 1
     }
 

@@ -36,7 +36,7 @@ struct ValueFormat {
     init?(_ field: MappingReader, source: FieldSource?) {
         let type = source?.type
         let isNumber = source?.isNumber ?? true
-        let labels = LabelReader.labels(field, "enum", source.map { $0.isWhole } ?? true, type?.integerRange)
+        let labels = LabelReader.labels(field, "enum", source.map { $0.isWhole } ?? true, source?.rawRange)
         let bits = 0...Int64(8 * (type?.width ?? 8) - 1)
         let set = LabelReader.labels(field, "set", source.map { $0.isWhole } ?? true, bits)
         unit = field.value("unit", .words)

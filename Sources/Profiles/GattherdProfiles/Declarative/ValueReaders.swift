@@ -54,7 +54,7 @@ enum LabelReader {
             return []
         }
         if !isWhole { field.report("'\(key)' is for integers", at: key) }
-        let grammar = ProfileGrammar<Int64>.integer(range ?? 0...(.max))
+        let grammar = ProfileGrammar<Int64>.integer(range ?? .min ... .max)
         var seen: Set<Int64> = []
         return members.compactMap { member in
             let raw = grammar.read(member.key, field.findings)
@@ -72,7 +72,7 @@ enum LabelReader {
 enum UnknownReader {
     /// Reads the bits of raw values that mean unknown, with their reasons.
     ///
-    /// `type` is `nil` for a source without bytes. `signedBits` is the width of a signed bit range.
+    /// `type` is `nil` for a source without bytes. `signedBits` is the width of a signed field or bit range.
     static func patterns(_ field: MappingReader, type: FieldType?, signedBits: Int?) -> [Conversion.Unknown] {
         guard let node = field.node("unknown") else { return [] }
         if let members = node.members {
@@ -100,7 +100,7 @@ enum UnknownReader {
         if bits == 64, let text = node.text, text.hasPrefix("0x"), let all = UInt64(text.dropFirst(2), radix: 16) {
             return all
         }
-        let lowest = type?.integerRange?.lowerBound ?? 0
+        let lowest = type.map { $0.integerRange?.lowerBound ?? 0 } ?? .min
         let highest = bits == 64 ? Int64.max : Int64(mask)
         guard let raw = ProfileGrammar<Int64>.integer(lowest...highest).read(node, findings) else { return nil }
         return UInt64(bitPattern: raw) & mask
