@@ -35,12 +35,19 @@ import Testing
             ("{name: a, metric: x}", "missing"), ("{name: a, battery_below: 1, above: 2}", "missing"),
             ("{name: a, device: frezer, silent_for: 1m}", "invalid"), ("{name: a, silent_for: 0s}", "invalid"),
             ("{name: a, metric: x, above: warm}", "invalid"), ("{name: a, silent_for: 1m, zzz: 1}", "unknown"),
+            ("{name: a, metric: x, below: 18, above: 22, hysteresis: 3}", "conflict"),
+            ("{name: a, metric: x, below: 22, above: 18}", "conflict"),
             ("{name: a, silent_for: 1m}, {name: a, silent_for: 2m}", "duplicate"),
         ]
     )
     func `a wrong alert is reported`(alert: String, kind: String) {
         let found = errors(in: Self.device + "alerts: [\(alert)]")
         #expect(found.contains { $0.problem.kind.contains(kind) }, "\(alert): \(found)")
+    }
+
+    @Test func `bounds may leave one value that clears the alert`() {
+        let alert = "alerts: [{name: a, metric: x, below: 18, above: 22, hysteresis: 2}]"
+        #expect(errors(in: Self.device + alert) == [])
     }
 
     @Test func `a misspelt device is corrected, unless rules can add devices`() {

@@ -67,6 +67,15 @@ import Testing
         #expect(machine.deadline == nil)
     }
 
+    @Test mutating func `hysteresis does not prolong the time outside of a value that is inside again`() {
+        configure([Self.cold])
+        _ = value(-14.9, at: 0)
+        #expect(machine.deadline == .seconds(60))
+        #expect(value(-15.1, at: 1) == [])
+        #expect(machine.deadline == nil)
+        #expect(tick(at: 60) == [])
+    }
+
     @Test mutating func `without a holding time a value raises the alert at once`() {
         configure([Self.battery])
         #expect(value(14, at: 5, Self.level) == ["raised battery of freezer: battery_level is 14 %, below 15"])

@@ -24,6 +24,7 @@ struct AlertsReader {
                 }
                 names[name.value] = names[name.value] ?? place
             }
+            checkWidth(of: condition, hysteresis ?? 0, section)
             guard let name, let condition else { return nil }
             return AlertRule(
                 name: name.value,
@@ -59,6 +60,15 @@ struct AlertsReader {
         if let silence { return .silent(silence) }
         if let battery { return .batteryBelow(battery) }
         return metric.map { .outside(metric: $0, below: below, above: above) }
+    }
+
+    /// Reports bounds between which no value clears the alert.
+    private func checkWidth(of condition: AlertRule.Condition?, _ hysteresis: Double, _ section: SectionReader) {
+        guard case .outside(_, let below?, let above?)? = condition, below + hysteresis > above - hysteresis,
+            let place = section.place(of: "hysteresis") ?? section.place(of: "above")
+        else { return }
+        let advice = "no value from 'below' to 'above' is inside by 'hysteresis', so the alert would stay raised"
+        section.report(.conflict(advice), at: place)
     }
 
     /// Reports bounds without a metric, and a metric without bounds.

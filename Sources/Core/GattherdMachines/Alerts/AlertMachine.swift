@@ -188,8 +188,7 @@ extension AlertMachine.Watch {
         _ key: AlertMachine.Key
     ) -> AlertMachine.Change? {
         let series = "\(stream)/\(metric.name)"
-        let margin = outside[series] == nil && !isRaised ? 0 : rule.hysteresis
-        guard let bound = rule.condition.exceeded(by: value, margin) else {
+        guard let bound = rule.condition.exceeded(by: value, isRaised ? rule.hysteresis : 0) else {
             outside[series] = nil
             guard outside.isEmpty, isRaised else { return nil }
             isRaised = false
