@@ -9,10 +9,19 @@ public struct DeviceLease: Hashable, Sendable {
     public let epoch: Int64
     /// False if another gateway publishes the advertisements of the device.
     public let isPublisher: Bool
+    /// True if another gateway owns the device.
+    public let isOwnedElsewhere: Bool
 
-    public init(device: String, state: String, owner: String?, epoch: Int64, isPublisher: Bool = true) {
+    public init(
+        device: String,
+        state: String,
+        owner: String?,
+        epoch: Int64,
+        isPublisher: Bool = true,
+        isOwnedElsewhere: Bool = false
+    ) {
         (self.device, self.state, self.owner) = (device, state, owner)
-        (self.epoch, self.isPublisher) = (epoch, isPublisher)
+        (self.epoch, self.isPublisher, self.isOwnedElsewhere) = (epoch, isPublisher, isOwnedElsewhere)
     }
 
     /// The lease as JSON.

@@ -116,6 +116,28 @@ import Testing
         #expect(machine.deadline == .seconds(1300))
     }
 
+    @Test mutating func `a device that another gateway owns has no alerts here`() {
+        configure([Self.silent, Self.battery])
+        _ = value(14, at: 0, Self.level)
+        let lost = machine.handle(.elsewhere(true, device: "freezer"), at: .seconds(10))
+        #expect(words(lost) == ["cleared battery of freezer"])
+        #expect(machine.ignores("freezer") && machine.deadline == nil)
+        #expect(value(13, at: 20, Self.level) == [] && tick(at: 1000) == [])
+        configure([Self.silent, Self.battery], at: 1000)
+        #expect(machine.deadline == nil)
+        #expect(machine.handle(.elsewhere(false, device: "freezer"), at: .seconds(2000)) == [])
+        #expect(machine.deadline == .seconds(2300))
+        #expect(value(13, at: 2001, Self.level).count == 1)
+    }
+
+    @Test mutating func `a lease may be known before its device`() {
+        machine = AlertMachine(raised: [AlertMachine.Key(alert: "silent", device: "freezer")])
+        #expect(machine.handle(.elsewhere(true, device: "freezer"), at: .zero) == [])
+        let changes = machine.handle(.configure([Self.silent], devices: ["freezer"]), at: .zero)
+        #expect(words(changes) == ["cleared silent of freezer"])
+        #expect(machine.deadline == nil)
+    }
+
     @Test mutating func `alerts of an earlier run stay raised until a value clears them`() {
         let (cold, gone) = (
             AlertMachine.Key(alert: "cold", device: "freezer"), AlertMachine.Key(alert: "cold", device: "gone")
@@ -146,11 +168,12 @@ import Testing
             let now = Duration.seconds(step)
             let device = Bool.random(using: &random) ? "freezer" : "b"
             let event: AlertMachine.Event =
-                switch Int.random(in: 0..<5, using: &random) {
+                switch Int.random(in: 0..<6, using: &random) {
                 case 0: .value(.random(in: -40...0, using: &random), Self.temperature, stream: "s", device: device)
                 case 1: .value(.random(in: 0...30, using: &random), Self.level, stream: "s", device: device)
                 case 2: .held(.random(using: &random), device: device)
                 case 3: .heard(device: device)
+                case 4: .elsewhere(.random(using: &random), device: device)
                 default: .tick
                 }
             for change in machine.handle(event, at: now) + machine.handle(.tick, at: now) {

@@ -89,6 +89,20 @@ struct AlertMonitorTests {
         #expect(events.withLock { $0 } == ["raised", "cleared"])
     }
 
+    @Test func `a lease of another gateway clears the alerts of the device`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        monitor.configure([Self.rule], devices: ["strap": "A"])
+        monitor.observe(batch(.integer(14)))
+        monitor.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 1))
+        #expect(monitor.active.map(\.alert) == ["low"])
+        monitor.update(
+            DeviceLease(device: "strap", state: "standby", owner: "attic", epoch: 2, isOwnedElsewhere: true)
+        )
+        #expect(monitor.active == [])
+        monitor.observe(batch(.integer(14)))
+        #expect(monitor.active == [])
+    }
+
     @Test func `silence is noticed without a reading`() async throws {
         let monitor = AlertMonitor { Timestamp(microseconds: 0) }
         let receiver = Receiver()

@@ -4,7 +4,7 @@ public import GattherdModel
 ///
 /// A value outside of the bounds raises an alert after the rule's holding time. A value that is inside by at least the
 /// hysteresis clears it. Silence raises an alert when its time is over, and the next reading clears it. A device that a
-/// person disconnected is not missed.
+/// person disconnected is not missed. A device that another gateway owns has no alerts here.
 public struct AlertMachine: Sendable {
     /// An alert of a device.
     public struct Key: Hashable, Sendable {
@@ -22,6 +22,8 @@ public struct AlertMachine: Sendable {
         case configure([AlertRule], devices: [String])
         /// True if a person disconnected the device.
         case held(Bool, device: String)
+        /// True if another gateway owns the device, and watches it.
+        case elsewhere(Bool, device: String)
         /// A reading arrived.
         case heard(device: String)
         /// A stream's metric has a new value.
@@ -36,16 +38,6 @@ public struct AlertMachine: Sendable {
         case cleared(Key)
     }
 
-    /// The state of one rule for one device.
-    fileprivate struct Watch: Sendable {
-        let rule: AlertRule
-        var isRaised: Bool
-        /// The series whose newest value is outside, with the reason.
-        var outside: [String: String] = [:]
-        /// The time of the first of them.
-        var outsideSince = Duration.zero
-    }
-
     fileprivate struct Device: Sendable {
         var watches: [Watch]
         var heard: Duration
@@ -53,6 +45,8 @@ public struct AlertMachine: Sendable {
     }
 
     private var devices: [String: Device] = [:]
+    /// The devices that another gateway owns; a lease may be known before its device is configured.
+    private var elsewhere: Set<String> = []
     /// Alerts that an earlier run raised, for devices that are not known yet.
     private var inherited: Set<Key>
 
@@ -61,8 +55,10 @@ public struct AlertMachine: Sendable {
         inherited = Set(raised)
     }
 
-    /// True if no rule concerns the device.
-    public func ignores(_ device: String) -> Bool { devices[device]?.watches.isEmpty ?? true }
+    /// True if no rule concerns the device here.
+    public func ignores(_ device: String) -> Bool {
+        elsewhere.contains(device) || devices[device]?.watches.isEmpty ?? true
+    }
 
     /// Handles an event.
     ///
@@ -74,6 +70,7 @@ public struct AlertMachine: Sendable {
         switch event {
         case .configure(let rules, let names): return configure(rules, names, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
+        case .elsewhere(let isElsewhere, let device): return setElsewhere(isElsewhere, device, now)
         case .heard(let device): return heard(device, now)
         case .value(let value, let metric, let stream, let device):
             return record(value, metric, stream, device, now)
@@ -83,18 +80,20 @@ public struct AlertMachine: Sendable {
 
     /// The time of the next ``Event/tick``; `nil` if nothing can become due.
     public var deadline: Duration? {
-        devices.values.flatMap { device in device.watches.compactMap { Self.due($0, device) } }.min()
+        let watched = devices.filter { !elsewhere.contains($0.key) }.values
+        return watched.flatMap { device in device.watches.compactMap { Self.due($0, device) } }.min()
     }
 
     private mutating func configure(_ rules: [AlertRule], _ names: [String], _ now: Duration) -> [Change] {
         var changes: [Change] = []
         let before = devices
         devices = [:]
+        elsewhere.formIntersection(names)
         for name in names {
             let old = before[name]
             let watches = rules.filter { $0.concerns(name) }.map { rule in
                 old?.watches.first { $0.rule == rule }
-                    ?? Watch(rule: rule, isRaised: inherited.contains(Key(alert: rule.name, device: name)))
+                    ?? Watch(rule: rule, isRaised: inherits(rule, name))
             }
             devices[name] = Device(watches: watches, heard: old?.heard ?? now, isHeld: old?.isHeld ?? false)
         }
@@ -103,6 +102,10 @@ public struct AlertMachine: Sendable {
         }
         inherited = []
         return changes + raiseDue(now)
+    }
+
+    private func inherits(_ rule: AlertRule, _ device: String) -> Bool {
+        inherited.contains(Key(alert: rule.name, device: device)) && !elsewhere.contains(device)
     }
 
     private static func raised(_ devices: [String: Device]) -> Set<Key> {
@@ -117,6 +120,17 @@ public struct AlertMachine: Sendable {
         guard devices[device] != nil, devices[device]?.isHeld != isHeld else { return [] }
         devices[device]?.isHeld = isHeld
         return heard(device, now)
+    }
+
+    private mutating func setElsewhere(_ isElsewhere: Bool, _ device: String, _ now: Duration) -> [Change] {
+        guard elsewhere.contains(device) != isElsewhere else { return [] }
+        if isElsewhere { elsewhere.insert(device) } else { elsewhere.remove(device) }
+        guard var state = devices[device] else { return [] }
+        let cleared = Self.raised([device: state])
+        state.heard = now
+        state.watches = state.watches.map { Watch(rule: $0.rule, isRaised: false) }
+        devices[device] = state
+        return cleared.map { .cleared($0) }
     }
 
     private mutating func heard(_ device: String, _ now: Duration) -> [Change] {
@@ -138,7 +152,7 @@ public struct AlertMachine: Sendable {
         _ device: String,
         _ now: Duration
     ) -> [Change] {
-        guard var state = devices[device] else { return [] }
+        guard !elsewhere.contains(device), var state = devices[device] else { return [] }
         var changes: [Change] = []
         for index in state.watches.indices where state.watches[index].rule.concerns(metric) {
             let key = Key(alert: state.watches[index].rule.name, device: device)
@@ -151,7 +165,7 @@ public struct AlertMachine: Sendable {
     private mutating func raiseDue(_ now: Duration, only name: String? = nil) -> [Change] {
         var changes: [Change] = []
         for device in name.map({ [$0] }) ?? Array(devices.keys) {
-            guard let state = devices[device] else { continue }
+            guard !elsewhere.contains(device), let state = devices[device] else { continue }
             for index in state.watches.indices {
                 let watch = state.watches[index]
                 guard let due = Self.due(watch, state), due <= now else { continue }
@@ -167,67 +181,5 @@ public struct AlertMachine: Sendable {
         guard !watch.isRaised else { return nil }
         if case .silent(let limit) = watch.rule.condition { return device.isHeld ? nil : device.heard + limit }
         return watch.outside.isEmpty ? nil : watch.outsideSince + watch.rule.holding
-    }
-}
-
-extension AlertMachine.Watch {
-    var isSilence: Bool { if case .silent = rule.condition { true } else { false } }
-
-    /// The reason of the alert, for people.
-    var reason: String {
-        if case .silent(let limit) = rule.condition { return "no value for \(limit.words)" }
-        return outside.min { $0.key < $1.key }?.value ?? ""
-    }
-
-    /// Records a value; returns the change if it clears the alert.
-    mutating func record(
-        _ value: Double,
-        _ metric: MetricDescriptor,
-        _ stream: String,
-        _ now: Duration,
-        _ key: AlertMachine.Key
-    ) -> AlertMachine.Change? {
-        let series = "\(stream)/\(metric.name)"
-        guard let bound = rule.condition.exceeded(by: value, isRaised ? rule.hysteresis : 0) else {
-            outside[series] = nil
-            guard outside.isEmpty, isRaised else { return nil }
-            isRaised = false
-            return .cleared(key)
-        }
-        if outside.isEmpty { outsideSince = now }
-        let unit = metric.unit.map { " \($0)" } ?? ""
-        outside[series] = "\(metric.name) is \(value.plain)\(unit), \(bound)"
-        return nil
-    }
-}
-
-extension AlertRule.Condition {
-    /// The bound in words that `value` exceeds; `nil` if it is inside by at least `margin`.
-    fileprivate func exceeded(by value: Double, _ margin: Double) -> String? {
-        let (below, above): (Double?, Double?) =
-            switch self {
-            case .silent: (nil, nil)
-            case .batteryBelow(let least): (least, nil)
-            case .outside(_, let below, let above): (below, above)
-            }
-        if let below, value < below + margin { return "below \(below.plain)" }
-        if let above, value > above - margin { return "above \(above.plain)" }
-        return nil
-    }
-}
-
-extension Double {
-    /// The number without a needless fraction.
-    fileprivate var plain: String { Int64(exactly: self).map(String.init) ?? "\(self)" }
-}
-
-extension Duration {
-    /// The duration in its largest whole unit.
-    fileprivate var words: String {
-        let seconds = components.seconds
-        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)] where seconds >= length {
-            if seconds % length == 0 { return "\(seconds / length)\(unit)" }
-        }
-        return "\(seconds)s"
     }
 }

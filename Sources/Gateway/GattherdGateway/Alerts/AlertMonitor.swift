@@ -187,6 +187,10 @@ extension AlertMonitor: Announcer {
         handle([.held(status.state == .held, device: status.device)])
     }
 
+    func update(_ lease: DeviceLease) {
+        handle([.elsewhere(lease.isOwnedElsewhere, device: lease.device)])
+    }
+
     func describe(_ device: DeviceDescription) {}
 
     func remove(device: String) {}

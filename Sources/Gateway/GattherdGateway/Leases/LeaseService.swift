@@ -219,7 +219,8 @@ extension LeaseService {
             state: state.rawValue,
             owner: status.owner,
             epoch: status.epoch,
-            isPublisher: !isElsewhere || running.configuration.fleet.publisher == .all
+            isPublisher: !isElsewhere || running.configuration.fleet.publisher == .all,
+            isOwnedElsewhere: isElsewhere
         )
         guard loop.announced.updateValue(lease, forKey: device) != lease else { return }
         announce(lease)

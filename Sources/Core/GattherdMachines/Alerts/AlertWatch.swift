@@ -1,0 +1,75 @@
+import GattherdModel
+
+extension AlertMachine {
+    /// The state of one rule for one device.
+    struct Watch: Sendable {
+        let rule: AlertRule
+        var isRaised: Bool
+        /// The series whose newest value is outside, with the reason.
+        var outside: [String: String] = [:]
+        /// The time of the first of them.
+        var outsideSince = Duration.zero
+    }
+}
+
+extension AlertMachine.Watch {
+    var isSilence: Bool { if case .silent = rule.condition { true } else { false } }
+
+    /// The reason of the alert, for people.
+    var reason: String {
+        if case .silent(let limit) = rule.condition { return "no value for \(limit.words)" }
+        return outside.min { $0.key < $1.key }?.value ?? ""
+    }
+
+    /// Records a value; returns the change if it clears the alert.
+    mutating func record(
+        _ value: Double,
+        _ metric: MetricDescriptor,
+        _ stream: String,
+        _ now: Duration,
+        _ key: AlertMachine.Key
+    ) -> AlertMachine.Change? {
+        let series = "\(stream)/\(metric.name)"
+        guard let bound = rule.condition.exceeded(by: value, isRaised ? rule.hysteresis : 0) else {
+            outside[series] = nil
+            guard outside.isEmpty, isRaised else { return nil }
+            isRaised = false
+            return .cleared(key)
+        }
+        if outside.isEmpty { outsideSince = now }
+        let unit = metric.unit.map { " \($0)" } ?? ""
+        outside[series] = "\(metric.name) is \(value.plain)\(unit), \(bound)"
+        return nil
+    }
+}
+
+extension AlertRule.Condition {
+    /// The bound in words that `value` exceeds; `nil` if it is inside by at least `margin`.
+    fileprivate func exceeded(by value: Double, _ margin: Double) -> String? {
+        let (below, above): (Double?, Double?) =
+            switch self {
+            case .silent: (nil, nil)
+            case .batteryBelow(let least): (least, nil)
+            case .outside(_, let below, let above): (below, above)
+            }
+        if let below, value < below + margin { return "below \(below.plain)" }
+        if let above, value > above - margin { return "above \(above.plain)" }
+        return nil
+    }
+}
+
+extension Double {
+    /// The number without a needless fraction.
+    fileprivate var plain: String { Int64(exactly: self).map(String.init) ?? "\(self)" }
+}
+
+extension Duration {
+    /// The duration in its largest whole unit.
+    fileprivate var words: String {
+        let seconds = components.seconds
+        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)] where seconds >= length {
+            if seconds % length == 0 { return "\(seconds / length)\(unit)" }
+        }
+        return "\(seconds)s"
+    }
+}
