@@ -29,6 +29,9 @@ struct EnrolledDevices: Sendable {
 
     var isRecallDue: Bool { stored == nil }
 
+    /// True if the next check must not wait for long.
+    var isCheckUrgent: Bool { isRecallDue || hasWaiting || !candidates.isEmpty }
+
     /// True if the device was never ready and its trial runs, or has just failed.
     func isCandidate(_ device: String) -> Bool { candidates.contains(device) || failed.contains(device) }
 
@@ -47,18 +50,13 @@ struct EnrolledDevices: Sendable {
 
 /// Makes devices of peripherals that a rule wants, and removes devices that were not seen for long.
 struct EnrolmentService: Sendable {
-    /// The bounds of the time between two checks; each check is a pass over all devices.
-    private static let shortestCheckInterval = Duration.seconds(1)
-    private static let longestCheckInterval = Duration.seconds(900)
-    /// The time between two checks while candidates or peripherals wait.
-    private static let urgentCheckInterval = Duration.seconds(10)
-
     private let running: RunningConfiguration
     private let updater: GatewayUpdater
     private let supervisor: Supervisor
     private let history: ReadingHistory
     private let changes: PendingChanges
     private let enrolled: Locked<EnrolledDevices>
+    private let schedule = CheckSchedule()
     private let log: Log
 
     init(
@@ -87,19 +85,18 @@ struct EnrolmentService: Sendable {
         if enrolled.withLock(\.isRecallDue) { await recall() }
         await enrol(peripherals)
         if isCheckDue { await check() }
+        updateSchedule()
     }
 
-    /// Requests checks until cancelled, twice as often as the shortest `forget_after` of a rule needs.
+    /// Asks for checks until cancelled.
     func requestChecks() async {
-        while true {
-            let shortest =
-                running.configuration.enrol.compactMap(\.forgetAfter.duration).min() ?? Self.longestCheckInterval * 2
-            let regular = min(max(shortest / 2, Self.shortestCheckInterval), Self.longestCheckInterval)
-            let isUrgent = enrolled.withLock { $0.isRecallDue || !$0.candidates.isEmpty || $0.hasWaiting }
-            let pause = isUrgent ? min(regular, Self.urgentCheckInterval) : regular
-            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
-            changes.check()
-        }
+        updateSchedule()
+        await schedule.run { [changes] in changes.check() }
+    }
+
+    private func updateSchedule() {
+        let limits = running.configuration.enrol.compactMap(\.forgetAfter.duration)
+        schedule.set(CheckSchedule.interval(forgetAfter: limits, isUrgent: enrolled.withLock(\.isCheckUrgent)))
     }
 
     /// Stores the enrolled devices, so that a restart knows them.
