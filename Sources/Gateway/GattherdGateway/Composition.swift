@@ -70,7 +70,16 @@ package struct Composition: Sendable {
             for announcer in announcers { announcer.update(lease) }
         }
         let updater = GatewayUpdater(running, supervisor, outputs.delivery, enrolled, reporter, alerts, live)
-        enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
+        enrolment = EnrolmentService(
+            running,
+            updater,
+            supervisor,
+            history,
+            changes,
+            enrolled,
+            outputs.board,
+            log: log
+        )
         reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         scan = PeripheralScan(running, supervisor)

@@ -14,9 +14,15 @@ import Testing
     private func observation(
         _ number: Int,
         wasReady: Bool = false,
-        wasTried: Bool = true
+        wasTried: Bool = true,
+        isElsewhere: Bool = false
     ) -> EnrolmentCandidates.Observation {
-        EnrolmentCandidates.Observation(device: "d\(number)", wasReady: wasReady, wasTried: wasTried)
+        EnrolmentCandidates.Observation(
+            device: "d\(number)",
+            wasReady: wasReady,
+            wasTried: wasTried,
+            isElsewhere: isElsewhere
+        )
     }
 
     /// Offers devices one by one, and gives the numbers of those that were admitted.
@@ -31,7 +37,7 @@ import Testing
         #expect(offer(&candidates, 0..<1, at: 0) == [0])
         #expect(candidates.check([observation(0)], now: second(599)) == .init())
         #expect(candidates.check([observation(0)], now: second(600)) == .init(failed: ["d0"]))
-        #expect(candidates.isEmpty && candidates.pauseCount > 0)
+        #expect(candidates.isIdle && candidates.pauseCount > 0)
         #expect(candidates.admit("d0", at: "a0", by: "rule", now: second(4199)) == .paused)
         #expect(candidates.admit("d0", at: "a0", by: "rule", now: second(4200)) == .admitted)
     }
@@ -44,6 +50,25 @@ import Testing
         )
         #expect(candidates.check([observation(0), observation(1, wasTried: false)], now: second(9000)) == .init())
         #expect(!candidates.contains("d0") && candidates.contains("d1"))
+    }
+
+    @Test func `the trial of a device that another gateway owns starts when that one has lost it`() {
+        var candidates = EnrolmentCandidates([], now: start)
+        _ = offer(&candidates, 0..<1, at: 0)
+        let elsewhere = [observation(0, isElsewhere: true)]
+        #expect(candidates.check(elsewhere, now: second(5000)) == .init())
+        #expect(candidates.isIdle && candidates.contains("d0"))
+        #expect(candidates.check([observation(0)], now: second(6000)) == .init())
+        #expect(!candidates.isIdle)
+        #expect(candidates.check([observation(0)], now: second(6599)) == .init())
+        #expect(candidates.check([observation(0)], now: second(6600)) == .init(failed: ["d0"]))
+    }
+
+    @Test func `devices that another gateway owns leave their places to others`() {
+        var candidates = EnrolmentCandidates([], now: start)
+        #expect(offer(&candidates, 0..<100, at: 0).count == EnrolmentCandidates.places)
+        _ = candidates.check((0..<100).map { observation($0, isElsewhere: true) }, now: second(10))
+        #expect(offer(&candidates, 100..<200, at: 10).count == EnrolmentCandidates.places)
     }
 
     @Test func `fake advertisers occupy few places, and only for minutes`() {

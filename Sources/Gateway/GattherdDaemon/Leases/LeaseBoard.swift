@@ -86,6 +86,11 @@ public final class LeaseBoard: Sendable {
 
     public func status(of device: String) -> LeaseStatus? { shared.withLock { $0.entries[device]?.status } }
 
+    /// True if another gateway has a lease of the device.
+    public func isOwnedElsewhere(_ device: String) -> Bool {
+        shared.withLock { $0.entries[device]?.isOwnedElsewhere ?? false }
+    }
+
     /// The reason why the centre does not answer, with the remedy; `nil` if it does.
     public var problem: String? { shared.withLock(\.problem) }
 

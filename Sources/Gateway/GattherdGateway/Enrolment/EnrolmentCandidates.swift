@@ -13,6 +13,8 @@ struct EnrolmentCandidates: Sendable {
         let wasReady: Bool
         /// True if a connection was tried, or the device was not seen during the trial.
         let wasTried: Bool
+        /// True if another gateway owns the device, so that this one cannot try it.
+        var isElsewhere = false
     }
 
     /// The result of a check.
@@ -32,7 +34,10 @@ struct EnrolmentCandidates: Sendable {
     private struct Candidate: Sendable {
         let rule: String
         let address: String
-        let since: SuspendingClock.Instant
+        /// The start of the trial.
+        var since: SuspendingClock.Instant
+        /// True if another gateway owned the device at the last check.
+        var isElsewhere = false
     }
 
     private struct Allowance: Sendable {
@@ -64,7 +69,8 @@ struct EnrolmentCandidates: Sendable {
         }
     }
 
-    var isEmpty: Bool { candidates.isEmpty }
+    /// True if no trial is under way.
+    var isIdle: Bool { candidates.values.allSatisfy(\.isElsewhere) }
 
     func contains(_ device: String) -> Bool { candidates[device] != nil }
 
@@ -79,7 +85,8 @@ struct EnrolmentCandidates: Sendable {
         now: SuspendingClock.Instant
     ) -> Admission {
         if let end = pauses[address], now < end { return .paused }
-        guard candidates.values.count(where: { $0.rule == rule }) < Self.places, spend(rule, now) else { return .full }
+        let count = candidates.values.count { $0.rule == rule && !$0.isElsewhere }
+        guard count < Self.places, spend(rule, now) else { return .full }
         pauses[address] = nil
         candidates[device] = Candidate(rule: rule, address: address, since: now)
         return .admitted
@@ -89,7 +96,10 @@ struct EnrolmentCandidates: Sendable {
     mutating func check(_ observations: [Observation], now: SuspendingClock.Instant) -> Outcome {
         var (outcome, rest): (Outcome, [String: Candidate]) = (Outcome(), [:])
         for observation in observations {
-            guard let candidate = candidates[observation.device] else { continue }
+            guard var candidate = candidates[observation.device] else { continue }
+            // The trial starts when this gateway may connect the device.
+            if observation.isElsewhere || candidate.isElsewhere { candidate.since = now }
+            candidate.isElsewhere = observation.isElsewhere
             if observation.wasReady {
                 outcome.proven.append(observation.device)
             } else if observation.wasTried, now - candidate.since >= Self.trial {

@@ -30,7 +30,7 @@ struct EnrolledDevices: Sendable {
     var isRecallDue: Bool { stored == nil }
 
     /// True if the next check must not wait for long.
-    var isCheckUrgent: Bool { isRecallDue || hasWaiting || !candidates.isEmpty }
+    var isCheckUrgent: Bool { isRecallDue || hasWaiting || !candidates.isIdle }
 
     /// True if the device was never ready and its trial runs, or has just failed.
     func isCandidate(_ device: String) -> Bool { candidates.contains(device) || failed.contains(device) }
@@ -57,6 +57,8 @@ struct EnrolmentService: Sendable {
     private let changes: PendingChanges
     private let enrolled: Locked<EnrolledDevices>
     private let schedule = CheckSchedule()
+    /// The leases of all devices; `nil` without leases.
+    private let leases: LeaseBoard?
     private let log: Log
 
     init(
@@ -66,10 +68,11 @@ struct EnrolmentService: Sendable {
         _ history: ReadingHistory,
         _ changes: PendingChanges,
         _ enrolled: Locked<EnrolledDevices>,
+        _ leases: LeaseBoard?,
         log: Log
     ) {
         (self.running, self.updater, self.supervisor, self.history) = (running, updater, supervisor, history)
-        (self.changes, self.enrolled, self.log) = (changes, enrolled, log)
+        (self.changes, self.enrolled, self.leases, self.log) = (changes, enrolled, leases, log)
     }
 
     /// Offers unknown peripherals to the rules; called again after each reload.
@@ -231,12 +234,16 @@ extension EnrolmentService {
         search()
     }
 
+    private func isElsewhere(_ device: String) -> Bool { leases?.isOwnedElsewhere(device) ?? false }
+
     private func updateLastSeen() -> LastSeenTracker {
         let live = supervisor.status
         let observations = running.devices.map { device in
             let link = live.link(of: device.name)
             let heard = device.listening == nil ? live.lastSighting(of: device.name)?.time : link?.since
-            return LastSeenTracker.Observation(device: device.name, isReady: link?.state == .ready, heard: heard)
+            // A peripheral that is linked to another gateway does not advertise.
+            let isPresent = link?.state == .ready || isElsewhere(device.name)
+            return LastSeenTracker.Observation(device: device.name, isReady: isPresent, heard: heard)
         }
         let isListening = live.adapters.contains(where: \.isPowered)
         return enrolled.withLock { enrolled in
@@ -254,7 +261,8 @@ extension EnrolmentService {
                 device: device.name,
                 wasReady: link?.state == .ready || !live.profiles(of: device.name).isEmpty,
                 wasTried: link.map { $0.attempt > 0 || $0.state == .failed } ?? false
-                    || lastSeen[device.name] >= EnrolmentCandidates.trial
+                    || lastSeen[device.name] >= EnrolmentCandidates.trial,
+                isElsewhere: isElsewhere(device.name)
             )
         }
         let (outcome, removed) = enrolled.withLock { $0.check(observations, now: .now) }

@@ -9,6 +9,7 @@ struct LastSeenTracker: Sendable {
     /// The state of a device at a check.
     struct Observation: Sendable {
         let device: String
+        /// True if the device has a link, here or at another gateway.
         let isReady: Bool
         /// The time of its last sighting; only compared with the one before.
         let heard: Timestamp?
