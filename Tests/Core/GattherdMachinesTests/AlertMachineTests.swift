@@ -98,6 +98,26 @@ import Testing
         #expect(words(last) == ["cleared battery of freezer"])
     }
 
+    private mutating func describe(_ streams: DeviceDescription.Stream...) -> [String] {
+        let description = DeviceDescription(device: "freezer", address: "", streams: streams)
+        return words(machine.handle(.described(description), at: .seconds(1)))
+    }
+
+    @Test mutating func `an alert is cleared when the streams outside have left the device`() {
+        configure([Self.battery, Self.silent])
+        _ = machine.handle(.value(5, Self.level, stream: "a", device: "freezer"), at: .zero)
+        _ = machine.handle(.value(6, Self.level, stream: "b", device: "freezer"), at: .zero)
+        #expect(describe(.init(name: "b", metrics: [Self.level])) == [])
+        #expect(describe(.init(name: "c", metrics: [Self.level])) == ["cleared battery of freezer"])
+    }
+
+    @Test mutating func `an alert of an earlier run stays until its metric has left the device`() {
+        machine = AlertMachine(raised: [AlertMachine.Key(alert: "battery", device: "freezer")])
+        configure([Self.battery])
+        #expect(describe(.init(name: "a", metrics: [Self.temperature, Self.level])) == [])
+        #expect(describe(.init(name: "a", metrics: [Self.temperature])) == ["cleared battery of freezer"])
+    }
+
     @Test mutating func `silence raises the alert, and the next reading clears it`() {
         configure([Self.silent], at: 100)
         #expect(machine.deadline == .seconds(400))

@@ -89,6 +89,16 @@ struct AlertMonitorTests {
         #expect(events.withLock { $0 } == ["raised", "cleared"])
     }
 
+    @Test func `a description without the stream clears its alert, but not that of a sensor`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        monitor.configure([Self.rule], devices: ["strap": "A"])
+        monitor.observe(batch(.integer(14)))
+        monitor.describe(DeviceDescription(device: "strap", address: "A", streams: [], isConnectable: false))
+        #expect(monitor.active.map(\.alert) == ["low"])
+        monitor.describe(DeviceDescription(device: "strap", address: "A", streams: []))
+        #expect(monitor.active == [])
+    }
+
     @Test func `a lease of another gateway clears the alerts of the device`() {
         let monitor = AlertMonitor { Timestamp(microseconds: 0) }
         monitor.configure([Self.rule], devices: ["strap": "A"])

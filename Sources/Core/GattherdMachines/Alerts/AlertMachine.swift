@@ -24,6 +24,8 @@ public struct AlertMachine: Sendable {
         case held(Bool, device: String)
         /// True if another gateway owns the device, and watches it.
         case elsewhere(Bool, device: String)
+        /// The device has these streams and no others.
+        case described(DeviceDescription)
         /// A reading arrived.
         case heard(device: String)
         /// A stream's metric has a new value.
@@ -71,6 +73,7 @@ public struct AlertMachine: Sendable {
         case .configure(let rules, let names): return configure(rules, names, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
         case .elsewhere(let isElsewhere, let device): return setElsewhere(isElsewhere, device, now)
+        case .described(let description): return described(description)
         case .heard(let device): return heard(device, now)
         case .value(let value, let metric, let stream, let device):
             return record(value, metric, stream, device, now)
@@ -131,6 +134,16 @@ public struct AlertMachine: Sendable {
         state.watches = state.watches.map { Watch(rule: $0.rule, isRaised: false) }
         devices[device] = state
         return cleared.map { .cleared($0) }
+    }
+
+    private mutating func described(_ description: DeviceDescription) -> [Change] {
+        guard var state = devices[description.device] else { return [] }
+        var changes: [Change] = []
+        for index in state.watches.indices where state.watches[index].keep(description) {
+            changes.append(.cleared(Key(alert: state.watches[index].rule.name, device: description.device)))
+        }
+        devices[description.device] = state
+        return changes
     }
 
     private mutating func heard(_ device: String, _ now: Duration) -> [Change] {

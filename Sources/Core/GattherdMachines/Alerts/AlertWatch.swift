@@ -21,6 +21,22 @@ extension AlertMachine.Watch {
         return outside.min { $0.key < $1.key }?.value ?? ""
     }
 
+    /// Forgets all series that the device no longer has; returns true if this clears the alert.
+    mutating func keep(_ description: DeviceDescription) -> Bool {
+        guard !isSilence else { return false }
+        let series = description.streams.flatMap { stream in
+            stream.metrics.filter { rule.concerns($0) }.map { Self.series($0, stream.name) }
+        }
+        let count = outside.count
+        outside = outside.filter { series.contains($0.key) }
+        // An alert of an earlier run is raised without a known series.
+        guard isRaised, outside.isEmpty, count > 0 || series.isEmpty else { return false }
+        isRaised = false
+        return true
+    }
+
+    private static func series(_ metric: MetricDescriptor, _ stream: String) -> String { "\(stream)/\(metric.name)" }
+
     /// Records a value; returns the change if it clears the alert.
     mutating func record(
         _ value: Double,
@@ -29,7 +45,7 @@ extension AlertMachine.Watch {
         _ now: Duration,
         _ key: AlertMachine.Key
     ) -> AlertMachine.Change? {
-        let series = "\(stream)/\(metric.name)"
+        let series = Self.series(metric, stream)
         guard let bound = rule.condition.exceeded(by: value, isRaised ? rule.hysteresis : 0) else {
             outside[series] = nil
             guard outside.isEmpty, isRaised else { return nil }

@@ -191,7 +191,10 @@ extension AlertMonitor: Announcer {
         handle([.elsewhere(lease.isOwnedElsewhere, device: lease.device)])
     }
 
-    func describe(_ device: DeviceDescription) {}
+    func describe(_ device: DeviceDescription) {
+        // The description of a sensor has only the streams that were heard since its start.
+        if device.isConnectable { handle([.described(device)]) }
+    }
 
     func remove(device: String) {}
 
