@@ -38,11 +38,11 @@ public struct ControlThrottle: Sendable {
     }
 
     /// The minimum time between writes; with zero, writes follow each other directly.
-    public let interval: Duration
+    public private(set) var interval: Duration
     /// The maximum time for which a value waits for the link.
     public let timeout: Duration
     /// True if the device reports each change of the value, so that a confirmed value stays known.
-    private let isReported: Bool
+    private var isReported: Bool
 
     /// The device's value, if known; unknown from the start of a write until it is confirmed or reported.
     public private(set) var confirmed: ControlValue?
@@ -67,6 +67,11 @@ public struct ControlThrottle: Sendable {
     public var deadline: Duration? {
         guard let pending else { return nil }
         return inFlight == nil && isReady ? min(max(dueAt, restsUntil), pending.expiry) : pending.expiry
+    }
+
+    /// Changes the rules for the writes that follow; requests keep their places.
+    public mutating func configure(interval: Duration, isReported: Bool) {
+        (self.interval, self.isReported) = (interval, isReported)
     }
 
     /// Applies one event and returns the resulting effects, in order; a stale answer changes nothing.

@@ -12,8 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ControlWritesTests {
     private static let key = ControlKey(device: "dial", control: "power")
 
-    /// Returns the state with one control of a ready device.
-    private func opened(throttle: Duration? = nil) -> ControlWrites {
+    private func control(throttle: Duration? = nil) -> ProfileAssignment.Control {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         let descriptor = ControlDescriptor(
             name: "power",
@@ -29,9 +28,13 @@ import Testing
             handle: "one",
             properties: [.notify, .write]
         )
-        let control = ProfileAssignment.Control(profile: profile, index: 0, remote: remote, exchange: nil)
+        return ProfileAssignment.Control(profile: profile, index: 0, remote: remote, exchange: nil)
+    }
+
+    /// Returns the state with one control of a ready device.
+    private func opened(throttle: Duration? = nil) -> ControlWrites {
         var run = ControlWrites(echo: { _, _ in nil })
-        _ = run.handle(.open(device: "dial", [control]), at: .zero)
+        _ = run.handle(.open(device: "dial", [control(throttle: throttle)]), at: .zero)
         return run
     }
 
@@ -70,6 +73,24 @@ import Testing
         #expect(await answer(&run, []) == .failure(.noSuchControl("power")))
         _ = run.handle(.remove(device: "dial"), at: .zero)
         #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
+    }
+
+    @Test func `a control that its device no longer has is unknown, and may come back`() async {
+        var run = opened()
+        _ = run.handle(.open(device: "dial", []), at: .zero)
+        #expect(await answer(&run, [(10, .event(Self.key, .tick))]) == .failure(.noSuchControl("power")))
+        _ = run.handle(.open(device: "dial", [control()]), at: .zero)
+        #expect(await answer(&run, [(0, .event(Self.key, .written(1)))]) == .success(.integer(5)))
+    }
+
+    @Test func `a device that is ready again with another throttle uses it, and keeps its requests`() async {
+        var run = opened(throttle: .seconds(5))
+        _ = run.handle(.open(device: "dial", [control()]), at: .zero)
+        let late = (20, ControlService.Message.event(Self.key, .tick))
+        #expect(await answer(&run, [(0, .event(Self.key, .written(1))), late]) == .success(.integer(5)))
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let opened = (1, ControlService.Message.open(device: "dial", [control(throttle: .seconds(3))]))
+        #expect(await answer(&run, [opened, (2, .event(Self.key, .written(2))), late]) == .success(.integer(5)))
     }
 
     @Test func `a waiting value is written when the device becomes ready`() async {

@@ -21,7 +21,7 @@ struct ControlWrites {
         var isReady = false
         /// The time of the next requested tick.
         var wakesAt: Duration?
-        /// True if the device was removed: the control is removed after its last request.
+        /// True if the device no longer has the control, which is removed after its last request.
         var isLeaving = false
 
         /// Returns the time to the next tick; `nil` if an earlier tick is pending.
@@ -70,7 +70,7 @@ struct ControlWrites {
         at now: Duration
     ) -> [Action] {
         let key = ControlKey(device: request.device, control: request.control)
-        guard let channel = channels[key] else {
+        guard let channel = channels[key], !channel.isLeaving else {
             let isKnown = known.contains(request.device)
             let error: ControlError = isKnown ? .noSuchControl(request.control) : .notReady(device: request.device)
             return [.answer(caller, .failure(error))]
@@ -89,16 +89,16 @@ struct ControlWrites {
     private mutating func open(_ device: String, _ controls: [ProfileAssignment.Control], at now: Duration) -> [Action]
     {
         known.insert(device)
-        var actions: [Action] = []
+        let names = Set(controls.map(\.descriptor.name))
+        var actions = leave(device, at: now) { !names.contains($0) }
         for control in controls {
             let descriptor = control.descriptor
             let key = ControlKey(device: device, control: descriptor.name)
-            let throttle = ControlThrottle(
-                interval: descriptor.throttle ?? .zero,
-                isReported: descriptor.echo != nil
-            )
-            channels[key, default: Channel(plan: control, throttle: throttle)].plan = control
-            channels[key]?.isLeaving = false
+            let interval = descriptor.throttle ?? .zero
+            var channel = channels[key] ?? Channel(plan: control, throttle: ControlThrottle(interval: interval))
+            (channel.plan, channel.isLeaving) = (control, false)
+            channel.throttle.configure(interval: interval, isReported: descriptor.echo != nil)
+            channels[key] = channel
             actions += apply(.ready, to: key, at: now)
         }
         return actions
@@ -112,7 +112,12 @@ struct ControlWrites {
 
     private mutating func remove(_ device: String, at now: Duration) -> [Action] {
         known.remove(device)
-        return channels.keys.filter { $0.device == device }.flatMap { key in
+        return leave(device, at: now) { _ in true }
+    }
+
+    /// Removes controls of a device after their last requests.
+    private mutating func leave(_ device: String, at now: Duration, where isGone: (String) -> Bool) -> [Action] {
+        channels.keys.filter { $0.device == device && isGone($0.control) }.flatMap { key in
             channels[key]?.isLeaving = true
             return apply(.notReady, to: key, at: now)
         }
