@@ -51,6 +51,28 @@ struct PublishingTests {
         }
     }
 
+    @Test func `after a reload the next reading of a stream is a change`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        var onChange = PublishingRules()
+        onChange.all.policy.isOnChange = true
+        let delivery = fixture.delivery { $0.publishing = onChange }
+        delivery.describe(DeviceDescription(device: "room", address: "C0:FF:EE:00:00:01", streams: []))
+        await delivery.running {
+            commit(["\"t\":5"], to: fixture)
+            await fixture.log.waitForCursor(1)
+            await subscriber.messages { $0.count(on: "room/description") == 1 }
+            for (count, rules, value) in [(2, PublishingRules(), 7), (3, onChange, 5)] {
+                delivery.apply(rules, ControlPermissions())
+                await subscriber.messages { $0.count(on: "room/description") == count }
+                commit(["\"t\":\(value)"], to: fixture)
+                await fixture.log.waitForCursor(Int64(count))
+            }
+            let messages = await subscriber.messages { values($0, "air").count == 3 }
+            #expect(values(messages, "air").map { $0.split(separator: ":").last } == ["5}", "7}", "5}"])
+        }
+    }
+
     @Test func `advertisements of a device are published by its publisher at their time`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

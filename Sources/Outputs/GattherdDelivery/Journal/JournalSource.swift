@@ -13,7 +13,11 @@ final class JournalSource {
     /// True if a rule suppresses or gathers readings.
     private var isSelective: Bool
     var rules: PublishingRules {
-        didSet { isSelective = !rules.isEverything }
+        didSet {
+            isSelective = !rules.isEverything
+            // Readings that were published without a policy are not known.
+            if rules != oldValue { filter.forgetValues() }
+        }
     }
 
     init(_ journal: any JournalConsumer, _ context: DeliveryContext) {
