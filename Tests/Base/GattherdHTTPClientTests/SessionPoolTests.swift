@@ -1,0 +1,18 @@
+import Testing
+
+@testable import GattherdHTTPClient
+
+@Suite struct SessionPoolTests {
+    @Test func `requests without a thread take no place`() throws {
+        let pool = SessionPool()
+        for _ in 0..<3 * SessionPool.maximum { _ = try pool.dequeue() }
+        let places = try (0..<SessionPool.maximum).map { _ in try pool.dequeue() }
+        #expect(throws: HTTPClientError.self) { try pool.dequeue() }
+        places.first?.finish()
+        places.first?.finish()
+        let place = try pool.dequeue()
+        #expect(place.session === places.first?.session)
+        #expect(throws: HTTPClientError.self) { try pool.dequeue() }
+        withExtendedLifetime((places, place)) {}
+    }
+}
