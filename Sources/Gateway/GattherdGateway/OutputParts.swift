@@ -86,6 +86,7 @@ struct OutputParts: Sendable {
             log: log
         )
         settings.rememberBase(in: configuration.history.path.value.parentFolder)
+        settings.hasLeases = leases != nil
         if let leases, configuration.fleet.publisher == .owner {
             settings.isPublisher = { leases.publishes($0, at: $1) }
         }

@@ -79,6 +79,8 @@ public struct DeliverySettings: Sendable {
     ///
     /// Never blocks.
     package var isPublisher: (@Sendable (_ device: String, Timestamp) -> Bool)?
+    /// True if devices have leases, which are published.
+    package var hasLeases = false
     public var homeAssistant = HomeAssistantSettings()
     /// True if each device publishes its streams and controls.
     public var publishesDescriptions = false

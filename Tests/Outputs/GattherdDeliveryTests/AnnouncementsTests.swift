@@ -220,7 +220,8 @@ import Testing
             Self.context.topics,
             Self.context.home,
             isDiscoverable: true,
-            hasDescriptions: false
+            hasDescriptions: false,
+            hasLeases: false
         )
         for number in 0..<2 * FormerDevices.maximum { former.remove("device-\(number)", &queue) }
         #expect(former.removed.count == FormerDevices.maximum)

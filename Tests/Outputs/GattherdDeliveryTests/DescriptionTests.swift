@@ -131,10 +131,22 @@ struct DescriptionTests {
         }
     }
 
+    @Test func `without leases those of earlier runs are cleared`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let first = delivery(fixture) { $0.hasLeases = true }
+        first.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 7))
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/lease")
+        await first.running { await subscriber.messages { $0.count == 1 } }
+        await delivery(fixture).running {
+            let all = await subscriber.messages { $0.count == 2 }
+            #expect(all.last?.payload.isEmpty == true)
+        }
+    }
+
     @Test func `the lease of a device is retained, with the epoch that controls may name`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/lease")
-        let delivery = delivery(fixture)
+        let delivery = delivery(fixture) { $0.hasLeases = true }
         delivery.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 7))
         await delivery.running {
             await subscriber.messages { $0.count == 1 }

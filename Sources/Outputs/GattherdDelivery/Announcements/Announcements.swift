@@ -59,7 +59,8 @@ struct Announcements {
             topics,
             home,
             isDiscoverable: isDiscoverable,
-            hasDescriptions: context.settings.publishesDescriptions
+            hasDescriptions: context.settings.publishesDescriptions,
+            hasLeases: context.settings.hasLeases
         )
     }
 
@@ -235,7 +236,7 @@ extension Announcements {
         case .subscribeToRequests: [topics.sets, topics.requests]
         case .subscribeToBirth: [home.status]
         case .subscribeToState: [topics.stateFilter]
-        case .subscribeToRetained: [topics.availabilities, topics.descriptions, home.all]
+        case .subscribeToRetained: [topics.availabilities, topics.descriptions, topics.leases, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
         case .search(let filter): [filter]
         case .unsubscribeFromRemoved, .unsubscribeFromState, .endSearch: []

@@ -20,6 +20,7 @@ struct FormerDevices {
     private let home: HomeAssistant
     private let isDiscoverable: Bool
     private let hasDescriptions: Bool
+    private let hasLeases: Bool
     /// The devices removed lately, the newest last; at most ``maximum``.
     private(set) var removed: [String] = []
     /// The removed devices whose availability is not cleared yet.
@@ -33,11 +34,12 @@ struct FormerDevices {
     /// The discovery topics of all devices, also of those that are not described yet.
     private var awaited: Set<String> = []
 
-    init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool, hasDescriptions: Bool) {
+    init(_ topics: Topics, _ home: HomeAssistant, isDiscoverable: Bool, hasDescriptions: Bool, hasLeases: Bool) {
         self.topics = topics
         self.home = home
         self.isDiscoverable = isDiscoverable
         self.hasDescriptions = hasDescriptions
+        self.hasLeases = hasLeases
     }
 
     /// Queues the subscriptions and removals at the start of a session.
@@ -139,7 +141,7 @@ struct FormerDevices {
             if unfinished[device] != nil, message.topic == topics.availability(device) { return nil }
             unfinished[device]?.isBusy = true
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device)
-                || isUnwantedDescription(message.topic, device)
+                || isUnwantedDescription(message.topic, device) || isUnwantedLease(message, device)
             {
                 queue.append(.clear(topic: message.topic))
             } else if let enrolled, enrolled[device] == nil, Slug.isValid(device) {
@@ -162,6 +164,12 @@ struct FormerDevices {
     /// True for a description from the time before `mqtt.descriptions` was turned off.
     private func isUnwantedDescription(_ topic: String, _ device: String) -> Bool {
         !hasDescriptions && enrolled?[device] != nil && topic == topics.description(device)
+    }
+
+    /// True for a lease from the time before `fleet.leases` was turned off; a stream may have the same topic.
+    private func isUnwantedLease(_ message: BrokerMessage, _ device: String) -> Bool {
+        guard !hasLeases, enrolled?[device] != nil, message.topic == topics.lease(device) else { return false }
+        return message.payload.starts(with: #"{"state":"#.utf8)
     }
 
     /// True for a discovery payload with this base topic that describes neither the gateway nor one of its devices.

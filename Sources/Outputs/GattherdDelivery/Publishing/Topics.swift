@@ -47,6 +47,8 @@ struct Topics: Sendable {
     var availabilities: String { "\(base)/+/availability" }
     /// The filter for the retained description of every device, past or present.
     var descriptions: String { "\(base)/+/description" }
+    /// The filter for the retained lease of every device, past or present.
+    var leases: String { "\(base)/+/lease" }
 
     /// The maximum length of a received topic in bytes; the gateway's own are far shorter.
     private static let longest = 1024
