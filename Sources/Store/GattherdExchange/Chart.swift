@@ -10,7 +10,11 @@ public struct Chart {
         var max: Double
         var sum: Double
 
-        var mean: Double { sum / Double(n) }
+        /// The mean; the middle of the range if the sum is too large for a number.
+        var mean: Double {
+            let mean = sum / Double(n)
+            return mean.isFinite ? mean : min / 2 + max / 2
+        }
 
         mutating func add(_ other: Cell) {
             n += other.n
@@ -106,7 +110,7 @@ extension Chart.Series {
             guard let start = cells[left], let end = cells[left + distance] else { continue }
             for offset in 1..<distance {
                 let part = Double(offset) / Double(distance)
-                course[left + offset] = Chart.Cell(start.mean + (end.mean - start.mean) * part)
+                course[left + offset] = Chart.Cell(start.mean * (1 - part) + end.mean * part)
             }
         }
         return course

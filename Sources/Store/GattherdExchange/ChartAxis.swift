@@ -30,7 +30,7 @@ struct ValueAxis {
     /// Returns the position of a value, from 0 at the lowest mark to 1 at the highest.
     func position(of value: Double) -> Double {
         let position = (value / 2 - low / 2) / (high / 2 - low / 2)
-        return position.isFinite ? min(max(0, position), 1) : 0
+        return position.isNaN ? 0 : min(max(0, position), 1)
     }
 
     func label(_ mark: Double) -> String { ChartNumber.text(mark, step: step) }

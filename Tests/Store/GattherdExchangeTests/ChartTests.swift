@@ -11,16 +11,17 @@ import Testing
         _ minute: Int,
         _ range: ClosedRange<Double>,
         metric: String = "heart_rate",
-        unit: String? = "bpm"
+        unit: String? = "bpm",
+        n: Int = 2
     ) -> HistoryBucket {
         HistoryBucket(
             time: Self.start.advanced(by: .seconds(60 * minute)),
             device: "strap",
             metric: metric,
             unit: unit,
-            n: 2,
+            n: n,
             min: .real(range.lowerBound),
-            mean: (range.lowerBound + range.upperBound) / 2,
+            mean: range.lowerBound / 2 + range.upperBound / 2,
             max: .real(range.upperBound)
         )
     }
@@ -86,6 +87,13 @@ import Testing
         let chart = chart(minutes: 2, [bucket(0, range), bucket(1, range)])
         #expect(TerminalChart(width: 80).lines(chart).count == 16)
         #expect(!TerminalChart(width: 80).lines(chart).joined().contains("nan"))
+    }
+
+    @Test(arguments: [1, 2]) func `the largest numbers can be drawn next to a gap`(n: Int) {
+        let buckets = [bucket(0, -1.7e308...(-1.7e308), n: n), bucket(2, 1.7e308...1.7e308, n: n)]
+        let lines = TerminalChart(width: 80).lines(chart(minutes: 4, buckets))
+        #expect(lines.count == 16)
+        #expect(!lines.joined().contains("nan") && !lines.joined().contains("inf"))
     }
 
     @Test(
