@@ -8,7 +8,7 @@ import Glibc
 final class LinesFile {
     private let path: LinesPath
     private let descriptor: Int32
-    /// The length, which is also that after the last success.
+    /// The length at the last success or ``updateSize()``.
     private(set) var size: Int64 = 0
 
     /// Opens or creates the file and removes an unfinished line at its end.
@@ -37,6 +37,13 @@ final class LinesFile {
         var (own, other) = (stat(), stat())
         guard unsafe fstat(descriptor, &own) == 0, unsafe stat(path.path, &other) == 0 else { return false }
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
+    }
+
+    /// Reads the length again: another program may have truncated the file in place.
+    func updateSize() throws(OutputFault) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw path.fault(errno) }
+        size = Int64(status.st_size)
     }
 
     /// Appends complete lines.

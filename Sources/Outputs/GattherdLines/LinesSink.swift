@@ -61,6 +61,7 @@ package actor LinesSink: BatchSink {
 
     private func append(_ text: [UInt8], to file: LinesFile) throws(OutputFault) {
         var file = file
+        try file.updateSize()
         if let maximum = settings.maxSize, file.size > 0, file.size + Int64(text.count) > Int64(clamping: maximum) {
             try file.rotate(keep: settings.keep)
             file = try LinesFile(path)

@@ -114,6 +114,17 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path + ".3"))
     }
 
+    @Test func `a file that another program has truncated in place is filled from its start`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.jsonl")
+        let sink = sink(path) { $0.maxSize = 1 << 20 }
+        try await sink.write(.rows(1...1, bytes: 700_000))
+        #expect(unsafe truncate(path, 0) == 0)
+        try await sink.write(.rows(2...2, bytes: 700_000))
+        #expect(try rows(path) == [2])
+        #expect(!FileManager.default.fileExists(atPath: path + ".1"))
+    }
+
     @Test func `a second writer of the same file is refused`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("a.jsonl")
