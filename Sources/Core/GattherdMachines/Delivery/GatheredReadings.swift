@@ -43,9 +43,11 @@ struct GatheredReadings: Sendable {
     static let maximumBytes = 32 << 10
     /// The number of waiting readings from which none waits for others.
     static let maximumWaiting = 2048
+    /// The number of streams beyond which those without waiting readings are forgotten.
+    static let maximumStreams = 4096
 
-    /// The waiting readings of a stream.
-    private struct Group {
+    /// The waiting readings of a stream; at least one.
+    struct Group {
         var count = 0
         var bytes = 0
         var due = Duration.zero
@@ -53,8 +55,11 @@ struct GatheredReadings: Sendable {
         var isFull: Bool { count >= maximumReadings || bytes >= maximumBytes }
     }
 
-    private var groups: [Group] = []
-    private var numbers: [StreamKey: Int] = [:]
+    /// The groups by number; a number is never used for another group.
+    private(set) var groups: [Int: Group] = [:]
+    /// The numbers of the streams' newest groups.
+    private(set) var numbers: [StreamKey: Int] = [:]
+    private var nextNumber = 0
     /// The number of waiting readings.
     private(set) var waiting = 0
 
@@ -72,24 +77,28 @@ struct GatheredReadings: Sendable {
 
     private mutating func number(of stream: StreamKey) -> Int {
         if let number = numbers[stream] { return number }
-        numbers[stream] = groups.count
-        groups.append(Group())
-        return groups.count - 1
+        // Devices come and go, so the streams of old ones must not stay.
+        if numbers.count >= Self.maximumStreams { numbers = numbers.filter { groups[$0.value] != nil } }
+        defer { nextNumber += 1 }
+        numbers[stream] = nextNumber
+        return nextNumber
     }
 
     private mutating func add(_ reading: JournalReading, to number: Int, due: Duration) {
-        guard groups.indices.contains(number) else { return }
-        groups[number].due = groups[number].count == 0 ? due : min(groups[number].due, due)
-        groups[number].count += 1
-        groups[number].bytes += reading.size
+        var group = groups[number] ?? Group(due: due)
+        group.due = min(group.due, due)
+        group.count += 1
+        group.bytes += reading.size
+        groups[number] = group
         waiting += 1
     }
 
     /// Removes a reading that is sent.
     mutating func remove(_ reading: JournalReading, from number: Int) {
-        guard groups.indices.contains(number), groups[number].count > 0 else { return }
-        groups[number].count -= 1
-        groups[number].bytes -= reading.size
+        guard var group = groups[number] else { return }
+        group.count -= 1
+        group.bytes -= reading.size
+        groups[number] = group.count > 0 ? group : nil
         waiting -= 1
     }
 
@@ -100,31 +109,30 @@ struct GatheredReadings: Sendable {
     ///
     /// Readings that are gathered after that one form another group, so that no message has readings from both sides.
     mutating func end(_ stream: StreamKey) {
-        if let number = numbers.removeValue(forKey: stream) { groups[number].due = .zero }
+        if let number = numbers.removeValue(forKey: stream) { groups[number]?.due = .zero }
     }
 
     /// Makes all waiting readings due.
     mutating func endAll() {
-        for number in groups.indices { groups[number].due = .zero }
+        for number in groups.keys { groups[number]?.due = .zero }
     }
 
     /// The number of waiting readings of a group.
-    func count(_ number: Int) -> Int { groups.indices.contains(number) ? groups[number].count : 0 }
+    func count(_ number: Int) -> Int { groups[number]?.count ?? 0 }
 
     /// True if the group's readings are due.
     func isDue(_ number: Int, at now: Duration) -> Bool {
-        guard groups.indices.contains(number) else { return false }
-        return isDue(groups[number], at: now)
+        groups[number].map { isDue($0, at: now) } ?? false
     }
 
     private func isDue(_ group: Group, at now: Duration) -> Bool {
-        group.count > 0 && (group.due <= now || group.isFull || waiting >= Self.maximumWaiting)
+        group.due <= now || group.isFull || waiting >= Self.maximumWaiting
     }
 
     /// The number of messages that are due.
     func messages(at now: Duration) -> Int {
         guard waiting > 0 else { return 0 }
-        return groups.reduce(0) { count, group in
+        return groups.values.reduce(0) { count, group in
             isDue(group, at: now) ? count + (group.count + Self.maximumReadings - 1) / Self.maximumReadings : count
         }
     }
@@ -132,6 +140,6 @@ struct GatheredReadings: Sendable {
     /// The time after `now` at which the next readings are due.
     func nextDue(after now: Duration) -> Duration? {
         guard waiting > 0 else { return nil }
-        return groups.lazy.filter { $0.count > 0 && $0.due > now }.map(\.due).min()
+        return groups.values.lazy.map(\.due).filter { $0 > now }.min()
     }
 }
