@@ -2,6 +2,7 @@ import GattherdGATT
 import GattherdLog
 import GattherdModel
 import GattherdSync
+import Synchronization
 import TestKit
 import Testing
 
@@ -65,6 +66,13 @@ struct UndecodableTests {
         #expect(intake.dropped.value == 1)
         intake.receive([UInt8](repeating: 1, count: 200), for: bindings[0], at: Timestamp(microseconds: 0))
         #expect(intake.count == 3)
+    }
+
+    @Test func `values without room count as received for the silence watch`() {
+        let intake = Intake(capacity: 2)
+        for _ in 0..<5 { intake.receive([7], for: bindings[0], at: Timestamp(microseconds: 0)) }
+        #expect(intake.dropped.value == 3)
+        #expect(bindings[0].values.load(ordering: .relaxed) == 5)
     }
 
     private static let reason = "truncated: a field at offset 0 needs 1 byte, 0 left"

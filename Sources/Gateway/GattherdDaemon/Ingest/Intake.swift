@@ -171,7 +171,9 @@ public final class Intake: NotificationSink {
         isRead: Bool = false,
         rssi: Int? = nil,
         to buffer: inout Buffer
-    ) -> Bool {
+    ) {
+        // A value without room shows as well that the peripheral is alive.
+        binding.values.wrappingAdd(1, ordering: .relaxed)
         let hasRoom = buffer.entries.count < capacity && buffer.octets.count + octets.count <= capacityInBytes
         guard hasRoom else {
             dropped.add()
@@ -182,7 +184,5 @@ public final class Intake: NotificationSink {
         buffer.entries.append(
             .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead, rssi: rssi)
         )
-        binding.values.wrappingAdd(1, ordering: .relaxed)
-        return true
     }
 }
