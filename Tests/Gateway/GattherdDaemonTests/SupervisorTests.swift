@@ -37,6 +37,7 @@ struct Bench: Sendable {
         var settings = Supervisor.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
         (settings.describe, settings.leases) = (describe, leases)
         (settings.silence.lateAdvertisements, settings.silence.freshness) = (.zero, .zero)
+        settings.reservedRetry = .milliseconds(1)
         supervisor = Supervisor(
             devices: [
                 SupervisedDevice(
@@ -266,6 +267,23 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .ready)
             await bench.store.wait { store in store.events.contains { $0.kind == "stream" } }
         }
+    }
+
+    @Test
+    func `a stream that another program has reserved does not fail the link and is served later`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB, isRequired: true)])
+        bench.central.state.withLock { $0.refusedSubscription = BluetoothError(.busy, "Notify acquired") }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { store in store.events.contains { $0.kind == "stream" } }
+            bench.central.state.withLock { $0.refusedSubscription = nil }
+            await bench.central.wait(for: .subscribe)
+            bench.central.notify([42])
+            await bench.store.wait { $0.readings.contains { $0.source == .notify } }
+            #expect(!bench.central.calls.state.contains(.disconnect))
+        }
+        #expect(await bench.store.events.count { $0.kind == "stream" } == 1)
     }
 
     @Test

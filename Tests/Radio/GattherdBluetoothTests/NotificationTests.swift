@@ -209,10 +209,11 @@ import Testing
         }
     }
 
-    @Test func `a characteristic without a socket uses signals`() async throws {
+    @Test(arguments: [BluetoothError.Kind.notSupported, .busy])
+    func `a characteristic without a free socket uses signals`(_ refusal: BluetoothError.Kind) async throws {
         try await Bench.run({ $0.notificationPath = .socket }) { bench in
             let strap = try await bench.connected()
-            bench.backend.fail("subscribe", BluetoothError(.notSupported, "no sockets here"))
+            bench.backend.fail("subscribe", BluetoothError(refusal, "no sockets here"))
             for id in [0x2A37, 0x2A19, 0x2A39] as [CharacteristicID] { try await strap.setNotifyValue(true, for: id) }
             let calls = bench.backend.asked.state.filter { $0.hasPrefix("subscribe") }
             let expected = ["measurement by socket", "measurement", "level by socket", "control"]

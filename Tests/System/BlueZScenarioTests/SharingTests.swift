@@ -58,6 +58,23 @@ import Testing
         try await gateway.end(daemon)
     }
 
+    @Test func `notifications that another client has acquired do not end the link`() async throws {
+        let gateway = try await Gateway(Self.peripherals)
+        let client = try await BlueZClient(on: gateway.stack.bus)
+        let address = gateway.peripherals.devices.first { $0.name == "strap" }?.address ?? ""
+        let strap = client.device(address)
+        try await strap.findAndConnect()
+        let socket = try await strap.characteristic("2a37").acquire()
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(10, of: "sensor")
+        #expect(!socket.isHungUp, "the link of the other client ended")
+        socket.close()
+        try await gateway.waitForReadings(10, of: "strap")
+        await client.leave()
+        try await gateway.end(daemon)
+    }
+
     /// Expects that each notification is stored once: as a notification, or as a read if another client may have read
     /// it.
     private func expectEachStoredOnce(_ gateway: Gateway, _ subscriber: Subscriber) async throws {

@@ -30,7 +30,9 @@ struct ConnectionTaskRunner: Sendable {
                 subscriptions.add(key, token)
             } catch {
                 subscriptions.remove(key)
-                try link.tolerate(error, isRequired: plan.requires(remote), while: "subscribing to \(remote.uuid)")
+                let isRequired = plan.requires(remote)
+                let action = "subscribing to \(remote.uuid)"
+                try link.tolerate(error, isRequired: isRequired, isSubscribing: true, while: action)
             }
         }
     }

@@ -114,13 +114,26 @@ struct LinkSession: Sendable {
             for stream in served {
                 if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
             }
+            for stream in served where stream.isReserved { group.addTask { await serveWhenReleased(stream) } }
             group.addTask {
-                await SilenceMonitor(link: link, sightings: sightings, report: report).watch(served)
+                await SilenceMonitor(link: link, sightings: sightings, report: report)
+                    .watch(served.filter { !$0.isReserved })
             }
             await group.waitForAll()
         }
         // A session without polled or watched streams lasts as long as its link.
         for await _ in AsyncStream.makeStream(of: Void.self).stream {}
+    }
+
+    /// Subscribes to a stream when another program has released it, and then watches it.
+    private func serveWhenReleased(_ stream: ServedStream) async {
+        do throws(LinkFault) {
+            guard let stream = try await streams.subscribeWhenReleased(stream) else { return }
+            await SilenceMonitor(link: link, sightings: sightings, report: report).watch([stream])
+        } catch {
+            guard !Task.isCancelled else { return }
+            report(.failed(error))
+        }
     }
 
     /// Polls a stream until cancelled or until the link proves dead.

@@ -16,6 +16,8 @@ struct LinkSessionContext: Sendable {
     let bonds: BondKeeper
     let now: @Sendable () -> Timestamp
     let resolveTimeout: Duration
+    /// The pause between attempts to subscribe to what another program has reserved.
+    let reservedRetry: Duration
     let describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
     /// The policy for silent streams.
     let silence: SilenceWatch.Policy
@@ -45,6 +47,7 @@ struct LinkSessionContext: Sendable {
         bonds = BondKeeper(configuredDevices: configuredDevices, recorder: recorder, log: log)
         self.now = now
         resolveTimeout = settings.resolveTimeout
+        reservedRetry = settings.reservedRetry
         describe = settings.describe
         silence = settings.silence
         silenceProbes = counters.silenceProbes
@@ -94,15 +97,19 @@ struct ServedLink: Sendable {
     }
 
     /// Ignores the failure of an optional operation unless it affects the whole link.
+    ///
+    /// While subscribing, `busy` is about the characteristic: another program has reserved its notifications.
     func tolerate(
         _ error: BluetoothError,
         isRequired: Bool,
+        isSubscribing: Bool = false,
         of stream: String? = nil,
         while action: String
     ) throws(LinkFault) {
         let fault = context.bonds.fault(error, of: peripheral, while: action)
         let isUnpaired = error.kind == .authentication && !context.bonds.isPaired(peripheral)
-        let isLinkProblem = !error.isAboutAttribute || isUnpaired
+        let isAboutAttribute = error.isAboutAttribute || isSubscribing && error.kind == .busy
+        let isLinkProblem = !isAboutAttribute || isUnpaired
         guard !isLinkProblem, !isRequired else { throw fault }
         let what: StaticString = stream == nil ? "a task failed" : "a stream is not served"
         log(.warning, what, [.init("action", action), .init("error", error.detail)])

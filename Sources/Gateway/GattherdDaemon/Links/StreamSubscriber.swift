@@ -13,6 +13,8 @@ struct ServedStream: Sendable {
     let readBinding: StreamBinding
     /// The binding for the messages of a download; `nil` if the stream has no records.
     let messageBinding: StreamBinding?
+    /// True while another program has reserved the characteristic's notifications.
+    var isReserved = false
 
     var isReadFirst: Bool { planned.descriptor.isReadFirst }
 
@@ -47,11 +49,13 @@ struct StreamSubscriber: Sendable {
             served.append(serve(stream, decoder: decoder, wantsEcho: wantsEcho, answers, plan.resumption(from: stream)))
         }
         await endSubscriptions(except: served.compactMap(key) + plan.answering.map(ConnectionTaskRunner.key))
-        for stream in served where stream.isReadFirst {
-            try await subscribe(stream)
-            try await read(stream)
+        for index in served.indices where served[index].isReadFirst {
+            served[index].isReserved = try await !subscribe(served[index])
+            try await read(served[index])
         }
-        for stream in served where !stream.isReadFirst { try await subscribe(stream) }
+        for index in served.indices where !served[index].isReadFirst {
+            served[index].isReserved = try await !subscribe(served[index])
+        }
         let tasks = ConnectionTaskRunner(link: link, subscriptions: subscriptions)
         try await tasks.subscribe(plan)
         link.intake.unbind([], decoders: subscriptions.removeRetiredDecoders())
@@ -111,18 +115,48 @@ struct StreamSubscriber: Sendable {
     }
 
     /// Subscribes to a stream, or takes over the subscription of the previous session.
-    private func subscribe(_ stream: ServedStream) async throws(LinkFault) {
-        guard let key = key(of: stream) else { return }
+    ///
+    /// Returns false if another program has reserved the notifications, which is reported unless it was before. Even
+    /// a required stream does not end the link then: the other program uses it.
+    private func subscribe(_ stream: ServedStream) async throws(LinkFault) -> Bool {
+        guard let key = key(of: stream) else { return true }
         let token = subscriptions.token(of: key) ?? link.intake.newToken()
         link.intake.bind(stream.binding, to: token)
         do throws(BluetoothError) {
-            try await link.central.subscribe(to: key.remote, by: key.path, token: token, sink: link.intake)
+            try await subscribe(key, token)
             subscriptions.add(key, token)
+            return true
         } catch {
             subscriptions.remove(key)
             link.intake.unbind([token], decoders: [])
-            try tolerate(error, stream, while: "subscribing to \(stream.planned.descriptor.uuid)")
+            let isReserved = error.kind == .busy
+            guard !isReserved || !stream.isReserved else { return false }
+            try tolerate(error, stream, isSubscribing: true, while: "subscribing to \(stream.planned.descriptor.uuid)")
+            return !isReserved
         }
+    }
+
+    /// Subscribes by the path of the key; a socket is not possible while another program receives signals.
+    private func subscribe(_ key: LinkSubscriptions.Key, _ token: SubscriptionToken) async throws(BluetoothError) {
+        do throws(BluetoothError) {
+            try await link.central.subscribe(to: key.remote, by: key.path, token: token, sink: link.intake)
+        } catch {
+            guard key.path == .socket, error.kind == .busy else { throw error }
+            try await link.central.subscribe(to: key.remote, by: .signals, token: token, sink: link.intake)
+        }
+    }
+
+    /// Tries to subscribe to a reserved stream until it succeeds, or fails for another reason.
+    func subscribeWhenReleased(_ stream: ServedStream) async throws(LinkFault) -> ServedStream? {
+        while (try? await Task.sleep(for: link.context.reservedRetry, clock: .loop)) != nil {
+            guard try await subscribe(stream) else { continue }
+            guard key(of: stream).flatMap(subscriptions.token(of:)) != nil else { return nil }
+            link.log(.info, "a stream is served now", [.init("stream", stream.planned.name)])
+            var stream = stream
+            stream.isReserved = false
+            return stream
+        }
+        return nil
     }
 
     /// Ends the subscriptions of the previous session that this session does not need.
@@ -157,10 +191,16 @@ struct StreamSubscriber: Sendable {
         }
     }
 
-    private func tolerate(_ error: BluetoothError, _ stream: ServedStream, while action: String) throws(LinkFault) {
+    private func tolerate(
+        _ error: BluetoothError,
+        _ stream: ServedStream,
+        isSubscribing: Bool = false,
+        while action: String
+    ) throws(LinkFault) {
         let name = stream.binding.stream.stream
-        let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired
-        try link.tolerate(error, isRequired: isRequired, of: name, while: action)
+        let isReserved = isSubscribing && error.kind == .busy
+        let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired && !isReserved
+        try link.tolerate(error, isRequired: isRequired, isSubscribing: isSubscribing, of: name, while: action)
     }
 
     /// Ends all subscriptions and decoders of the link.

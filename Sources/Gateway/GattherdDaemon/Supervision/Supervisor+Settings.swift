@@ -15,7 +15,9 @@ extension Supervisor {
         public var leases: LeaseBoard?
         /// The policy for silent streams.
         public var silence = SilenceWatch.Policy()
-        /// Creates a profile from characteristics that no profile serves; `nil` if that is impossible.
+        /// The pause between attempts to subscribe to what another program has reserved.
+        public var reservedRetry = Duration.seconds(10)
+        /// Makes a profile from characteristics that no profile serves; `nil` if that is impossible.
         ///
         /// The second argument contains the stream names in use.
         public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?

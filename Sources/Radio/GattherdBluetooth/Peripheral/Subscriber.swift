@@ -86,6 +86,8 @@ struct Subscriber: Sendable {
     private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(link.id.address): the link was lost") }
 
     /// Subscribes on the platform; indications have no socket and arrive as signals.
+    ///
+    /// A socket is not possible while another program receives signals.
     private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {
         let (remote, token) = (subscription.characteristic, subscription.token)
         let indicates = remote.properties.isDisjoint(with: .notify) && remote.properties.contains(.indicate)
@@ -93,7 +95,7 @@ struct Subscriber: Sendable {
         do throws(BluetoothError) {
             try await central.backend.subscribe(to: remote, by: path, token: token, sink: subscription)
         } catch {
-            guard path == .socket, error.kind == .notSupported else { throw error }
+            guard path == .socket, error.kind == .notSupported || error.kind == .busy else { throw error }
             try await central.backend.subscribe(to: remote, by: .signals, token: token, sink: subscription)
         }
     }
