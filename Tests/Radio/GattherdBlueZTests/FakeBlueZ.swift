@@ -69,6 +69,12 @@ actor FakeBlueZ {
         held.removeAll()
     }
 
+    /// Signals a value and replies with it, for each held read.
+    func answerHeldReads(_ octets: [UInt8]) throws {
+        for call in held { try readValue(octets, call) }
+        held.removeAll()
+    }
+
     nonisolated func waitForCall(_ member: String, times: Int = 1) async {
         for await calls in calls.watch() where calls.filter({ $0 == member }).count >= times { return }
     }

@@ -304,6 +304,24 @@ import Testing
         }
     }
 
+    @Test func `the late echo of a read that was given up is not a notification`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.attribute = .milliseconds(500)
+        try await Stage.run(limits: limits) { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.hang("ReadValue")
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in try await central.read(characteristic) }
+            #expect(result.kind == .timedOut)
+            await stage.fake.notify([5])
+            try await stage.fake.answerHeldReads([7])
+            for value in [8, 9] as [UInt8] { await stage.fake.notify([value]) }
+            #expect(await stage.sink.values(3) == [[5], [8], [9]])
+            #expect(stage.sink.reads == [])
+        }
+    }
+
     @Test func `the echo of our own read is recognised although another signal comes before the answer`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

@@ -70,6 +70,7 @@ final class AttributeReader {
 
     // MARK: - Values
 
+    /// Reads a value; the read is open until its answer, whose echo may come after the deadline.
     func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
         let path = try objects.path(of: characteristic)
         notifications.beginRead(path)
@@ -85,7 +86,7 @@ final class AttributeReader {
     private func readValue(
         _ path: String,
         _ interface: String,
-        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+        onAnswer: @escaping (Result<[DBusValue], DBusError>) -> Void = { _ in }
     ) async throws(BluetoothError) -> [UInt8] {
         do throws(DBusError) {
             let reply = try await client.call(
@@ -94,7 +95,7 @@ final class AttributeReader {
                 "ReadValue",
                 [.properties([:])],
                 within: client.attributeLimit,
-                onReply: onReply
+                onAnswer: onAnswer
             )
             return reply.first?.bytes ?? []
         } catch {

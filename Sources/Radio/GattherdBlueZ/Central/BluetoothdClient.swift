@@ -46,6 +46,8 @@ final class BluetoothdClient {
     var attributeLimit: Duration { limits.attribute }
 
     /// Calls bluetoothd, within ``BlueZCentral/Limits/operation`` by default; `onReply` is given each outcome.
+    ///
+    /// `onAnswer` is given the answer even if the waiting has ended before, or an error if none can come.
     @discardableResult
     func call(
         _ path: String,
@@ -53,13 +55,16 @@ final class BluetoothdClient {
         _ member: String,
         _ arguments: [DBusValue] = [],
         within limit: Duration? = nil,
-        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil,
+        onAnswer: @escaping (Result<[DBusValue], DBusError>) -> Void = { _ in }
     ) async throws(DBusError) -> [DBusValue] {
         guard !isLeaving else {
             onReply?(.failure(.leaving))
+            onAnswer(.failure(.leaving))
             throw .leaving
         }
-        return try await perform(path, interface, member, arguments, within: limit ?? limits.operation, onReply)
+        let limit = limit ?? limits.operation
+        return try await perform(path, interface, member, arguments, within: limit, onReply, onAnswer)
     }
 
     private func perform(
@@ -68,10 +73,12 @@ final class BluetoothdClient {
         _ member: String,
         _ arguments: [DBusValue],
         within limit: Duration,
-        _ onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+        _ onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil,
+        _ onAnswer: @escaping (Result<[DBusValue], DBusError>) -> Void = { _ in }
     ) async throws(DBusError) -> [DBusValue] {
         guard let bus, let owner else {
             onReply?(.failure(.noBluetoothd))
+            onAnswer(.failure(.noBluetoothd))
             throw .noBluetoothd
         }
         do throws(DBusError) {
@@ -82,7 +89,8 @@ final class BluetoothdClient {
                 member,
                 arguments,
                 timeout: limit,
-                onReply: onReply
+                onReply: onReply,
+                onAnswer: onAnswer
             )
         } catch {
             await reportUnansweredCalls(of: bus)

@@ -158,7 +158,7 @@ final class NotificationClient {
         subscriptions.beginRead(path)
     }
 
-    /// Ends our own read; `octets` is `nil` if it failed.
+    /// Ends our own read at its answer; `octets` is `nil` if it failed.
     func endRead(_ path: String, _ octets: [UInt8]?) {
         subscriptions.endRead(path, octets)
     }

@@ -7,15 +7,22 @@ struct CallTable {
     struct Call {
         let message: OutgoingMessage
         let timer: LoopTimer
+        /// Called with the answer, even one after the call was given up, or with an error if none can come.
+        let onAnswer: (Outcome) -> Void
         let completion: (Outcome) -> Void
         var serial: UInt32?
+
+        func end(_ outcome: Outcome) {
+            onAnswer(outcome)
+            completion(outcome)
+        }
     }
 
     /// The bus allows 128 open calls for a connection, and continues to count abandoned ones.
     static let openLimit = 64
 
-    /// Calls that were given up after they had been sent, and have no answer yet.
-    private(set) var abandoned: Set<UInt32> = []
+    /// The handlers of calls that were given up after they had been sent, and have no answer yet.
+    private var abandoned: [UInt32: (Outcome) -> Void] = [:]
     private var calls: [UInt64: Call] = [:]
     private var bySerial: [UInt32: UInt64] = [:]
     private var queue: [UInt64] = []
@@ -23,6 +30,8 @@ struct CallTable {
 
     /// Calls without an answer, sent or not.
     var count: Int { calls.count }
+    /// Calls that were given up after they had been sent, and have no answer yet.
+    var abandonedCount: Int { abandoned.count }
 
     mutating func makeID() -> UInt64 {
         defer { nextID += 1 }
@@ -58,19 +67,24 @@ struct CallTable {
 
     /// Removes the call of a reply.
     mutating func remove(serial: UInt32, on loop: EventLoop) -> Call? {
-        abandoned.remove(serial)
-        return bySerial[serial].flatMap { remove($0, on: loop) }
+        bySerial[serial].flatMap { remove($0, on: loop) }
     }
 
-    /// Removes a call whose answer is no longer wanted.
+    /// Removes an abandoned call that is answered now; returns its handler.
+    mutating func removeAbandoned(serial: UInt32) -> ((Outcome) -> Void)? {
+        abandoned.removeValue(forKey: serial)
+    }
+
+    /// Removes a call that is given up; if it was sent, its handler waits for the answer.
     mutating func abandon(_ id: UInt64, on loop: EventLoop) -> Call? {
         let call = remove(id, on: loop)
-        if let serial = call?.serial { abandoned.insert(serial) }
+        if let call, let serial = call.serial { abandoned[serial] = call.onAnswer }
         return call
     }
 
     mutating func failAll(_ error: DBusError, on loop: EventLoop) {
-        for id in calls.keys.sorted() { remove(id, on: loop)?.completion(.failure(error)) }
+        for id in calls.keys.sorted() { remove(id, on: loop)?.end(.failure(error)) }
+        for serial in abandoned.keys.sorted() { removeAbandoned(serial: serial)?(.failure(error)) }
         queue.removeAll()
     }
 }

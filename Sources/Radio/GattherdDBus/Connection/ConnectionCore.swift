@@ -40,7 +40,7 @@ final class ConnectionCore {
     var isPausing: Bool { pauseEnd != nil }
 
     /// The number of abandoned calls without an answer.
-    var owedAnswers: Int { calls.abandoned.count }
+    var owedAnswers: Int { calls.abandonedCount }
 
     /// Starts to drive the connection; on the loop's thread.
     func attach() {
@@ -91,16 +91,21 @@ extension ConnectionCore {
 
     /// Sends a call, or queues it while too many are open; `completion` is called exactly once.
     ///
-    /// The answer to a call that is not urgent may wait to be read with other messages.
+    /// `onAnswer` is called exactly once too, but not before the answer, unless none can come. The answer to a call
+    /// that is not urgent may wait to be read with other messages.
     func start(
         _ id: UInt64,
         _ message: OutgoingMessage,
         _ timeout: Duration,
         _ label: String,
         isUrgent: Bool = true,
+        onAnswer: @escaping (CallTable.Outcome) -> Void = { _ in },
         _ completion: @escaping (CallTable.Outcome) -> Void
     ) {
-        guard isConnected else { return completion(.failure(.disconnected)) }
+        guard isConnected else {
+            onAnswer(.failure(.disconnected))
+            return completion(.failure(.disconnected))
+        }
         if isUrgent {
             endPause()
             lastCall = .now
@@ -108,13 +113,16 @@ extension ConnectionCore {
         let timer = loop.schedule(after: timeout) { [weak self] in
             self?.abandon(id, .timeout(label, after: timeout))
         }
-        calls.add(id, CallTable.Call(message: message, timer: timer, completion: completion))
+        calls.add(id, CallTable.Call(message: message, timer: timer, onAnswer: onAnswer, completion: completion))
         sendWaitingCalls()
     }
 
-    /// Ends a call that still waits; its late answer will be ignored.
+    /// Ends the wait for a call; a late answer only reaches its `onAnswer`.
     func abandon(_ id: UInt64, _ error: DBusError) {
-        calls.abandon(id, on: loop)?.completion(.failure(error))
+        if let call = calls.abandon(id, on: loop) {
+            if call.serial == nil { call.onAnswer(.failure(error)) }
+            call.completion(.failure(error))
+        }
         sendWaitingCalls()
     }
 
@@ -123,17 +131,23 @@ extension ConnectionCore {
             do throws(DBusError) {
                 calls.markSent(id, serial: try send(message))
             } catch {
-                calls.remove(id, on: loop)?.completion(.failure(error))
+                calls.remove(id, on: loop)?.end(.failure(error))
             }
         }
     }
 
-    /// Completes the call of a reply; a reply after its deadline is ignored.
+    /// Completes the call of a reply.
     private func receiveReply(_ message: MessageView) {
-        guard let call = calls.remove(serial: message.header.replySerial, on: loop) else { return }
-        let isError = message.header.kind == .error
-        call.completion(isError ? .failure(message.error) : Result { () throws(DBusError) in try message.arguments() })
+        let serial = message.header.replySerial
+        if let onAnswer = calls.removeAbandoned(serial: serial) { return onAnswer(outcome(of: message)) }
+        guard let call = calls.remove(serial: serial, on: loop) else { return }
+        call.end(outcome(of: message))
         sendWaitingCalls()
+    }
+
+    private func outcome(of message: MessageView) -> CallTable.Outcome {
+        guard message.header.kind != .error else { return .failure(message.error) }
+        return Result { () throws(DBusError) in try message.arguments() }
     }
 }
 

@@ -173,6 +173,8 @@ extension DBusConnection {
     public nonisolated var isPausing: Bool { core.value.isPausing }
 
     /// Calls a method as ``call(_:_:_:_:_:timeout:onReply:)`` does; on the loop.
+    ///
+    /// `onAnswer` is given the answer even if the waiting has ended before, or an error if none can come.
     @discardableResult
     public func callOnLoop(
         _ destination: String,
@@ -182,7 +184,8 @@ extension DBusConnection {
         _ arguments: [DBusValue] = [],
         timeout: Duration,
         isolation: isolated (any Actor)? = #isolation,
-        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil
+        onReply: ((Result<[DBusValue], DBusError>) -> Void)? = nil,
+        onAnswer: @escaping (Result<[DBusValue], DBusError>) -> Void = { _ in }
     ) async throws(DBusError) -> [DBusValue] {
         let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
         let id = core.value.makeCallID()
@@ -196,8 +199,11 @@ extension DBusConnection {
                     waiter.resume(returning: outcome)
                 }
                 // The handler below may have come before there was anything to abandon.
-                guard !Task.isCancelled else { return complete(.failure(.cancelled)) }
-                core.value.start(id, message, timeout, label, complete)
+                guard !Task.isCancelled else {
+                    onAnswer(.failure(.cancelled))
+                    return complete(.failure(.cancelled))
+                }
+                core.value.start(id, message, timeout, label, onAnswer: onAnswer, complete)
             }
         } onCancel: { [loop, core] in
             loop.execute { core.value.abandon(id, .cancelled) }
