@@ -146,6 +146,23 @@ import Testing
         }
     }
 
+    @Test func `a disconnect during that of a forget does not keep it from removing the bond`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("disconnect")
+            async let forgotten = outcome { try await bench.central.forget(strap) }
+            await bench.backend.waitUntilAsked("disconnect 1")
+            async let disconnected = outcome { try await strap.disconnect() }
+            while bench.central.link(strap.id)?.connecting.count != 2 { await Task.yield() }
+            bench.backend.release("disconnect")
+            #expect(await forgotten.error == nil)
+            #expect(await disconnected.error == nil)
+            let calls = bench.backend.asked.state.filter { ["disconnect 1", "forget 1"].contains($0) }
+            #expect(calls == ["disconnect 1", "forget 1"])
+            #expect(strap.connectionState == .disconnected(.requested))
+        }
+    }
+
     @Test func `an attempt after a cancelled disconnect ends the dying link and makes another`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

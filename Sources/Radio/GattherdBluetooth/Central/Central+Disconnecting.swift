@@ -64,6 +64,8 @@ extension Central {
 
     /// Marks the link as unwanted and stops all attempts.
     ///
+    /// A disconnect goes on: whoever requested it relies on the end of the link.
+    ///
     /// - Returns: True if it was reconnecting.
     @discardableResult
     private func release(_ link: Link) -> Bool {
@@ -77,7 +79,7 @@ extension Central {
         }
         _ = link.lasting.removeKept { _ in true }
         link.reconnecting.stopAll(stop)
-        link.connecting.stopAll(stop)
+        link.connecting.stopAll(stop, except: .disconnect)
         return wasReconnecting
     }
 

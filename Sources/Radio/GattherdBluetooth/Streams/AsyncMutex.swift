@@ -6,8 +6,13 @@ import GattherdSync
 /// only privileged operations run.
 final class AsyncMutex: Sendable {
     final class Ticket: Sendable {
+        fileprivate let operation: BluetoothError.Operation
         fileprivate let turn = Mailbox<Void>(.bufferingOldest(1))
         fileprivate let stop = Mailbox<BluetoothError>(.bufferingOldest(1))
+
+        fileprivate init(_ operation: BluetoothError.Operation) {
+            self.operation = operation
+        }
     }
 
     private let turns = Locked(TurnQueue<Ticket>())
@@ -20,9 +25,9 @@ final class AsyncMutex: Sendable {
         self.log = log
     }
 
-    /// Ends all waiting and running operations with `error`.
-    func stopAll(_ error: BluetoothError) {
-        for ticket in turns.withLock({ $0.tickets }) { ticket.stop.push(error) }
+    /// Ends all waiting and running operations with `error`, except those of the kind `kept`.
+    func stopAll(_ error: BluetoothError, except kept: BluetoothError.Operation? = nil) {
+        for ticket in turns.withLock({ $0.tickets }) where ticket.operation != kept { ticket.stop.push(error) }
     }
 
     /// The number of operations that run or wait.
@@ -58,7 +63,7 @@ final class AsyncMutex: Sendable {
         isPrivileged: Bool = false,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
-        let (ticket, start) = (Ticket(), ContinuousClock.now)
+        let (ticket, start) = (Ticket(operation), ContinuousClock.now)
         let hasTurn = enter(ticket, isPrivileged)
         let timeout = hasTurn ? nil : timeout
         defer { leave(ticket) }
