@@ -155,6 +155,16 @@ import Testing
         }
     }
 
+    @Test func `an attempt ends at its deadline although a hanging bluetoothd does not cancel it`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(600)
+        try await Stage.run(limits: limits) { stage in
+            for member in ["Connect", "Disconnect"] { await stage.fake.hang(member) }
+            #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
+            #expect(await stage.fake.asked.contains("Disconnect"))
+        }
+    }
+
     @Test func `the cancellation of its task ends an attempt`() async throws {
         try await Stage.run { stage in
             await stage.fake.hang("Connect")

@@ -51,6 +51,20 @@ struct PairingTests {
         }
     }
 
+    @Test func `a pairing ends at its deadline although bluetoothd does not register the agent`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(600)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.hang("RegisterAgent")
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in
+                try await central.pair(Stage.peripheral, by: .justWorks, timeout: .milliseconds(500))
+            }
+            #expect(result.kind == .timedOut)
+            #expect(await !stage.fake.asked.contains("Pair"))
+        }
+    }
+
     @Test func `a peripheral that we connect may pair`() async throws {
         try await PairingStage.run { bench in
             _ = try await bench.stage.connected()

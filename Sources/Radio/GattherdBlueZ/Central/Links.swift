@@ -3,6 +3,9 @@ import GattherdDBus
 
 /// Links to peripherals: made, confirmed and ended; on the loop.
 final class Links {
+    /// The longest wait for the answer to a cancellation, beyond the deadline of the attempt.
+    private static let cancellationLimit = Duration.seconds(1)
+
     private let client: BluetoothdClient
     private let objects: BlueZObjects
     private let waiters: ChangeWaiters
@@ -97,7 +100,8 @@ final class Links {
     private func giveUp(_ path: String, after error: BluetoothError) async {
         switch error.kind {
         // After a link that ended at once, BlueZ 5.66 tries again by itself.
-        case .timedOut, .notConnected: _ = try? await client.call(path, BlueZ.device, "Disconnect")
+        case .timedOut, .notConnected:
+            _ = try? await client.call(path, BlueZ.device, "Disconnect", within: Self.cancellationLimit)
         case .cancelled where Task.isCancelled:
             // A cancelled task cannot wait for an answer.
             client.post(path, BlueZ.device, "Disconnect")

@@ -106,6 +106,8 @@ final class PairingClient {
     // MARK: - Pairings that we request
 
     /// Pairs with a peripheral; returns false if it paired without having requested its passkey.
+    ///
+    /// The timeout is the limit of all steps together.
     func pair(
         _ peripheral: PeripheralID,
         by method: PairingMethod,
@@ -116,12 +118,13 @@ final class PairingClient {
         guard try !objects.status(peripheral).isPaired else { return true }
         guard responder.begin(peripheral, by: method) else { throw BluetoothError(.busy, "a pairing is under way") }
         defer { responder.end(peripheral) }
+        let deadline = SuspendingClock.now.advanced(by: timeout)
         do throws(DBusError) {
-            try await request(peripheral, path, by: method, within: timeout)
+            try await request(peripheral, path, by: method, until: deadline)
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
-        _ = try? await objects.refresh(path, within: operationLimit)
+        _ = try? await objects.refresh(path, within: min(operationLimit, deadline.remaining))
         return !responder.hasSkippedPasskey(peripheral)
     }
 
@@ -130,15 +133,16 @@ final class PairingClient {
         _ peripheral: PeripheralID,
         _ path: String,
         by method: PairingMethod,
-        within timeout: Duration
+        until deadline: SuspendingClock.Instant
     ) async throws(DBusError) {
         guard let owner = client.owner else { throw .noBluetoothd }
-        let connection = try await DBusConnection.open(address, on: loop)
+        let limit = min(operationLimit, deadline.remaining)
+        let connection = try await DBusConnection.open(address, on: loop, timeout: limit)
         responder.setConnection(connection, of: peripheral)
         connection.exportAgent(for: owner) { [weak self] call in
             self?.respond(to: call) ?? .rejected("it is closed")
         }
-        let result = await Self.pair(on: connection, owner, path, method, operationLimit, timeout)
+        let result = await Self.pair(on: connection, owner, path, method, operationLimit, deadline)
         // bluetoothd cancels a pairing whose client leaves.
         await connection.close()
         try result.get()
@@ -150,7 +154,7 @@ final class PairingClient {
         _ path: String,
         _ method: PairingMethod,
         _ operationLimit: Duration,
-        _ timeout: Duration
+        _ deadline: SuspendingClock.Instant
     ) async -> Result<Void, DBusError> {
         let arguments = [DBusValue.objectPath(DBusConnection.agentPath), .string(method.capability)]
         let manager = BlueZ.agentManager
@@ -161,9 +165,9 @@ final class PairingClient {
                 manager,
                 "RegisterAgent",
                 arguments,
-                timeout: operationLimit
+                timeout: min(operationLimit, deadline.remaining)
             )
-            try await connection.callOnLoop(owner, path, BlueZ.device, "Pair", timeout: timeout)
+            try await connection.callOnLoop(owner, path, BlueZ.device, "Pair", timeout: deadline.remaining)
             return .success(())
         } catch  where error.name == "org.bluez.Error.AlreadyExists" {
             return .success(())
@@ -176,4 +180,9 @@ final class PairingClient {
     func cancelAll() async {
         for connection in responder.connections { await connection.close() }
     }
+}
+
+extension SuspendingClock.Instant {
+    /// The time until then; zero if it has passed.
+    fileprivate var remaining: Duration { max(.zero, self - SuspendingClock.now) }
 }

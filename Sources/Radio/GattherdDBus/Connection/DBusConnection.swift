@@ -22,7 +22,7 @@ public actor DBusConnection {
     /// - Parameters:
     ///   - address: The bus.
     ///   - loop: The thread on which everything happens.
-    ///   - timeout: The limit of connecting.
+    ///   - timeout: The limit of connecting and registering together.
     ///   - readDelay: The longest wait of a signal to be read with others, see ``canWait()``.
     /// - Returns: The connection, which knows its name.
     /// - Throws: ``DBusError`` when no bus listens there, the bus refuses us, or `timeout` passes.
@@ -32,10 +32,11 @@ public actor DBusConnection {
         timeout: Duration = .seconds(10),
         readDelay: Duration = .milliseconds(40)
     ) async throws(DBusError) -> DBusConnection {
+        let deadline = SuspendingClock.now.advanced(by: timeout)
         let socket = try await address.connect(within: timeout, on: loop)
         let connection = DBusConnection(socket, on: loop, readDelay: readDelay)
         do throws(DBusError) {
-            try await connection.sayHello(timeout)
+            try await connection.sayHello(max(.zero, deadline - SuspendingClock.now))
         } catch {
             await connection.close()
             throw error.name == DBusError.disconnectedName ? .refused(by: address.description) : error
