@@ -38,4 +38,54 @@ import Testing
     @Test func `the handlers run first as well when the bus sends invalid bytes`() async throws {
         #expect(try await runsHandlersFirst { _, other in _ = unsafe send(other, "not a D-Bus message", 19, 0) })
     }
+
+    @Test func `a backlog is read in one bounded batch per turn of the loop`() async throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let (own, other) = (ends[0], ends[1])
+        let signal = try OutgoingMessage.signal("/a", "a.b", "C", to: nil, []).bytes(serial: 1)
+        let backlog = Array(repeatElement(signal, count: Turns.messages).joined())
+        try #require(unsafe send(other, backlog, backlog.count, Int32(MSG_DONTWAIT)) == backlog.count)
+        let loop = EventLoop(name: "test")
+        let counts = await withCheckedContinuation { read in
+            loop.execute { Turns(own, on: loop) { read.resume(returning: $0) }.start() }
+        }
+        #expect(counts.reduce(0, +) == Turns.messages)
+        #expect(counts.allSatisfy { $0 <= 256 }, "\(counts)")
+        close(other)
+        loop.stop()
+    }
+}
+
+/// The numbers of messages that a connection handles in the turns of its loop, until all have come.
+private final class Turns {
+    static let messages = 1500
+
+    private let core: ConnectionCore
+    private let loop: EventLoop
+    private let report: ([Int]) -> Void
+    private var counts: [Int] = []
+    private var count = 0
+
+    init(_ descriptor: Int32, on loop: EventLoop, _ report: @escaping ([Int]) -> Void) {
+        let socket = BusSocket(owning: descriptor, passesDescriptors: true)
+        core = ConnectionCore(socket, on: loop, readDelay: .milliseconds(2))
+        (self.loop, self.report) = (loop, report)
+    }
+
+    func start() {
+        core.handlers.onSignal { [self] _ in count += 1 }
+        core.attach()
+        endTurn()
+    }
+
+    private func endTurn() {
+        counts.append(count)
+        count = 0
+        guard counts.reduce(0, +) < Self.messages else {
+            core.shutDown()
+            return report(counts)
+        }
+        loop.schedule(after: .zero) { [self] in endTurn() }
+    }
 }

@@ -18,6 +18,8 @@ final class ConnectionCore {
     private var patientMessages = 0
     /// The end of the pause in which nothing is read.
     private var pauseEnd: LoopTimer?
+    /// The next batch of a backlog.
+    private var nextBatch: LoopTimer?
     /// The time of the last call.
     private var lastCall = SuspendingClock.now
 
@@ -75,6 +77,7 @@ final class ConnectionCore {
         guard let socket = socket.take() else { return }
         withExtendedLifetime(socket) {
             endPause()
+            if let nextBatch = nextBatch.take() { loop.cancel(nextBatch) }
             if interest != nil { loop.unwatch(socket.descriptor) }
             interest = nil
             outbox = SendQueue()
@@ -176,7 +179,8 @@ extension ConnectionCore {
         guard let socket else { return }
         if ready.contains(.writable) { outbox.flush(to: socket) }
         do throws(DBusError) {
-            try receive(from: socket)
+            // A backlog is read by its own timer only: one batch in each turn.
+            if nextBatch == nil { try receive(from: socket) }
         } catch {
             // After invalid bytes the next message cannot be found.
             shutDown()
@@ -213,7 +217,10 @@ extension ConnectionCore {
 
     private func continueLater(after count: Int) {
         pauseIfBusy(after: count, isAll: false)
-        loop.schedule(after: .zero) { [self] in handle([]) }
+        nextBatch = loop.schedule(after: .zero) { [self] in
+            nextBatch = nil
+            handle([])
+        }
     }
 
     /// Pauses reading if all messages of this turn can wait and no call needs a prompt answer.
