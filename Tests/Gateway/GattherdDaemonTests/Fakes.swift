@@ -155,6 +155,8 @@ final class FakeCentral: CentralBackend {
     struct State {
         var tables: [BluetoothAddress: [RemoteCharacteristic]] = [:]
         var failConnects = 0
+        /// The number of attempts to connect that are not answered until they are cancelled.
+        var hangingConnects = 0
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
         /// The number of subscriptions that end right after they are made.
@@ -183,7 +185,9 @@ final class FakeCentral: CentralBackend {
 
     /// A call of the central.
     enum Call: Hashable, Sendable {
-        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, reconnectToBus, watch
+        case connect, connectCancelled, disconnect
+        case subscribe, read, unsubscribe, startDiscovery, stopDiscovery,
+            reconnectToBus, watch
         case setPowered(Bool)
         case write([UInt8])
         case readDescriptor(BluetoothUUID)
@@ -251,6 +255,14 @@ final class FakeCentral: CentralBackend {
         }
         if fails { throw BluetoothError(.connectionFailed, "le-connection-abort-by-local") }
         if let error = state.withLock({ $0.connectErrors.popLast() }) { throw error }
+        let hangs = state.withLock { state in
+            defer { state.hangingConnects = max(0, state.hangingConnects - 1) }
+            return state.hangingConnects > 0
+        }
+        guard hangs else { return }
+        try? await Task.sleep(for: .seconds(600))
+        record(.connectCancelled)
+        throw BluetoothError(.cancelled, "cancelled")
     }
 
     func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { record(.disconnect) }

@@ -246,6 +246,20 @@ struct Bench: Sendable {
     }
 
     @Test
+    func `a device that is disconnected during an attempt is disconnected after the end of the attempt`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        bench.central.state.withLock { $0.hangingConnects = 1 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .connect)
+            try await bench.supervisor.disconnect("strap")
+            await bench.announcer.wait(for: "strap", .held)
+            let calls = bench.central.calls.state.filter { [.connect, .connectCancelled, .disconnect].contains($0) }
+            #expect(calls == [.connect, .connectCancelled, .disconnect])
+        }
+    }
+
+    @Test
     func `a device without a fitting profile fails with the reason and its link is released`() async throws {
         let bench = try Bench([])
         try await bench.run {

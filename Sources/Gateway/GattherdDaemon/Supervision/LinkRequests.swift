@@ -2,6 +2,7 @@ import GattherdBluetooth
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 /// Sends requests to links: connecting and disconnecting.
 ///
@@ -10,6 +11,8 @@ struct LinkRequests: Sendable {
     private let maker: LinkMaker
     private let reporter: LinkReporter
     private let send: @Sendable (SupervisorMachine.Event) -> Void
+    /// The running attempt of each device.
+    private let attempts = Locked<[String: LinkAttempt]>([:])
 
     init(_ maker: LinkMaker, reporter: LinkReporter, send: @escaping @Sendable (SupervisorMachine.Event) -> Void) {
         self.maker = maker
@@ -25,19 +28,23 @@ struct LinkRequests: Sendable {
         in group: inout DiscardingTaskGroup,
         ended: @escaping @Sendable () -> Void
     ) {
-        group.addTask { [maker, send] in
-            do throws(LinkFault) {
-                try await maker.connect(link)
-                send(.link(device: device, .connected(ticket: ticket)))
-            } catch {
-                send(.link(device: device, .failed(error, ticket: ticket)))
+        let attempt = LinkAttempt()
+        attempts.withLock { $0[device] = attempt }
+        group.addTask { [maker, send, attempts] in
+            switch await attempt.run({ () throws(LinkFault) in try await maker.connect(link) }) {
+            case .success: send(.link(device: device, .connected(ticket: ticket)))
+            case .failure(let fault): send(.link(device: device, .failed(fault, ticket: ticket)))
             }
+            attempts.withLock { if $0[device] === attempt { $0[device] = nil } }
             ended()
         }
     }
 
+    /// Ends a link, after the end of the device's attempt: the link of a later one would stay.
     func disconnect(_ link: PeripheralID?, of device: String, ticket: Int, in group: inout DiscardingTaskGroup) {
+        let attempt = attempts.withLock { $0[device] }
         group.addTask { [maker, reporter, send] in
+            await attempt?.cancel()
             do throws(BluetoothError) {
                 if let link { try await maker.central.disconnect(link) }
             } catch {
@@ -77,5 +84,40 @@ extension LinkState {
         case .connecting, .discovering, .preparing, .ready, .disconnecting: true
         case .waiting, .disconnected, .backingOff, .held, .failed: false
         }
+    }
+}
+
+/// An attempt to connect, which may be cancelled.
+private final class LinkAttempt: Sendable {
+    private enum State: Sendable {
+        case running, cancelled, ended
+    }
+
+    private let state = LatestValue(State.running)
+
+    /// Runs `body` until it ends or the attempt is cancelled.
+    func run(_ body: @escaping @Sendable () async throws(LinkFault) -> Void) async -> Result<Void, LinkFault> {
+        defer { state.set(.ended) }
+        return await withTaskGroup(of: Result<Void, LinkFault>?.self) { [state] group in
+            group.addTask {
+                do throws(LinkFault) { return .success(try await body()) } catch { return .failure(error) }
+            }
+            group.addTask {
+                for await state in state.watch() where state == .cancelled { break }
+                return nil
+            }
+            var outcome: Result<Void, LinkFault>?
+            for await result in group {
+                outcome = result ?? outcome
+                group.cancelAll()
+            }
+            return outcome ?? .failure(LinkFault(.local, "cancelled"))
+        }
+    }
+
+    /// Cancels the attempt and waits for its end.
+    func cancel() async {
+        state.update { if $0 == .running { $0 = .cancelled } }
+        for await state in state.watch() where state == .ended { return }
     }
 }
