@@ -165,6 +165,23 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
+    @Test func `an adapter that goes while bluetoothd is away is not powered on until it returns`() throws {
+        var world = try SupervisorWorld(devices: 2, seed: 1)
+        world.adapters[world.adapter]?.hearsNothing = true
+        world.reportEverything()
+        let cycle = world.run(for: .seconds(600)) { $0.cycling.contains($0.adapter) }
+        #expect(cycle != nil)
+        world.killDaemon()
+        world.unplug(world.adapter)
+        world.restartDaemon()
+        world.run(for: .seconds(200))
+        #expect(world.problems.isEmpty, "\(world.story)")
+        world.adapters[world.adapter]?.hearsNothing = false
+        world.plug(world.adapter)
+        #expect(world.run(for: .seconds(10), until: \.isIdle) != nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
     @Test func `the slots of an adapter are learned, and devices without one use another adapter`() throws {
         var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
         world.adapters[world.addresses[0]]?.slots = 3

@@ -42,7 +42,7 @@ extension LinkTable {
         if adapters.keys.contains(where: scansAlways), let end = queue.waitDeadline(after: now) { times.append(end) }
         if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
         for (address, adapter) in adapters {
-            if let due = adapter.powerOnDue { times.append(due) }
+            if let due = adapter.powerOnDeadline { times.append(due) }
             let turn = rotation.flatMap { period in
                 adapter.rotation.deadline(period: period, ready: readyLinks(on: address), at: now)
             }

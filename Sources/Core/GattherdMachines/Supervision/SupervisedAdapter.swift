@@ -5,7 +5,9 @@ struct SupervisedAdapter: Sendable {
     /// The limit for BlueZ to switch an adapter's power.
     private static let powerLimit = Duration.seconds(60)
 
-    /// True while the adapter is present and on; an absent adapter keeps its learned state.
+    /// True while BlueZ has the adapter; an absent adapter keeps its learned state.
+    private var isPresent = false
+    /// True while the adapter is present and on.
     private(set) var isPowered = false
     private(set) var otherLinks = 0
     /// The time since which some device needs a sighting here; `nil` if none does.
@@ -31,7 +33,7 @@ struct SupervisedAdapter: Sendable {
 
     mutating func setPower(_ isOn: Bool, at now: Duration) {
         let wasOn = isPowered
-        isPowered = isOn
+        (isPresent, isPowered) = (true, isOn)
         guard isOn, !wasOn else { return }
         powerOnDue = nil
         passiveScan.switchedOn(at: now)
@@ -41,12 +43,12 @@ struct SupervisedAdapter: Sendable {
     mutating func stop(isGone: Bool) {
         isPowered = false
         discovery.reset()
-        if isGone { (otherLinks, powerOnDue) = (0, nil) }
+        if isGone { (isPresent, otherLinks, powerOnDue) = (false, 0, nil) }
     }
 
-    /// Ends all activity, because bluetoothd is gone; a power cycle continues.
+    /// Ends all activity, because bluetoothd is gone; a power cycle continues if the adapter returns with it.
     mutating func serviceLost() {
-        (isPowered, otherLinks) = (false, 0)
+        (isPresent, isPowered, otherLinks) = (false, false, 0)
         discovery.reset()
     }
 
@@ -56,9 +58,12 @@ struct SupervisedAdapter: Sendable {
         powerOnDue = isOn ? nil : now + Self.powerRetry
     }
 
+    /// The time of the next request to power the adapter on, if it is present.
+    var powerOnDeadline: Duration? { isPresent ? powerOnDue : nil }
+
     /// Returns true if the adapter must be powered on now.
     mutating func startPowerOn(at now: Duration) -> Bool {
-        guard let due = powerOnDue, due <= now else { return false }
+        guard let due = powerOnDeadline, due <= now else { return false }
         powerOnDue = now + Self.powerLimit
         return true
     }
