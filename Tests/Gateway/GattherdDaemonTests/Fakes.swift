@@ -167,6 +167,8 @@ final class FakeCentral: CentralBackend {
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
         var writeErrors: [BluetoothError] = []
+        /// The written value that always fails.
+        var refusedWrite: [UInt8]?
         /// The values that are notified when the daemon catches up, as if they had waited in the bus.
         var waiting: [[UInt8]] = []
         /// The number of reads that are never answered.
@@ -334,6 +336,7 @@ final class FakeCentral: CentralBackend {
         record(.write(octets))
         let error = state.withLock { $0.writeErrors.isEmpty ? nil : $0.writeErrors.removeFirst() }
         if let error { throw error }
+        if state.withLock({ $0.refusedWrite == octets }) { throw BluetoothError(.busy, "in progress") }
         if let answer = state.withLock({ $0.answers[octets] }) { notify(answer) }
     }
 

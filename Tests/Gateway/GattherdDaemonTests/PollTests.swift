@@ -103,6 +103,20 @@ import Testing
         #expect(reports.first?.detail.contains("writing a request to bbbb: in progress") == true)
     }
 
+    @Test func `a later request that fails in each round is reported once`() async throws {
+        let bench = try Bench([Self.profile()])
+        bench.central.state.withLock { state in
+            state.answers = [[1]: [0x11]]
+            state.refusedWrite = [2]
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .write([2]), times: 4)
+            await bench.store.wait { $0.events.contains { $0.kind == "stream" } }
+        }
+        #expect(await bench.store.events.filter { $0.kind == "stream" }.count == 1)
+    }
+
     @Test func `a device without the characteristic for requests is served and reported`() async throws {
         var profile = Self.profile()
         profile.characteristics[0].poll?.characteristic = 0xDDDD

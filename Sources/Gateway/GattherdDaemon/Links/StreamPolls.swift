@@ -39,7 +39,9 @@ struct StreamPolls: Sendable {
         return nil
     }
 
-    /// Writes the requests of one stream; a failed write is reported once in a row, and the next round tries again.
+    /// Writes the requests of one stream; a failed write ends the round, and the next round tries again.
+    ///
+    /// Only the first of several failed rounds is reported.
     ///
     /// - Throws: The fault of a missing or lost bond.
     private func round(_ index: Int, _ failed: inout Set<Int>) async throws(LinkFault) {
@@ -50,7 +52,6 @@ struct StreamPolls: Sendable {
                     Task.isCancelled ? true : try await exchange(request, poll, polls[index].answers)
                 }
                 if !isAnswered { link.log(.debug, "a request is not answered") }
-                failed.remove(index)
             } catch {
                 guard !Task.isCancelled else { return }
                 let action = "writing a request to \(poll.control.uuid)"
@@ -61,6 +62,7 @@ struct StreamPolls: Sendable {
                 return
             }
         }
+        failed.remove(index)
     }
 
     /// Writes a request and waits for a reading of the stream; returns false after the time-out.
