@@ -157,6 +157,8 @@ final class FakeCentral: CentralBackend {
         var failConnects = 0
         /// The number of attempts to connect that are not answered until they are cancelled.
         var hangingConnects = 0
+        /// The number of disconnects that have no effect and are not answered until they are cancelled.
+        var hangingDisconnects = 0
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
         /// The number of subscriptions that end right after they are made.
@@ -267,7 +269,15 @@ final class FakeCentral: CentralBackend {
         throw BluetoothError(.cancelled, "cancelled")
     }
 
-    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { record(.disconnect) }
+    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        let hangs = state.withLock { state in
+            defer { state.hangingDisconnects = max(0, state.hangingDisconnects - 1) }
+            return state.hangingDisconnects > 0
+        }
+        guard hangs else { return record(.disconnect) }
+        try? await Task.sleep(for: .seconds(600))
+        throw BluetoothError(.cancelled, "cancelled")
+    }
 
     func characteristics(
         of peripheral: PeripheralID,

@@ -271,6 +271,18 @@ struct Bench: Sendable {
     }
 
     @Test
+    func `a link that is being ended when the daemon stops is ended`() async throws {
+        let bench = try Bench([])
+        bench.central.state.withLock { $0.hangingDisconnects = 1 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(bench.central.calls.state.contains(.disconnect))
+        #expect(bench.supervisor.status.link(of: "strap")?.state == .disconnected)
+    }
+
+    @Test
     func `a refused optional stream does not fail the link`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         bench.central.state.withLock {

@@ -13,6 +13,8 @@ struct LinkRequests: Sendable {
     private let send: @Sendable (SupervisorMachine.Event) -> Void
     /// The running attempt of each device.
     private let attempts = Locked<[String: LinkAttempt]>([:])
+    /// The links of devices whose disconnects the end of the supervisor has cancelled.
+    private let unended = Locked<[String: PeripheralID]>([:])
 
     init(_ maker: LinkMaker, reporter: LinkReporter, send: @escaping @Sendable (SupervisorMachine.Event) -> Void) {
         self.maker = maker
@@ -43,11 +45,12 @@ struct LinkRequests: Sendable {
     /// Ends a link, after the end of the device's attempt: the link of a later one would stay.
     func disconnect(_ link: PeripheralID?, of device: String, ticket: Int, in group: inout DiscardingTaskGroup) {
         let attempt = attempts.withLock { $0[device] }
-        group.addTask { [maker, reporter, send] in
+        group.addTask { [maker, reporter, send, unended] in
             await attempt?.cancel()
             do throws(BluetoothError) {
                 if let link { try await maker.central.disconnect(link) }
             } catch {
+                if error.kind == .cancelled { unended.withLock { $0[device] = link } }
                 let fields = [LogField("device", device), LogField("error", error.detail)]
                 reporter.log(.warning, "disconnecting failed", fields)
             }
@@ -57,11 +60,17 @@ struct LinkRequests: Sendable {
 
     /// Disconnects links and publishes their ends: the loop that would do so has ended.
     func end(_ links: [(device: String, link: PeripheralID)]) async {
+        let unended = unended.withLock { $0 }
+        let held = links.filter { unended[$0.device] == nil && mayHoldLink($0.device) }
         await withDiscardingTaskGroup { group in
-            for (device, link) in links where reporter.status.link(of: device)?.state.mayHoldLink == true {
+            for (device, link) in held + unended.map({ ($0.key, $0.value) }) {
                 group.addTask { await end(link, of: device) }
             }
         }
+    }
+
+    private func mayHoldLink(_ device: String) -> Bool {
+        reporter.status.link(of: device)?.state.mayHoldLink == true
     }
 
     private func end(_ link: PeripheralID, of device: String) async {
