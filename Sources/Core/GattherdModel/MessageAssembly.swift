@@ -43,6 +43,7 @@ public struct MessageAssembly: Sendable {
     public mutating func finish(_ handle: (Span<UInt8>, PayloadError?) -> Bool) {
         while let start = nextWhole { discard(start, handle) }
         discard(buffer.count, handle)
+        segment = nil
     }
 
     /// The start of a whole message after the first byte; `nil` without one, or if any byte begins a message.

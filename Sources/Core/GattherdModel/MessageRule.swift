@@ -67,6 +67,7 @@ public struct MessageRule: Hashable, Sendable {
             // The bytes of the beginning can be those of the end.
             let begun = beginnings.filter { $0.fits(octets) }.map(\.count).max() ?? 0
             return candidate(end, octets.prefix(Self.longest), after: begun)
+        case .segments: return .partial(nil)
         }
     }
 
