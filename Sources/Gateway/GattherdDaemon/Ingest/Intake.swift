@@ -171,7 +171,7 @@ public final class Intake: NotificationSink {
         isRead: Bool = false,
         rssi: Int? = nil,
         to buffer: inout Buffer
-    ) {
+    ) -> Bool {
         // A value without room shows as well that the peripheral is alive.
         binding.values.wrappingAdd(1, ordering: .relaxed)
         let hasRoom = buffer.entries.count < capacity && buffer.octets.count + octets.count <= capacityInBytes
@@ -184,5 +184,6 @@ public final class Intake: NotificationSink {
         buffer.entries.append(
             .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead, rssi: rssi)
         )
+        return true
     }
 }
