@@ -17,6 +17,9 @@ import Testing
     }
 
     private static let manager = "org.bluez.AdvertisementMonitorManager1"
+    private static let otherAdapter: FakeBlueZ.Properties = [
+        "Address": .string("00:00:5E:00:53:02"), "Powered": .boolean(true), "Discovering": .boolean(false),
+    ]
     private let sink = Sink()
     /// Our central's name on the bus, and the path that it has registered.
     private let registered = LatestValue<[String]>([])
@@ -96,6 +99,36 @@ import Testing
             await stage.fake.waitForCall("RegisterMonitor", times: 2)
             _ = try await ask(stage.fake, "/0", "org.bluez.AdvertisementMonitor1", "Activate")
             try await stage.events.expect(status(isMonitoring: true))
+        }
+    }
+
+    @Test func `an adapter that comes while the watch is replaced has the new patterns`() async throws {
+        try await Stage.run { stage in
+            await stage.central.watch(wishes())
+            await teach(stage.fake)
+            for await registered in registered.watch() where registered.count == 2 { break }
+            await stage.fake.hang("UnregisterMonitor")
+            let (central, sink) = (stage.central, sink)
+            async let replaced: Void = central.watch(
+                AdvertisementWatch(
+                    addresses: [Stage.peripheral.address],
+                    sources: [.manufacturer(0x0102)],
+                    hasChangingPayloads: true,
+                    sink: sink
+                )
+            )
+            await stage.fake.waitForCall("UnregisterMonitor")
+            let other = "/org/bluez/hci1"
+            await stage.fake.add(other, "org.bluez.Adapter1", Self.otherAdapter)
+            await stage.fake.add(other, Self.manager, ["SupportedMonitorTypes": .strings(["or_patterns"])])
+            for await registered in registered.watch() where registered.count == 4 { break }
+            let (client, path) = (registered.state[2], registered.state[3])
+            let interface = "org.freedesktop.DBus.ObjectManager"
+            let connection = stage.fake.connection
+            let objects = try await connection.call(client, path, interface, "GetManagedObjects", timeout: .seconds(20))
+            #expect("\(objects)".contains("[2, 1]"), "\(objects)")
+            try await stage.fake.release()
+            await replaced
         }
     }
 

@@ -141,8 +141,9 @@ extension BlueZCentral {
     }
 
     public func watch(_ advertisements: AdvertisementWatch) async {
-        await parts.monitors.unregister()
+        // Others may register monitors meanwhile: those must have the new patterns.
         parts.monitors.setWatch(advertisements)
+        await parts.monitors.unregister()
         await parts.discovery.setFilterOfRunning(DiscoveryFilter(reportsDuplicates: parts.monitors.watch != nil))
         await parts.monitors.register()
     }

@@ -28,10 +28,12 @@ final class AdvertisementMonitors {
     }
 
     /// Registers monitors with each adapter that supports them; `Activate` reports that an adapter uses them.
+    ///
+    /// The watch may be replaced meanwhile: each adapter has the patterns of the newest one.
     func register() async {
-        guard let watch, watch.hasChangingPayloads, let owner = client.owner else { return }
-        let adapters = objects.tree.adapters
-        for path in adapters.all.keys.filter(adapters.isMonitorable).sorted() {
+        for path in objects.tree.adapters.all.keys.sorted() {
+            guard let watch, watch.hasChangingPayloads, let owner = client.owner else { return }
+            guard objects.tree.adapters.isMonitorable(path) else { continue }
             objects.edit { $0.setMonitored(true, path) }
             export(Self.monitors(of: watch, Self.root(of: path)), of: path, for: owner)
             do throws(DBusError) {
@@ -47,9 +49,10 @@ final class AdvertisementMonitors {
     func unregister() async {
         for path in objects.tree.adapters.all.filter({ $0.value.isMonitored }).keys.sorted() {
             objects.edit { $0.setMonitored(false, path) }
+            // Others may register the adapter's next monitors before the answer.
+            objects.update { $0.setMonitoring(false, path) }
             let root = DBusValue.objectPath(Self.root(of: path))
             _ = try? await client.call(path, BlueZ.monitorManager, "UnregisterMonitor", [root])
-            objects.update { $0.setMonitoring(false, path) }
         }
     }
 
