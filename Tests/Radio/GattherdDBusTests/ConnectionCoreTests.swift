@@ -1,5 +1,6 @@
 import GattherdSync
 import Glibc
+import TestKit
 import Testing
 
 @testable import GattherdDBus
@@ -37,6 +38,24 @@ import Testing
 
     @Test func `the handlers run first as well when the bus sends invalid bytes`() async throws {
         #expect(try await runsHandlersFirst { _, other in _ = unsafe send(other, "not a D-Bus message", 19, 0) })
+    }
+
+    @Test func `at most one thread waits for a bus that hangs`() async throws {
+        let bus = try PrivateBus()
+        let address = DBusAddress.address(bus.address)
+        let loop = EventLoop(name: "test")
+        bus.pause()
+        for _ in 0..<10 {
+            await #expect(throws: DBusError.self) {
+                try await DBusConnection.open(address, on: loop, timeout: .milliseconds(20))
+            }
+            #expect(address.hangingThreads <= 1)
+        }
+        bus.resume()
+        let connection = try await DBusConnection.open(address, on: loop)
+        #expect(await connection.isConnected)
+        await connection.close()
+        loop.stop()
     }
 
     @Test func `a backlog is read in one bounded batch per turn of the loop`() async throws {
