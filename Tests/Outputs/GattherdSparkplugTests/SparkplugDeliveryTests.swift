@@ -61,6 +61,55 @@ import Testing
         #expect(skip.count == 1 && skip.first?.hasPrefix(#"{"output":"sparkplug","state":"skipped","count":1"#) == true)
     }
 
+    @Test func `a birth that is too large for the broker has null in place of texts`() async throws {
+        let broker = try Broker(settings: ["max_packet_size 2000"])
+        try await broker.start()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/DBIRTH/#")
+        let journal = MemoryJournal()
+        let output = Self.output(broker, journal)
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        await output.waitForBirth()
+        await subscriber.messages { $0.count == 1 }
+        journal.commit(Devices.contact, .text(String(repeating: "x", count: 3000)), at: 1)
+        await journal.waitForCursor(1)
+        var changed = Devices.strap
+        changed.streams.append(.init(name: "more", metrics: [MetricDescriptor(name: "more")]))
+        output.describe(changed)
+        await subscriber.messages { $0.count == 2 }
+        #expect(output.counters.failures.value == 0)
+        await output.stop(within: .zero)
+        await end
+    }
+
+    @Test func `a birth that the broker refuses ends the session with a problem`() async throws {
+        let broker = try Broker(settings: ["max_packet_size 2000"])
+        try await broker.start()
+        let output = Self.output(broker, MemoryJournal())
+        async let end: Void = output.run()
+        var large = Devices.strap
+        large.streams = (0..<200).map { .init(name: "stream-\($0)", metrics: [MetricDescriptor(name: "value")]) }
+        output.describe(large)
+        output.update(Devices.link("strap", .ready))
+        try await eventually { output.status.problem?.contains("DBIRTH") == true }
+        await output.stop(within: .zero)
+        await end
+    }
+
+    @Test func `only texts give way in a birth`() {
+        let metrics = [
+            SparkplugMetric(name: "a", value: .long(1)), SparkplugMetric(name: "b", value: .string("x")),
+        ]
+        let message = SparkplugMessage(
+            topic: "spBv1.0/g/DBIRTH/lab/strap",
+            payload: SparkplugPayload(metrics: metrics, seq: 3)
+        )
+        let shorter = message.withoutTexts.payload
+        #expect(message.isBirth && shorter.seq == 3)
+        #expect(shorter.metrics.map(\.value) == [.long(1), nil] && shorter.metrics.map(\.isNull) == [false, true])
+    }
+
     @Test func `a device that another gateway publishes is dead here, without its advertisements`() async throws {
         let broker = try Broker()
         try await broker.start()

@@ -10,11 +10,24 @@ struct SparkplugMessage: Hashable, Sendable {
     /// The message's type, for example `DDATA`.
     var type: String { topic.split(separator: "/").dropFirst(2).first.map(String.init) ?? "" }
     var isData: Bool { type == "NDATA" || type == "DDATA" }
+    var isBirth: Bool { type == "NBIRTH" || type == "DBIRTH" }
 
     /// The message with its sequence number and nothing else.
     var withoutMetrics: SparkplugMessage {
         var payload = payload
         payload.metrics = []
+        return SparkplugMessage(topic: topic, payload: payload, qos: qos)
+    }
+
+    /// The message with null in place of texts, which alone can be long.
+    var withoutTexts: SparkplugMessage {
+        var payload = payload
+        for index in payload.metrics.indices {
+            switch payload.metrics[index].value {
+            case .string, .bytes: (payload.metrics[index].value, payload.metrics[index].isNull) = (nil, true)
+            case .int, .long, .float, .double, .boolean, nil: break
+            }
+        }
         return SparkplugMessage(topic: topic, payload: payload, qos: qos)
     }
 }

@@ -91,21 +91,34 @@ final class SparkplugRunner {
 
     private func publish(_ messages: [SparkplugMessage], session number: Int) {
         guard let connection, connection.number == number else { return }
-        for message in messages { publish(message, to: connection) }
+        for message in messages {
+            guard publish(message, to: connection) else {
+                let detail = "the broker does not accept the size of \(message.topic); raise its limit for packets"
+                return step(.failed(session: number, BrokerFault(.session, detail)))
+            }
+        }
         connection.flush()
     }
 
-    /// Publishes a message; data that the broker does not accept is replaced by a message without values.
+    /// Publishes a message, or a shorter one in its place if the broker does not accept it.
     ///
     /// Otherwise the sequence numbers would have a gap, for which hosts ask for a rebirth.
-    private func publish(_ message: SparkplugMessage, to connection: SparkplugConnection) {
+    ///
+    /// - Returns: False if a birth is missing, without which hosts cannot decode the data.
+    private func publish(_ message: SparkplugMessage, to connection: SparkplugConnection) -> Bool {
         do throws(MQTTRefusal) {
             try connection.publish(message)
             logger.counters.messages.add()
             logger.counters.historical.add(UInt64(message.payload.metrics.count(where: \.isHistorical)))
+            return true
         } catch {
             logger.unpublished(message, error)
-            if message.isData, !message.payload.metrics.isEmpty { publish(message.withoutMetrics, to: connection) }
+            if message.isBirth, case .tooLarge = error {
+                let shorter = message.withoutTexts
+                return shorter != message && publish(shorter, to: connection)
+            }
+            let isEmpty = !message.isData || message.payload.metrics.isEmpty
+            return isEmpty || publish(message.withoutMetrics, to: connection)
         }
     }
 
