@@ -24,10 +24,10 @@ import Testing
         return states
     }
 
-    private mutating func receive(_ topic: String, _ payload: String = "offline") {
+    private mutating func receive(_ topic: String, _ payload: String = "offline", isRetained: Bool = true) {
         let payload = Array(payload.utf8)
         base.receive(
-            BrokerMessage(topic: topic, payload: payload, length: payload.count, isRetained: true),
+            BrokerMessage(topic: topic, payload: payload, length: payload.count, isRetained: isRetained),
             &queue
         )
     }
@@ -39,6 +39,46 @@ import Testing
         let states = states()
         for case .search(let filter) in states { base.answered(filter, isRefused: false) }
         return states
+    }
+
+    /// Receives the retained state, and lets the pause for another gateway's start pass.
+    private mutating func startClearing() {
+        receive("old/bridge/state")
+        for _ in 0..<2 { _ = finish() }
+    }
+
+    @Test mutating func `another gateway that starts in the pause keeps its messages`() {
+        _ = answerAll()
+        receive("old/bridge/state")
+        #expect(states().isEmpty)
+        receive("old/lamp/availability", "online", isRetained: false)
+        receive("old/lamp/availability", "online")
+        var isDone = finish()
+        #expect(!isDone)
+        isDone = finish()
+        #expect(isDone)
+        #expect(!states().contains { if case .clear = $0 { true } else { false } })
+    }
+
+    @Test mutating func `another gateway that starts during the removal withdraws what waits`() {
+        _ = answerAll()
+        startClearing()
+        _ = answerAll()
+        receive("old/lamp/availability")
+        receive("old/lamp/connection")
+        queue.append(.clear(topic: "new/lamp/connection"))
+        receive("old/bridge/state", "offline", isRetained: false)
+        receive("old/bridge/state", "online", isRetained: false)
+        #expect(
+            states().filter { if case .clear = $0 { true } else { false } } == [.clear(topic: "new/lamp/connection")]
+        )
+    }
+
+    @Test mutating func `a late last will does not stop the removal`() {
+        _ = answerAll()
+        startClearing()
+        receive("old/bridge/state", isRetained: false)
+        #expect(states().contains(.clear(topic: "old/bridge/info")))
     }
 
     @Test mutating func `a search that the broker has not answered is not given up`() {
@@ -66,7 +106,7 @@ import Testing
 
     @Test mutating func `availabilities stay until the broker has answered the searches for their devices`() {
         _ = answerAll()
-        receive("old/bridge/state")
+        startClearing()
         _ = answerAll()
         receive("old/lamp/availability")
         #expect(states() == [.search(filter: "old/lamp/#")])

@@ -3,14 +3,17 @@ import GattherdModel
 
 /// The removal of retained messages below a base topic that the gateway had before.
 ///
-/// The gateway has left `offline` there. If the state is `online`, another gateway has the base topic now, and
-/// everything stays. Devices are found by their availability, so no other tree below the base topic is touched. The
-/// discovery payloads of Home Assistant are found by their topics; they have the gateway's former name. The
-/// availabilities and the state go last: if the session ends before, the next one finds the rest by them.
+/// The gateway has left `offline` there. If the state is `online` or becomes so, another gateway has the base topic,
+/// and everything stays. That one may start at the same time, so the removal begins a little later. Devices are found
+/// by their availability, so no other tree below the base topic is touched. The discovery payloads of Home Assistant
+/// are found by their topics; they have the gateway's former name. The availabilities and the state go last: if the
+/// session ends before, the next one finds the rest by them.
 struct FormerBase {
     private enum Phase {
         /// The state is not known yet.
         case asking
+        /// The state is `offline`; another gateway may be about to start.
+        case waiting
         case clearing
         /// The last messages are being cleared.
         case leaving
@@ -27,6 +30,8 @@ struct FormerBase {
     private var phase = Phase.asking
     /// The devices found since the last search.
     private var devices: Set<String> = []
+    /// The topics of discovery payloads that are being cleared.
+    private var discoveries: Set<String> = []
     /// True if a message or an answer has arrived since the last ``finish(_:)``.
     private var isBusy = false
     /// The searches that the broker has not answered.
@@ -70,9 +75,13 @@ struct FormerBase {
         return home.isGateway(message.payload) || home.device(in: message.payload) != nil
     }
 
-    /// Handles a retained message of the gateway at the base topic.
+    /// Handles a message of the gateway at the base topic: a retained one, or one of another gateway.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) {
-        guard message.isRetained, message.length > 0 else { return }
+        guard message.length > 0 else { return }
+        guard message.isRetained else {
+            if showsUse(message) { withdraw(&queue) }
+            return
+        }
         if isDiscovery(message) {
             if phase == .clearing { clearDiscovery(message.topic, &queue) }
         } else if message.topic == topics.state {
@@ -84,8 +93,27 @@ struct FormerBase {
 
     private mutating func handleState(_ payload: [UInt8], _ queue: inout PublishQueue) {
         guard phase == .asking else { return }
-        guard payload == Array("offline".utf8) else { return phase = .inUse }
-        (phase, isBusy) = (.clearing, true)
+        (phase, isBusy) = (payload == Self.offline ? .waiting : .inUse, true)
+    }
+
+    private static let offline = Array("offline".utf8)
+
+    /// True for a new message that only a running gateway publishes; a last will may arrive late.
+    private func showsUse(_ message: BrokerMessage) -> Bool {
+        message.topic == topics.state ? message.payload != Self.offline : topics.isAvailability(message.topic)
+    }
+
+    /// Leaves the base topic to another gateway.
+    private mutating func withdraw(_ queue: inout PublishQueue) {
+        defer { phase = .inUse }
+        guard phase == .clearing || phase == .leaving else { return }
+        queue.withdrawClears { $0.hasPrefix(base + "/") || discoveries.contains($0) }
+        for device in devices.sorted() { queue.append(.endSearch(filter: topics.all(of: device))) }
+        queue.append(.endSearch(filter: topics.availabilities))
+    }
+
+    private mutating func startClearing(_ queue: inout PublishQueue) {
+        phase = .clearing
         for topic in [topics.info, topics.health, topics.alerts] { queue.append(.clear(topic: topic)) }
         search(&queue)
     }
@@ -97,6 +125,7 @@ struct FormerBase {
     private mutating func clearDiscovery(_ topic: String, _ queue: inout PublishQueue) {
         isBusy = true
         guard queue.hasCleanUpRoom else { return isIncomplete = true }
+        discoveries.insert(topic)
         queue.append(.clear(topic: topic))
     }
 
@@ -121,6 +150,9 @@ struct FormerBase {
         case .asking, .inUse:
             queue.append(.endSearch(filter: topics.state))
             return true
+        case .waiting:
+            startClearing(&queue)
+            return false
         case .clearing:
             guard queue.isCleanUpDone else { return false }
             if isIncomplete { searchAgain(&queue) } else { leave(&queue) }

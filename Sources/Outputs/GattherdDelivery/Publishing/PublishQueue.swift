@@ -97,6 +97,14 @@ struct PublishQueue {
         isCleanUpIncomplete = true
     }
 
+    /// Removes waiting removals of topics.
+    mutating func withdrawClears(of isWithdrawn: (String) -> Bool) {
+        cleanUps.remove { state in
+            guard case .clear(let topic) = state else { return false }
+            return isWithdrawn(topic)
+        }
+    }
+
     /// Returns true once when all clean-up that fitted is done and some was dropped.
     mutating func takeIncompleteCleanUp() -> Bool {
         guard isCleanUpIncomplete, cleanUps.count == 0 else { return false }
@@ -176,6 +184,13 @@ private struct StateQueue {
         }
         if places.isEmpty { self = StateQueue() }
         return nil
+    }
+
+    mutating func remove(where isRemoved: (PublishQueue.State) -> Bool) {
+        for (state, place) in places where isRemoved(state) {
+            states[place] = nil
+            places[state] = nil
+        }
     }
 
     private mutating func closeGaps() {
