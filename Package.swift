@@ -333,7 +333,7 @@ let moduleTests: [Target] = [
             "TransducerExamples",
         ]
     ),
-    tests("Base/GattherdYAMLTests", ["GattherdYAML"]),
+    tests("Base/GattherdYAMLTests", ["GattherdYAML", "TestKit"]),
     tests("Base/GattherdHTTPClientTests", ["GattherdHTTPClient", "GattherdSync", "TestKit"]),
     tests("Core/GattherdGATTTests", ["GattherdGATT"]),
     tests("Core/GattherdModelTests", ["GattherdModel"]),
@@ -443,7 +443,7 @@ let moduleTests: [Target] = [
             "GattherdSync", "TestKit", "gattherd",
         ]
     ),
-    tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
+    tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel", "TestKit"]),
     tests(
         "Tools/GattherdSimulatorTests",
         [

@@ -184,7 +184,7 @@ import Testing
         configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])
         var raised: Set<AlertMachine.Key> = []
         var count = 0
-        for step in 0..<3000 {
+        for step in 0..<6000 {
             let now = Duration.seconds(step)
             let device = Bool.random(using: &random) ? "freezer" : "b"
             let event: AlertMachine.Event =

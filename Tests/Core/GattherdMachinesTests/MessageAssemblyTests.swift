@@ -1,4 +1,5 @@
 import GattherdGATT
+import TestKit
 import Testing
 
 @testable import GattherdModel
@@ -222,22 +223,5 @@ struct MessageAssemblyTests {
             }
             #expect(seen == sent)
         }
-    }
-}
-
-/// A generator of repeatable random numbers.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func payload(atMost length: UInt64) -> [UInt8] {
-        (0..<next() % (length + 1)).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
 }

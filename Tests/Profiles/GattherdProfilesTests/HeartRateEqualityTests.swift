@@ -72,24 +72,6 @@ struct HeartRateEqualityTests {
     }
 }
 
-/// Reproducible pseudo-random numbers.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func payload(atMost length: UInt64) -> [UInt8] {
-        var payload: [UInt8] = []
-        for _ in 0..<next() % (length + 1) { payload.append(UInt8(truncatingIfNeeded: next())) }
-        return payload
-    }
-}
-
 extension CharacteristicDescriptor {
     /// The descriptor as a native profile has it, which does not list labels.
     fileprivate var withoutLabels: Self {

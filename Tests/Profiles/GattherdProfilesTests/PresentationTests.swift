@@ -1,6 +1,7 @@
 import GattherdGATT
 import GattherdModel
 import GattherdProfiles
+import TestKit
 import Testing
 
 /// Decoding of characteristics by their Presentation Format descriptors.

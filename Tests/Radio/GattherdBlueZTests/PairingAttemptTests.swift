@@ -283,7 +283,7 @@ struct PairingTests {
         try await PairingStage.run { bench in
             await bench.stage.fake.hang("Pair")
             let pairing = await outcome { () throws(BluetoothError) in
-                try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .milliseconds(50))
+                try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .seconds(1))
             }
             #expect(pairing.kind == .timedOut)
             let client = try #require(bench.agents.state.last?.client)

@@ -46,7 +46,7 @@ import Testing
         return rows
     }
 
-    private func complaint(_ line: String, _ format: ExchangeFormat) -> String? {
+    private func explanation(_ line: String, _ format: ExchangeFormat) -> String? {
         var reader = SampleReader(format)
         do throws(ExchangeError) {
             _ = try reader.rows(of: Array(line.utf8)[...])
@@ -101,9 +101,9 @@ import Testing
     func `a time that cannot be written as RFC 3339 is refused`(time: Int64) throws {
         let line = { (time: Int64) in #"{"ts":\#(time),"device":"d","metric":"m","value":1}"# }
         let start = "the time is \(time) µs since 1970; it must be from 0000-01-01T00:00:00.000000Z to 9999-12-31"
-        #expect(complaint(line(time), .json)?.hasPrefix(start) == true)
+        #expect(explanation(line(time), .json)?.hasPrefix(start) == true)
         for time in [253_402_300_799_999_999, -62_167_219_200_000_000] as [Int64] {
-            #expect(complaint(line(time), .json) == nil)
+            #expect(explanation(line(time), .json) == nil)
         }
     }
 
@@ -205,7 +205,7 @@ import Testing
         ]
     )
     func `an error names the fault of a line and its remedy`(line: String, start: String) {
-        #expect(complaint(line, .line)?.contains(start) == true)
+        #expect(explanation(line, .line)?.contains(start) == true)
     }
 
     @Test(
@@ -228,7 +228,7 @@ import Testing
         ]
     )
     func badJSON(line: String, start: String) {
-        #expect(complaint(line, .json)?.contains(start) == true)
+        #expect(explanation(line, .json)?.contains(start) == true)
     }
 
     @Test(arguments: ExchangeFormat.allCases)

@@ -262,11 +262,11 @@ import Testing
         (["zzzzzz"], "there is no command 'zzzzzz'; see gattherd --help"),
         (["profile", "test", "/nowhere.yaml"], "/nowhere.yaml: there is no such file or folder"),
     ])
-    func `a message names the mistake in the command line`(words: [String], complaint: String) async throws {
+    func `a message names the mistake in the command line`(words: [String], explanation: String) async throws {
         let folder = try TemporaryFolder()
         _ = try await Programs.run(Programs.path("gattherd"), words, errors: folder.file("errors"))
         let complaints = try String(contentsOfFile: folder.file("errors"), encoding: .utf8)
-        #expect(complaints == "gattherd: \(complaint)\n")
+        #expect(complaints == "gattherd: \(explanation)\n")
     }
 
     @Test(arguments: [

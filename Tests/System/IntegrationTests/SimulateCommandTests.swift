@@ -228,8 +228,8 @@ import Testing
         let run = try Run(["--keep", folder.file("kept"), scenario])
         try await eventually { run.output.lines.contains("1 of 1 devices are ready") || run.child.exitStatus != nil }
         let before = try contents(of: folder.file("kept"))
-        let (code, complaint) = try await refusal("--keep", folder.file("kept"), scenario)
-        #expect(code == 73 && complaint.contains("/kept: another simulation runs there; "))
+        let (code, explanation) = try await refusal("--keep", folder.file("kept"), scenario)
+        #expect(code == 73 && explanation.contains("/kept: another simulation runs there; "))
         #expect(try contents(of: folder.file("kept")) == before)
         run.child.signal(SIGINT)
         #expect(await run.child.wait() == .exited(0))
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    private func refusal(_ words: String...) async throws -> (code: Int32, complaint: String) {
+    private func refusal(_ words: String...) async throws -> (code: Int32, explanation: String) {
         let folder = try TemporaryFolder()
         let (program, errors) = (Programs.path("gattherd"), folder.file("errors"))
         let code = try await Programs.run(program, ["simulate"] + words, errors: errors).0
@@ -255,9 +255,9 @@ import Testing
     func `foreign files are not replaced`(name: String) async throws {
         let folder = try TemporaryFolder()
         _ = try folder.write("gateway: mine\n", to: name)
-        let (code, complaint) = try await refusal("--keep", folder.path)
+        let (code, explanation) = try await refusal("--keep", folder.path)
         #expect(code == 73)
-        #expect(complaint.contains("/\(name) was not written by a simulation, and is not replaced; "))
+        #expect(explanation.contains("/\(name) was not written by a simulation, and is not replaced; "))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
         #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "gateway: mine\n")
     }
@@ -277,7 +277,7 @@ import Testing
         let folder = try TemporaryFolder()
         let path = scenario.contains(":") ? try folder.write(scenario, to: "s.yaml") : folder.file(scenario)
         let (code, output) = try await Programs.run(Programs.path("gattherd"), ["simulate", path])
-        #expect(code == (scenario.contains(":") ? 65 : 74))
+        #expect(code == (scenario.contains(":") ? 65 : 66))
         #expect(output.isEmpty)
     }
 }

@@ -1,5 +1,6 @@
 import GattherdGATT
 import GattherdModel
+import TestKit
 import Testing
 
 @testable import GattherdCapture
@@ -143,18 +144,5 @@ struct MonitorTextTests {
             }
             _ = try read("Bluetooth monitor ver 5.66\n" + text.joined(separator: "\n"))
         }
-    }
-}
-
-/// A small random generator with a seed.
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

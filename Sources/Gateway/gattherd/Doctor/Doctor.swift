@@ -10,6 +10,9 @@ import GattherdProfiles
 
 /// Runs the checks of everything that could keep the gateway from working.
 struct Doctor {
+    /// The limit of a connection to the broker; a person waits for it.
+    private static let brokerLimit = Duration.seconds(8)
+
     private let file: ConfigurationFile
     private let facts: HostFacts
 
@@ -109,7 +112,7 @@ struct Doctor {
             return []
         }
         do throws(BrokerFault) {
-            try await BrokerProbe.connect(with: settings, within: .seconds(8))
+            try await BrokerProbe.connect(with: settings, within: Self.brokerLimit)
             let way = mqtt.broker.usesTLS ? ", and its certificate is good" : ""
             return [.good("broker", "the broker at \(mqtt.broker) accepts the gateway\(way)")]
         } catch {

@@ -13,6 +13,8 @@ struct UnitCheck {
     }
 
     private static let service = "org.freedesktop.systemd1"
+    /// The limit of an answer of systemd, which needs milliseconds.
+    private static let answerLimit = Duration.seconds(5)
     private let connection: DBusConnection
 
     init(_ connection: DBusConnection) {
@@ -68,7 +70,7 @@ struct UnitCheck {
                 Self.service + ".Manager",
                 "LoadUnit",
                 [.string(name)],
-                timeout: .seconds(5)
+                timeout: Self.answerLimit
             )
             guard let path = path.first?.string else { return nil }
             var unit = Unit()
@@ -79,7 +81,7 @@ struct UnitCheck {
                     "org.freedesktop.DBus.Properties",
                     "GetAll",
                     [.string(Self.service + interface)],
-                    timeout: .seconds(5)
+                    timeout: Self.answerLimit
                 )
                 for entry in reply.first?.entries ?? [] { unit.apply(entry) }
             }

@@ -82,7 +82,7 @@ extension DialledConnection {
         do throws(MQTTConnectionError) {
             return try MQTTConnection(socket, tls, options, at: now)
         } catch {
-            throw .unanswered(settings, error, tls?.complaint)
+            throw .unanswered(settings, error, tls?.explanation)
         }
     }
 }
@@ -93,14 +93,14 @@ extension BrokerFault {
     /// - Parameters:
     /// - settings: The broker's settings.
     /// - error: The connection's error.
-    /// - complaint: The problem that TLS found.
+    /// - explanation: The problem that TLS found.
     /// - Returns: The fault and its likely cause.
     static func unanswered(
         _ settings: DeliverySettings,
         _ error: MQTTConnectionError,
-        _ complaint: String?
+        _ explanation: String?
     ) -> BrokerFault {
-        if let complaint { return BrokerFault(.security, complaint) }
+        if let explanation { return BrokerFault(.security, explanation) }
         switch error {
         case .violation(let violation) where settings.tls == nil:
             let advice = "if its port is one for TLS, write mqtts:// into mqtt.url"

@@ -45,7 +45,7 @@ public enum BrokerProbe {
                 try wait(for: connection, since: origin)
             } catch {
                 if try isAccepted(by: connection) { return }
-                throw .unanswered(settings, error, connection.tls?.complaint)
+                throw .unanswered(settings, error, connection.tls?.explanation)
             }
             if try isAccepted(by: connection) { return connection.disconnect(at: ContinuousClock.now - origin) }
         }

@@ -230,9 +230,9 @@ extension BrokerSession {
     }
 
     private func fault(_ error: MQTTConnectionError) -> BrokerFault {
-        let complaint = connection.mqtt.tls?.complaint
-        guard isConnected else { return .unanswered(context.settings, error, complaint) }
-        return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
+        let explanation = connection.mqtt.tls?.explanation
+        guard isConnected else { return .unanswered(context.settings, error, explanation) }
+        return explanation.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
     }
 
     /// The words for a lost connection.

@@ -84,7 +84,7 @@ public final class MQTTConnection {
             for _ in 0..<Self.chunksPerTurn where try receiveChunk(at: now) < Self.chunk { return }
         } catch {
             // The last packet may give the reason.
-            farewell(at: now)
+            endStream(at: now)
             throw error
         }
     }
@@ -211,13 +211,13 @@ public final class MQTTConnection {
     /// ``MQTTReason/disconnectWithWill``.
     public func disconnect(at now: Duration, _ reason: MQTTReason = .success) {
         session.disconnect(reason)
-        farewell(at: now)
+        endStream(at: now)
     }
 
     /// Sends the remaining bytes, such as DISCONNECT after a violation, and nothing further.
     ///
     /// Unread input is discarded. Otherwise the kernel would reset the connection and drop DISCONNECT.
-    private func farewell(at now: Duration) {
+    private func endStream(at now: Duration) {
         guard !hasEnded else { return }
         try? flush(at: now)
         secured?.end()

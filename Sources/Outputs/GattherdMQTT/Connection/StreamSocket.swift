@@ -122,7 +122,7 @@ public enum MQTTConnectionError: Error, Hashable, Sendable, CustomStringConverti
     case system(Int32)
     /// The broker violated the protocol.
     case violation(MQTTViolation)
-    /// TLS failed; ``TLSContext/complaint`` has the details.
+    /// TLS failed; ``TLSContext/explanation`` has the details.
     case security
     /// CONNECT cannot be written.
     case refusal(MQTTRefusal)

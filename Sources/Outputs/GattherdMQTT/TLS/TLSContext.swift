@@ -46,7 +46,7 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The keys, authorities and rules of one TLS connection, and its first error.
 ///
-/// OpenSSL verifies the broker's name; ``complaint`` describes the problem in words.
+/// OpenSSL verifies the broker's name; ``explanation`` describes the problem in words.
 ///
 /// `@unchecked Sendable` is safe: one thread at a time uses it, together with its ``TLSConnection``.
 @safe public final class TLSContext: @unchecked Sendable {
@@ -56,7 +56,7 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name or address in the broker's certificate.
     private let name: String
     /// The first error, in words.
-    public private(set) var complaint: String?
+    public private(set) var explanation: String?
 
     /// Reads the files.
     ///
@@ -182,16 +182,16 @@ extension TLSContext {
 
     private func record(_ store: OpaquePointer) {
         let problem = unsafe CertificateProblem(store)
-        complaint = complaint ?? problem.words(expecting: name)
+        explanation = explanation ?? problem.words(expecting: name)
     }
 
     private func record(_ alert: TLSAlert) {
         guard alert.isError else { return }
-        complaint = complaint ?? alert.words(hasCertificate: settings.certificate != nil)
+        explanation = explanation ?? alert.words(hasCertificate: settings.certificate != nil)
     }
 
     /// Records an alert or error; a callback without an error only waits for the socket.
     private func recordError() {
-        complaint = complaint ?? TLSFailure(ERR_peek_last_error())?.words
+        explanation = explanation ?? TLSFailure(ERR_peek_last_error())?.words
     }
 }

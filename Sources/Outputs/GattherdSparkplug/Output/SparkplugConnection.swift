@@ -193,6 +193,6 @@ extension SparkplugConnection {
     }
 
     private func fault(_ error: MQTTConnectionError) -> BrokerFault {
-        BrokerFault(error, connection.mqtt.tls?.complaint, isConnected: isConnected, options)
+        BrokerFault(error, connection.mqtt.tls?.explanation, isConnected: isConnected, options)
     }
 }

@@ -89,12 +89,12 @@ extension BrokerFault {
     ///
     /// - Parameters:
     ///   - error: The connection's error.
-    ///   - complaint: The problem that TLS found.
+    ///   - explanation: The problem that TLS found.
     ///   - isConnected: True after CONNACK.
     ///   - options: The options of the output.
-    init(_ error: MQTTConnectionError, _ complaint: String?, isConnected: Bool, _ options: SparkplugOptions) {
-        if let complaint {
-            self.init(.security, complaint)
+    init(_ error: MQTTConnectionError, _ explanation: String?, isConnected: Bool, _ options: SparkplugOptions) {
+        if let explanation {
+            self.init(.security, explanation)
         } else if isConnected {
             let advice = "if this repeats, look for another client with the same sparkplug.client_id"
             self.init(.lost, "the connection was lost: \(error); \(advice)")

@@ -244,7 +244,7 @@ extension SparkplugRunner {
         do throws(MQTTConnectionError) {
             return try MQTTConnection(dialled.socket, dialled.tls, options.mqttOptions(will: will), at: time.now)
         } catch {
-            throw BrokerFault(error, dialled.tls?.complaint, isConnected: false, options)
+            throw BrokerFault(error, dialled.tls?.explanation, isConnected: false, options)
         }
     }
 
