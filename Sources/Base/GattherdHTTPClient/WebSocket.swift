@@ -91,7 +91,7 @@ public final class WebSocket {
         }
     }
 
-    /// Tells the server that the connection ends; its answer is not awaited.
+    /// Sends a close frame, without waiting for the server's answer.
     public func close() {
         // 1000: the purpose of the connection is fulfilled. An error changes nothing any more.
         do throws(HTTPClientError) { try send(.close, [0x03, 0xE8], before: .now + .seconds(1)) } catch {}

@@ -16,8 +16,8 @@ struct RecordRandom: RandomNumberGenerator {
 
 /// A device with a ring of stored records, in virtual time.
 ///
-/// It answers a Record Access Control Point, and three requests of its own with a number of four octets: the records
-/// from a number on, those since a time in seconds, and a block of records by its index.
+/// The device answers a Record Access Control Point, and three requests of its own with a number of four octets:
+/// records from a number on, those since a time in seconds, and a block of records by its index.
 struct RecordingDevice {
     struct Record: Hashable {
         /// The identity that the test knows.

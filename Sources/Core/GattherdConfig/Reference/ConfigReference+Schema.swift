@@ -2,7 +2,7 @@ import GattherdModel
 
 /// The JSON Schema of the configuration, for editors.
 ///
-/// It checks less than `gattherd check`: no dependencies between values, and no ranges of durations.
+/// `gattherd check` finds more mistakes: the schema has no dependencies between values and no ranges of durations.
 extension ConfigReference {
     /// The schema as JSON text.
     package var schema: String {

@@ -1,6 +1,6 @@
 import GattherdModel
 
-// What a download requests.
+// The requests of a download.
 extension DownloadMachine {
     /// Starts with a count, if the procedure has one.
     mutating func start(at now: Duration) -> [Step] {

@@ -10,7 +10,7 @@ import GattherdProfiles
 struct EnrolmentRules: Sendable {
     /// The maximum number of devices that rules enrol.
     ///
-    /// It bounds the effect of changing addresses.
+    /// The limit bounds the effect of changing addresses.
     static let limit = 500
     /// The time without a sighting after which a device makes room for another one, once ``limit`` is reached.
     static let replaceableAfter = Duration.seconds(600)

@@ -9,7 +9,8 @@ package import GattherdModel
 package struct StatisticsImporter: Sendable {
     /// The time after the end of an hour in which Home Assistant makes statistics of its own.
     ///
-    /// It takes a few seconds. Home Assistant fails to make them, also for all other entities, if an hour has some.
+    /// Home Assistant needs a few seconds. If an entity has statistics of the hour already, Home Assistant makes none
+    /// of that hour, for any entity.
     package static let delay = Duration.seconds(300)
     private static let hour: Int64 = 3_600_000_000
     /// The hours that are read at once.

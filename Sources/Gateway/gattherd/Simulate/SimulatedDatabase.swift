@@ -4,8 +4,8 @@ import Glibc
 
 /// A throwaway PostgreSQL of a simulation, with the history of all its gateways.
 ///
-/// It listens on a socket in a private folder that only its user and root may enter. It refuses to run as root; then
-/// its user is `nobody`.
+/// The server listens on a socket in a folder that only its user and root may enter. PostgreSQL refuses to run as root;
+/// the user is `nobody` then.
 struct SimulatedDatabase: Sendable {
     private static let nobody: uid_t = 65_534
     private static let name = "fleet"
