@@ -42,6 +42,17 @@ import Testing
         #expect(world.sessions == [[]])
     }
 
+    @Test func `events before the first reading of a first session delay nothing`() {
+        var world = World()
+        world.step(.start)
+        world.step(.headMoved(5))
+        world.answerAll()
+        world.committed.append(.test(seq: 6))
+        world.step(.headMoved(6))
+        world.answerAll()
+        #expect(world.sessions == [[6]])
+    }
+
     @Test func `a topic that never had subscribers does not wait`() {
         var world = World.connected(committed: 1)
         world.acknowledge(.noSubscribers)

@@ -170,17 +170,19 @@ public struct DeliveryMachine: Sendable {
         guard window == nil else { return }
         window = DeliveryWindow(cursor: seq)
         journal.cursorLoaded(seq)
-        delayBacklog()
     }
 
     private mutating func headMoved(to seq: Int64, at now: Duration) {
-        guard let count = journal.headMoved(to: seq) else { return delayBacklog() }
+        let count = journal.headMoved(to: seq)
         if count > 0 { gate.committed(count, at: now) }
     }
 
-    /// Delays the backlog if the broker answered before the journal did.
-    private mutating func delayBacklog() {
-        if case .connected(let since) = phase, backlog > 0 { gate.delayBacklog(connectedSince: since) }
+    /// Delays readings of an earlier run.
+    ///
+    /// Events of this run precede its readings and delay nothing.
+    private mutating func delayBacklog(_ readings: [JournalReading]) {
+        guard case .connected(let since) = phase, let first = readings.first else { return }
+        if journal.isFromEarlierRun(first.seq) { gate.delayBacklog(connectedSince: since) }
     }
 
     private mutating func fetched(
@@ -190,6 +192,7 @@ public struct DeliveryMachine: Sendable {
         at now: Duration
     ) {
         guard journal.fetched() else { return }
+        delayBacklog(readings)
         let before = window?.fetched
         window?.append(readings, selection, through: through, at: now)
         // An answer without new entries would be requested again at once.
@@ -317,7 +320,6 @@ public struct DeliveryMachine: Sendable {
         if !hasConnected, hasHistory, let head = journal.head { gate.assumeSubscribers(through: head) }
         gate.connected(
             isReconnect: hasHistory,
-            hasBacklog: backlog > 0,
             receiveMaximum: receiveMaximum,
             at: now
         )

@@ -14,6 +14,8 @@ struct JournalRequests: Sendable {
     private let options: DeliveryMachine.Options
     /// The newest committed `seq`; `nil` until the journal has reported one.
     private(set) var head: Int64?
+    /// The newest `seq` of the journal as it existed before this run; `nil` until known.
+    private var firstHead: Int64?
     private var saves: CursorSaves
     /// The time of the next load; `nil` while one is pending and after the last.
     private var loadAt: Duration?
@@ -27,17 +29,18 @@ struct JournalRequests: Sendable {
 
     // MARK: - Reports of the journal
 
-    /// Records a new head and returns the number of readings committed since the last one.
+    /// Records a new head and returns the number of entries committed since the last one.
     ///
-    /// - Returns: `nil` for the first head, which is the existing journal (0: empty).
-    mutating func headMoved(to seq: Int64) -> Int? {
-        guard let head else {
-            head = seq
-            return nil
-        }
-        self.head = max(head, seq)
-        return seq > head ? Int(clamping: seq - head) : 0
+    /// The first head is the existing journal (0: empty).
+    mutating func headMoved(to seq: Int64) -> Int {
+        let before = head ?? seq
+        if firstHead == nil { firstHead = seq }
+        head = max(before, seq)
+        return seq > before ? Int(clamping: seq - before) : 0
     }
+
+    /// True for an entry that the journal had when its first head was reported.
+    func isFromEarlierRun(_ seq: Int64) -> Bool { firstHead.map { seq <= $0 } ?? false }
 
     mutating func cursorLoaded(_ seq: Int64) {
         saves.loaded(seq)

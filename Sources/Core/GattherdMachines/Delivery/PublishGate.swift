@@ -57,10 +57,10 @@ struct PublishGate: Sendable {
 
     // MARK: - The session
 
-    /// Starts a session; after a reconnect, or with a backlog, publishing waits until subscribers may be back.
-    mutating func connected(isReconnect: Bool, hasBacklog: Bool, receiveMaximum: Int, at now: Duration) {
+    /// Starts a session; after a reconnect, publishing waits until subscribers may be back.
+    mutating func connected(isReconnect: Bool, receiveMaximum: Int, at now: Duration) {
         subscribersDue = isReconnect ? now + options.subscriberTimeout : nil
-        drainAt = isReconnect || hasBacklog ? now + options.reconnectPause : now
+        drainAt = isReconnect ? now + options.reconnectPause : now
         setLimit(receiveMaximum)
     }
 
@@ -70,7 +70,7 @@ struct PublishGate: Sendable {
 
     mutating func open() { isOpen = true }
 
-    /// Delays a backlog that became known after the connection.
+    /// Delays a backlog for the same reason.
     mutating func delayBacklog(connectedSince since: Duration) {
         drainAt = max(drainAt, since + options.reconnectPause)
     }
