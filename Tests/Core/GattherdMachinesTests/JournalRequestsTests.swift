@@ -7,10 +7,11 @@ struct JournalRequestsTests {
     private let window = DeliveryWindow(cursor: 0)
 
     @Test mutating func `the first head is the existing journal and later ones count commits`() {
-        #expect(requests.headMoved(to: 40) == nil)
+        #expect(requests.headMoved(to: 40) == 0)
         #expect(requests.headMoved(to: 45) == 5)
         #expect(requests.headMoved(to: 44) == 0)
         #expect(requests.head == 45)
+        #expect(requests.isFromEarlierRun(40) && !requests.isFromEarlierRun(41))
     }
 
     @Test mutating func `one fetch is pending at a time`() {
