@@ -143,6 +143,30 @@ struct HostileBrokerTests {
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
+    /// mosquitto 2.0.11 forwards such topics, and a retained request would arrive in each session.
+    @Test(arguments: ["", "a/#"])
+    func `a response topic that no response can have does not end the session`(responseTopic: String) async throws {
+        let book = Locked(Book())
+        let broker = try broker(.plain) { client, _ in
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            client.send(client.message("gattherd/lab/lamp/number/set", [0x37], responseTopic: responseTopic))
+            client.serve { packet in book.withLock { $0.packets.append(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        try await delivery(broker, .plain, fixture).running {
+            try await eventually {
+                book.withLock { book in
+                    book.sessions > 1 || book.packets.contains { $0.kind == .publish && $0.topic.hasSuffix("/result") }
+                }
+            }
+        }
+        #expect(book.withLock { $0.sessions } == 1)
+        #expect(fixture.requests.withLock { $0.count } == 1)
+    }
+
     /// A full receive window without a reader would block both sides forever.
     @Test(arguments: Wire.allCases)
     func `tens of thousands of retained messages do not block a start`(wire: Wire) async throws {

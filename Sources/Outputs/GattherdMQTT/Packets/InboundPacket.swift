@@ -36,6 +36,7 @@ public struct BrokerMessage: Hashable, Sendable {
     /// The payload's full length, also if ``payload`` is cut off.
     public var length: Int
     public var isRetained: Bool
+    /// The topic that the publisher wants the response on: any text, also an empty one or one with wildcards.
     public var responseTopic: String?
     public var correlation: [UInt8]?
 

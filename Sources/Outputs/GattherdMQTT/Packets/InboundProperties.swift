@@ -11,6 +11,9 @@ struct PropertyPlaces: OptionSet {
 }
 
 /// The properties of a received packet (MQTT 5, section 2.2.2); unused properties are only validated.
+///
+/// A broker forwards some properties of a message as its publisher wrote them, and not all brokers validate them. Their
+/// values are no violation by the broker. Otherwise one retained message could end every session.
 struct InboundProperties {
     var receiveMaximum: UInt16?
     var maximumQoS: UInt8?
@@ -76,7 +79,7 @@ struct InboundProperties {
             maximumPacket = value
         case .variableInteger:
             guard try reader.variableInteger() > 0 else { throw Self.outOfRange(rule, reader.packet) }
-        case .text: try keep(reader.text(), identifier, rule, reader.packet)
+        case .text: keep(try reader.text(), identifier)
         case .pair:
             _ = try reader.text()
             _ = try reader.text()
@@ -87,13 +90,15 @@ struct InboundProperties {
     }
 
     /// Stores a property of one byte; all of them are flags.
+    ///
+    /// The payload's format is not checked, because the publisher wrote it.
     private mutating func keep(
         _ flag: UInt8,
         _ identifier: Int,
         _ rule: Rule,
         _ packet: StaticString
     ) throws(MQTTViolation) {
-        guard flag <= 1 else { throw Self.outOfRange(rule, packet) }
+        guard flag <= 1 || identifier == 0x01 else { throw Self.outOfRange(rule, packet) }
         switch identifier {
         case 0x24: maximumQoS = flag
         case 0x25: canRetain = flag
@@ -117,15 +122,8 @@ struct InboundProperties {
         }
     }
 
-    private mutating func keep(
-        _ text: String,
-        _ identifier: Int,
-        _ rule: Rule,
-        _ packet: StaticString
-    ) throws(MQTTViolation) {
+    private mutating func keep(_ text: String, _ identifier: Int) {
         switch identifier {
-        case 0x08 where text.isEmpty || text.utf8.contains { "+#".utf8.contains($0) }:
-            throw Self.outOfRange(rule, packet)
         case 0x08: responseTopic = text
         case 0x1C: serverReference = text
         case 0x1F: reasonText = text
