@@ -99,6 +99,18 @@ import Testing
         #expect(states().isEmpty && announcements.repetitionTime == nil)
     }
 
+    /// A broker with MQTT 5 compares client ids, and that of the last will is the gateway's.
+    @Test mutating func `the gateway receives its own late last will, but not its final offline`() {
+        startSession()
+        for case .subscription(_, let options) in announcements.packets(of: .subscribeToState) {
+            #expect(!options.excludesOwn && options.excludesRetained)
+        }
+        _ = states()
+        announcements.goOffline(&queue)
+        #expect(states() == [.unsubscribeFromState, .offline])
+        #expect(!announcements.packets(of: .unsubscribeFromState).isEmpty)
+    }
+
     @Test mutating func `a flood of births publishes the discovery payloads three times, then once in 10 s`() {
         startSession()
         _ = states()
@@ -152,7 +164,7 @@ import Testing
         _ = apply { $0.update(DeliveryFixture.status("strap", .ready)) }
         #expect(states() == [.connection(device: "strap")])
         announcements.goOffline(&queue)
-        #expect(states() == [.availability(device: "strap"), .offline])
+        #expect(states() == [.availability(device: "strap"), .unsubscribeFromState, .offline])
         #expect(payloads(.availability(device: "strap")) == ["offline"])
     }
 

@@ -30,7 +30,7 @@ struct Announcements {
     private let topics: Topics
     private let home: HomeAssistant
     private let isDiscoverable: Bool
-    /// True if the broker sends no message back to its publisher.
+    /// True if the broker sends no availability back to its publisher.
     private let hearsOnlyOthers: Bool
     private let logger: DeliveryLogger
     private var info: [UInt8]?
@@ -130,7 +130,7 @@ struct Announcements {
     mutating func goOffline(_ queue: inout PublishQueue) {
         isLeaving = true
         current.queueAvailabilities(&queue)
-        if !hearsOnlyOthers { queue.append(.unsubscribeFromState) }
+        queue.append(.unsubscribeFromState)
         queue.append(.offline)
     }
 
@@ -314,7 +314,9 @@ extension SubscriptionOptions {
     /// Requests: messages keep the retain flag they were published with.
     fileprivate static let requests = SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
     /// New messages only: the broker sends no retained ones.
-    fileprivate static let newMessages = SubscriptionOptions(excludesOwn: true, excludesRetained: true)
+    ///
+    /// The last will of an earlier connection is the gateway's own message, because the client id is the same.
+    fileprivate static let newMessages = SubscriptionOptions(excludesRetained: true)
     /// Retained messages of earlier runs, with QoS 0: with QoS 1 a broker queues few messages and drops the rest.
     fileprivate static let retainedMessages = SubscriptionOptions(qos: 0, excludesOwn: true)
 }

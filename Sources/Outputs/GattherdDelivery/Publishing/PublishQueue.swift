@@ -25,7 +25,7 @@ struct PublishQueue {
         case subscribeToBirth
         /// The subscription that shows if another client overwrites `online`.
         case subscribeToState
-        /// Its end before the last `offline`, which a broker of MQTT 3.1.1 would return while the connection is closed.
+        /// Its end before the last `offline`, which the broker would return while the connection is closed.
         case unsubscribeFromState
         /// The subscription that finds retained messages of former devices.
         case subscribeToRetained
