@@ -88,6 +88,17 @@ struct MQTTSessionTests {
         #expect(session.outbound.appended - session.outbound.sent == packets(3...5).count)
     }
 
+    @Test func `messages that never stop waiting take no more memory with time`() throws {
+        var session = try Self.session(properties: [0x21, 0, 1])
+        for _ in 1...2 { _ = try session.publish(Self.message(), qos: 1) }
+        for number in 1...10_000 as ClosedRange<UInt16> {
+            _ = try session.publish(Self.message(), qos: 1)
+            #expect(try receive(&session, [0x40, 2, UInt8(number >> 8), UInt8(number & 0xFF)]).count == 1)
+            session.outbound.remove(session.outbound.unsent.count)
+        }
+        #expect(session.waitingPlaces < 1000)
+    }
+
     @Test func `an acknowledgement of a message that waits is a violation`() throws {
         var session = try Self.session(properties: [0x21, 0, 1])
         for _ in 1...2 { _ = try session.publish(Self.message(), qos: 1) }

@@ -21,6 +21,8 @@ public struct MQTTSession: Sendable {
     private static let longestPacket = 5 + 0xFFF_FFFF
     /// The maximum bytes of acknowledgements that the broker has not read; beyond it, reading from the broker pauses.
     private static let owedLimit = 262_144
+    /// The number of sent messages after which ``waiting`` is shortened, so that moving the others costs little.
+    private static let sentWaitingLimit = 256
 
     private enum Phase {
         case awaitingAnswer
@@ -35,6 +37,7 @@ public struct MQTTSession: Sendable {
     private var limits = BrokerLimits()
     /// Messages beyond the broker's receive maximum, and the messages of QoS 0 queued after them.
     private var waiting: [(octets: [UInt8], identifier: UInt16)] = []
+    /// The index of the first message in ``waiting`` that is not sent.
     private var firstWaiting = 0
     /// The identifiers in ``waiting``.
     private var waitingIdentifiers: Set<UInt16> = []
@@ -179,10 +182,13 @@ public struct MQTTSession: Sendable {
             waiting[firstWaiting].octets = []
             firstWaiting += 1
         }
-        guard firstWaiting > 0, !hasWaiting else { return }
-        waiting.removeAll()
+        guard firstWaiting > 0, firstWaiting >= Self.sentWaitingLimit || !hasWaiting else { return }
+        waiting.removeFirst(firstWaiting)
         firstWaiting = 0
     }
+
+    /// The number of places for waiting messages in memory, also for those that are sent.
+    var waitingPlaces: Int { waiting.count }
 
     /// Subscribes to one filter.
     ///
