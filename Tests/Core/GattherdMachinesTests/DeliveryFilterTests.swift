@@ -64,6 +64,17 @@ import Testing
         #expect(passed == [true, false, true, false, false])
     }
 
+    @Test func `neighbouring integers differ, however large they are`() {
+        let readings: [(Int64, [String: SampleValue])] = [
+            (0, ["t": .integer(1 << 53)]), (1, ["t": .integer((1 << 53) + 1)]), (2, ["t": .integer((1 << 53) + 1)]),
+            (3, ["t": .integer(.max)]), (4, ["t": .integer(.max - 1)]), (5, ["t": .integer(.min)]),
+            (6, ["t": .integer(.max)]),
+        ]
+        #expect(passed(readings) { $0.isOnChange = true } == [true, true, false, true, true, true, true])
+        let wide = passed(readings) { ($0.isOnChange, $0.deadband) = (true, 1) }
+        #expect(wide == [true, false, false, true, false, true, true])
+    }
+
     @Test func `a metric may have its own deadband, and one exceeded deadband is enough`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1), "h": .real(1)]), (1, ["t": .real(1.2), "h": .real(5)]),

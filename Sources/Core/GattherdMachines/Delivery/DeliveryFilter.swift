@@ -184,10 +184,23 @@ extension [String: [SampleValue]] {
     }
 
     private static func isSame(_ values: [SampleValue], _ last: [SampleValue]?, _ deadband: Double) -> Bool {
-        if values.count == 1, let number = values.first?.number, last?.count == 1, let before = last?.first?.number {
-            return abs(number - before) <= deadband
+        guard values.count == 1, last?.count == 1, let value = values.first, let before = last?.first,
+            let distance = value.distance(to: before)
+        else { return values == last }
+        return distance <= deadband
+    }
+}
+
+extension SampleValue {
+    /// Returns the distance of two numbers; `nil` for other values.
+    ///
+    /// That of integers is exact: above 2⁵³ neighbours would be the same real number.
+    fileprivate func distance(to other: SampleValue) -> Double? {
+        if case .integer(let one) = self, case .integer(let two) = other {
+            return Double(UInt64(bitPattern: max(one, two) &- min(one, two)))
         }
-        return values == last
+        guard let one = number, let two = other.number else { return nil }
+        return abs(one - two)
     }
 }
 
