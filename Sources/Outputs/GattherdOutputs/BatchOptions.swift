@@ -4,6 +4,11 @@ public import GattherdMachines
 public struct BatchOptions: Hashable, Sendable {
     /// The maximum number of entries of a batch.
     public var entries = 1000
+    /// The maximum number of entries of the first batch; each fast batch doubles it, up to ``entries``.
+    ///
+    /// A receiver may be slow and the daemon may be killed soon, again and again. So the first batch is acknowledged
+    /// early.
+    public var firstEntries = 16
     /// The bytes at which a batch is full; its last entry may exceed them.
     public var bytes = 1 << 20
     /// The time for which entries gather; a full batch does not wait.

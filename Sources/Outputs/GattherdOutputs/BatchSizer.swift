@@ -1,5 +1,7 @@
-/// The size of batches: halved after a refusal until the refused entry is alone, and after a time-out, so that a slow
-/// receiver manages it; doubled with each fast success.
+/// The size of batches: small at first, doubled with each fast success.
+///
+/// It is halved after a refusal until the refused entry is alone, and after a time-out, so that a slow receiver manages
+/// it.
 struct BatchSizer: Sendable {
     private let most: Int
     private let maximumRefusals: Int
@@ -13,7 +15,7 @@ struct BatchSizer: Sendable {
     init(_ options: BatchOptions) {
         most = max(1, options.entries)
         maximumRefusals = options.maximumRefusals
-        limit = most
+        limit = min(most, max(1, options.firstEntries))
     }
 
     /// The maximum number of entries of the next batch.

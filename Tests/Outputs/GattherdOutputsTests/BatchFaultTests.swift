@@ -171,6 +171,23 @@ import Testing
         #expect(world.received == Array(1...3000))
     }
 
+    @Test func `a slow receiver makes progress although the output is killed every few seconds`() {
+        var world = World.started(committed: 600, BatchOptions())
+        world.pace = .milliseconds(100)
+        for _ in 1...60 where world.stored < 600 {
+            world.run(until: world.now + .seconds(20))
+            world.restart()
+        }
+        #expect(world.stored == 600 && Set(world.received) == Set(1...600))
+    }
+
+    @Test func `the first batch is small, and fast ones grow`() {
+        var world = World.started(committed: 5000, BatchOptions())
+        world.runUntilIdle()
+        #expect(world.calls.map(\.count).prefix(8) == [16, 32, 64, 128, 256, 512, 1000, 1000])
+        #expect(world.received == Array(1...5000))
+    }
+
     @Test func `a receiver that is slow and refuses entries loses these only`() {
         var world = World.started(committed: 3000)
         (world.pace, world.refused) = (.seconds(1), [7, 1500, 1501, 3000])

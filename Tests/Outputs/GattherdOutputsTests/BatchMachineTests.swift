@@ -182,6 +182,25 @@ extension BatchMachine.Effect {
 }
 
 extension BatchTestWorld {
+    /// Answers and waits until `end`, which a slow call of the sink outlasts.
+    mutating func run(until end: Duration) {
+        while now < end {
+            if let next = requests.firstIndex(where: { now + duration(of: $0) < end }) {
+                requests.swapAt(0, next)
+                answerOne()
+            } else {
+                guard let deadline = machine.deadline, deadline < end else { break }
+                wait()
+            }
+        }
+        now = max(now, end)
+    }
+
+    private func duration(of request: BatchMachine.Effect) -> Duration {
+        guard case .write(let entries, _, _, _) = request else { return .zero }
+        return pace * entries.count
+    }
+
     mutating func answerUntil(_ operation: BatchMachine.JournalOperation) {
         while let request = requests.first, request.operation != operation { answerOne() }
     }

@@ -47,14 +47,14 @@ struct BatchTestWorld {
     private let options: BatchOptions
     private let keepsCursor: Bool
 
-    init(_ options: BatchOptions = .init(), keepsCursor: Bool = false) {
+    init(_ options: BatchOptions = .warm, keepsCursor: Bool = false) {
         self.options = options
         self.keepsCursor = keepsCursor
         machine = BatchMachine(options: options, keepsCursor: keepsCursor, seed: 1)
     }
 
     /// Returns a world whose machine has started with `count` committed entries.
-    static func started(committed count: Int = 0, _ options: BatchOptions = .init()) -> Self {
+    static func started(committed count: Int = 0, _ options: BatchOptions = .warm) -> Self {
         var world = Self(options)
         world.commit(count)
         world.step(.start)
@@ -205,6 +205,15 @@ struct BatchTestWorld {
         let end = now + limit
         repeat { answerAll() } while (machine.deadline ?? end) < end && wait()
         answerAll()
+    }
+}
+
+extension BatchOptions {
+    /// The defaults, but the first batch may be as large as all others.
+    static var warm: Self {
+        var options = Self()
+        options.firstEntries = options.entries
+        return options
     }
 }
 
