@@ -8,6 +8,10 @@ import GattherdSync
 @safe final class CurlSession: @unchecked Sendable {
     /// libcurl must be initialised once before its first use.
     private static let isInitialised = curl_global_init(3) == CURLE_OK
+    /// The longest wait for a transfer in milliseconds; ``wake()`` interrupts it.
+    private static let transferWait: Int32 = 1000
+    /// The longest wait for a connection in milliseconds, after which a cancellation is noticed.
+    private static let connectionWait: Int32 = 200
 
     /// One transfer; its options are set for each request.
     let easy: UnsafeMutableRawPointer
@@ -48,7 +52,7 @@ import GattherdSync
         while mayContinue() {
             guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else { return CURLE_OUT_OF_MEMORY }
             guard running > 0 else { return unsafe ccurl_result(multi) }
-            _ = unsafe curl_multi_poll(multi, nil, 0, 1000, nil)
+            _ = unsafe curl_multi_poll(multi, nil, 0, Self.transferWait, nil)
         }
         return nil
     }
@@ -62,7 +66,7 @@ import GattherdSync
         while mayContinue() {
             guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else { return CURLE_OUT_OF_MEMORY }
             guard running > 0 else { return unsafe ccurl_result(multi) }
-            _ = unsafe curl_multi_poll(multi, nil, 0, 200, nil)
+            _ = unsafe curl_multi_poll(multi, nil, 0, Self.connectionWait, nil)
         }
         return nil
     }

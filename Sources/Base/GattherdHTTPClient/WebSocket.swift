@@ -26,6 +26,8 @@ public struct WebSocketRequest: Sendable {
 public final class WebSocket {
     /// The longest time until a cancellation is noticed.
     private static let pollInterval: Int32 = 200
+    /// The longest time for the close frame, which is a courtesy to the server.
+    private static let closeLimit = Duration.seconds(1)
 
     /// The server's time at the handshake, in seconds since 1970; `nil` if it did not tell it.
     public private(set) var serverTime: Int64?
@@ -94,7 +96,7 @@ public final class WebSocket {
     /// Sends a close frame, without waiting for the server's answer.
     public func close() {
         // 1000: the purpose of the connection is fulfilled. An error changes nothing any more.
-        do throws(HTTPClientError) { try send(.close, [0x03, 0xE8], before: .now + .seconds(1)) } catch {}
+        do throws(HTTPClientError) { try send(.close, [0x03, 0xE8], before: .now + Self.closeLimit) } catch {}
     }
 
     private static var cancelled: HTTPClientError { HTTPClientError(.cancelled, "the connection was cancelled") }

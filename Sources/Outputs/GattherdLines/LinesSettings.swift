@@ -21,6 +21,8 @@ package struct LinesSettings: Hashable, Sendable {
 /// The output `lines`.
 package enum LinesOutput: OutputDefinition {
     package static let section = "lines"
+    /// The time for which entries gather: short, because people and programs follow files live.
+    private static let interval = Duration.milliseconds(250)
 
     package static func read(_ section: SectionReader, _ environment: OutputEnvironment) -> LinesSettings? {
         let path = section.required("path", .path).map { environment.resolve($0) }
@@ -66,7 +68,7 @@ package enum LinesOutput: OutputDefinition {
 
     package static func make(_ settings: LinesSettings, _ context: OutputContext) throws(OutputError) -> any Output {
         var options = BatchOptions()
-        options.interval = .milliseconds(250)
+        options.interval = interval
         return BatchOutput(context, target: settings.path.value, sink: LinesSink(settings), options: options)
     }
 

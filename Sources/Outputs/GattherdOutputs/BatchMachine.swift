@@ -296,10 +296,10 @@ public struct BatchMachine: Transducer {
         guard let ended = call.finish(ticket, at: now) else { return [] }
         switch (ended.work, fault) {
         case (.write(let count, let through), nil):
-            return accepted(count, through, isFast: ended.duration <= options.writeTimeout / 4, at: now)
+            return accepted(count, through, isFast: ended.duration <= options.fastLimit, at: now)
         case (.record(let gap), nil): return recorded(gap, at: now)
         case (.write(let count, let through), let fault?) where fault.kind == .refused && fault.lost > 0:
-            return partlyAccepted(count, through, fault, isFast: ended.duration <= options.writeTimeout / 4, at: now)
+            return partlyAccepted(count, through, fault, isFast: ended.duration <= options.fastLimit, at: now)
         case (.write(let count, _), let fault?) where fault.kind == .refused && count > 0:
             return refused(count, fault, at: now)
         case (.cursor, nil): return []
@@ -313,8 +313,8 @@ public struct BatchMachine: Transducer {
 
     /// True if the call may have failed because the batch took too long.
     ///
-    /// Sinks have limits of their own, and connections may end every few seconds. A receiver that is down fails early.
-    private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.writeTimeout / 60 }
+    /// Sinks have limits of their own, and connections may end every few seconds.
+    private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.slowLimit }
 
     private mutating func accepted(_ count: Int, _ through: Int64, isFast: Bool, at now: Duration) -> [Effect] {
         let passed = queue?.removeFirst(count)

@@ -15,6 +15,10 @@ public struct BatchOptions: Hashable, Sendable {
     public var interval = Duration.seconds(1)
     /// The longest time for one batch.
     public var writeTimeout = Duration.seconds(30)
+    /// The longest time of a fast batch; one of twice the size is then far from the time-out.
+    var fastLimit: Duration { writeTimeout / 4 }
+    /// The time after which a failure may be due to the size of the batch; a receiver that is down fails earlier.
+    var slowLimit: Duration { writeTimeout / 60 }
     /// The pause while the receiver is unavailable.
     public var backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60))
     /// The pause while a person must change the configuration or the receiver.

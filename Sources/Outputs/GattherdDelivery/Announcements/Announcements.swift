@@ -27,6 +27,10 @@ struct Announcements {
         }
     }
 
+    /// The limit for states that other clients cause again: a few at once, so that normal starts are answered
+    /// immediately, and then so few that a loop of two clients costs little.
+    private static let repetitionLimit = RequestLimit(burst: 3, interval: .seconds(10))
+
     private let topics: Topics
     private let home: HomeAssistant
     private let isDiscoverable: Bool
@@ -43,9 +47,9 @@ struct Announcements {
     private(set) var isLeaving = false
     private var canRetain = true
     /// The repetitions of `online` after another client has overwritten it.
-    private var repetitions = RequestLimit(burst: 3, interval: .seconds(10))
+    private var repetitions = Self.repetitionLimit
     /// The publication of discovery payloads after Home Assistant's starts.
-    private var births = RequestLimit(burst: 3, interval: .seconds(10))
+    private var births = Self.repetitionLimit
 
     init(_ context: DeliveryContext) {
         topics = context.topics

@@ -5,6 +5,9 @@ import Glibc
 
 /// Connects to the broker as a test, waits for CONNACK and disconnects; nothing is published.
 public enum BrokerProbe {
+    /// The longest wait for the socket in milliseconds, after which the deadline is checked.
+    private static let pollInterval: Int32 = 100
+
     /// Connects with the settings under another client id, so that a running daemon stays connected.
     ///
     /// - Throws: ``BrokerFault`` if the broker refuses the session or does not answer within `limit`.
@@ -60,7 +63,7 @@ public enum BrokerProbe {
         try connection.flush(at: ContinuousClock.now - origin)
         let events = connection.interest.contains(.writable) ? POLLIN | POLLOUT : POLLIN
         var socket = pollfd(fd: connection.descriptor, events: Int16(events), revents: 0)
-        guard unsafe poll(&socket, 1, 100) > 0 else { return }
+        guard unsafe poll(&socket, 1, pollInterval) > 0 else { return }
         if socket.revents & ~Int16(POLLOUT) != 0 { try connection.receive(at: ContinuousClock.now - origin) }
     }
 

@@ -29,6 +29,10 @@ final class BrokerSession {
         case failed(BrokerFault)
     }
 
+    /// The age up to which the loss of a session suggests another client with the same id, which returns within the
+    /// longest pause of its own backoff.
+    private static let contestedAge = Duration.seconds(10)
+
     let number: Int
     private let context: DeliveryContext
     private let admission: TopicAdmission
@@ -240,7 +244,7 @@ extension BrokerSession {
     /// Two clients with one id end each other's session, and mosquitto gives no reason.
     private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
-        guard let start = connectedAt, context.now - start < .seconds(10) else { return words }
+        guard let start = connectedAt, context.now - start < Self.contestedAge else { return words }
         return words
             + "; if this repeats, look for another client with the same client_id, such as a gateway of the same name"
     }
