@@ -15,6 +15,7 @@ struct StatisticsUnit: Hashable {
 
     /// Creates a conversion; `nil` if there is none between the units.
     init?(from source: String?, to target: String?) {
+        let (source, target) = (source?.withMicroSign, target?.withMicroSign)
         if source == target {
             let same = Scale(quantity: "", factor: 1)
             (self.source, self.target) = (same, same)
@@ -62,4 +63,11 @@ struct StatisticsUnit: Hashable {
         }
         return scales
     }()
+}
+
+extension String {
+    /// The unit with U+00B5 for micro, as profiles have it.
+    ///
+    /// Newer versions of Home Assistant write units with the Greek letter U+03BC, also those that MQTT sent otherwise.
+    fileprivate var withMicroSign: String { replacing("\u{3BC}", with: "\u{B5}") }
 }

@@ -165,6 +165,10 @@ import Testing
         #expect(try #require(StatisticsUnit(from: nil, to: nil)).convert(0.1) == 0.1)
     }
 
+    @Test func `the micro sign and the Greek letter are the same unit`() throws {
+        #expect(try #require(StatisticsUnit(from: "\u{B5}g/m³", to: "\u{3BC}g/m³")).convert(12.5) == 12.5)
+    }
+
     @Test func `units of other quantities and unknown units have no conversion`() {
         for (source, target) in [("°C", "hPa"), ("bpm", "1/min"), (nil, "%"), ("%", nil)] as [(String?, String?)] {
             #expect(StatisticsUnit(from: source, to: target) == nil)
