@@ -180,7 +180,13 @@ import Testing
         ("power", "W", .counter, nil, "total_increasing"), ("distance", "m", .counter, "distance", "total_increasing"),
         ("load", "g", .gauge, "weight", "measurement"), ("acceleration_x", "gₙ", .gauge, nil, "measurement"),
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
+        ("pm2_5", "µg/m³", .gauge, "pm25", "measurement"), ("pm2_5", "1/cm³", .gauge, nil, "measurement"),
+        ("pm10_concentration", "µg/m³", .gauge, "pm10", "measurement"),
     ]
+
+    @Test func `fine dust has the name that people know`() {
+        #expect(HomeAssistantWords.name("pm2_5_concentration") == "PM2.5 concentration")
+    }
 
     @Test func `the templates of a batched stream read the last reading with the metric`() {
         let metrics = [
@@ -231,7 +237,7 @@ import Testing
     @Test func `no class has a unit that Home Assistant rejects, for any metric name`() {
         let all = Self.units.values.reduce(into: Set<String>()) { $0.formUnion($1) }
         let names = [
-            "battery", "humidity", "moisture", "co2", "co", "voc", "pm1", "pm25", "pm10", "wind", "rain", "noise",
+            "battery", "humidity", "moisture", "co2", "co", "voc", "pm1", "pm2_5", "pm10", "wind", "rain", "noise",
             "glucose", "other",
         ]
         for (name, unit) in names.flatMap({ name in all.map { (name, $0) } }) {

@@ -85,8 +85,13 @@ enum HomeAssistantWords {
 
     /// Returns a `snake_case` name as words: `heart_rate` as `Heart rate`.
     static func name(_ name: String) -> String {
-        let words = name.split(separator: "_").map { spellings[String($0)] ?? String($0) }
+        let words = words(of: name).map { spellings[String($0)] ?? String($0) }
         let text = words.joined(separator: " ")
         return text.prefix(1).uppercased() + text.dropFirst()
+    }
+
+    /// The words of a `snake_case` name; PM2.5, which has an underscore for the point, is one of them.
+    static func words(of name: String) -> [Substring] {
+        name.replacing("pm2_5", with: "pm25").split(separator: "_")
     }
 }

@@ -27,7 +27,7 @@ struct HomeAssistantMeaning: Hashable {
 
     private static func deviceClass(_ name: String, _ unit: String?) -> String? {
         guard let unit else { return nil }
-        let words = Set(name.split(separator: "_"))
+        let words = Set(HomeAssistantWords.words(of: name))
         return byName.first { !words.isDisjoint(with: $0.words) && $0.units.contains(unit) }?.deviceClass
             ?? byUnit[unit]
     }
