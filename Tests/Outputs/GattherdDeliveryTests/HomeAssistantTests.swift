@@ -182,6 +182,8 @@ import Testing
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
         ("pm2_5", "µg/m³", .gauge, "pm25", "measurement"), ("pm2_5", "1/cm³", .gauge, nil, "measurement"),
         ("pm10_concentration", "µg/m³", .gauge, "pm10", "measurement"),
+        ("correlated_color_temperature", "K", .gauge, nil, "measurement"),
+        ("standard_deviation_temperature", "°C", .gauge, nil, "measurement"),
     ]
 
     @Test func `fine dust has the name that people know`() {

@@ -28,9 +28,15 @@ struct HomeAssistantMeaning: Hashable {
     private static func deviceClass(_ name: String, _ unit: String?) -> String? {
         guard let unit else { return nil }
         let words = Set(HomeAssistantWords.words(of: name))
-        return byName.first { !words.isDisjoint(with: $0.words) && $0.units.contains(unit) }?.deviceClass
-            ?? byUnit[unit]
+        let found = byName.first { !words.isDisjoint(with: $0.words) && $0.units.contains(unit) }?.deviceClass
+        if let found { return found }
+        return byUnit[unit] == "temperature" && !words.isDisjoint(with: unconvertible) ? nil : byUnit[unit]
     }
+
+    /// Words of values in K or °C that are not on a scale of temperatures: colors and differences.
+    ///
+    /// Home Assistant converts temperatures into the unit of its settings, with the offset of the scale.
+    private static let unconvertible: Set<Substring> = ["color", "deviation", "difference"]
 
     /// A pulse interval of 0.8125 s needs its decimals; a temperature with its noise does not.
     private static func precision(of metric: MetricDescriptor, _ deviceClass: String?) -> Int? {
