@@ -131,6 +131,21 @@ import Testing
         #expect((11...13).contains(count))
     }
 
+    @Test(arguments: ["ha/status", "homeassistant/status"])
+    mutating func `a birth is noticed with another prefix of discovery too`(topic: String) {
+        var settings = DeliverySettings(gateway: "lab", host: "localhost")
+        settings.homeAssistant.prefix = "ha"
+        let logger = DeliveryLogger(settings, .silent) { _ in }
+        announcements = Announcements(DeliveryContext(settings, DeliveryCounters(), logger))
+        startSession()
+        _ = states()
+        #expect(announcements.topics(of: .subscribeToBirth).contains(topic))
+        let birth = BrokerMessage(topic: topic, payload: Array("online".utf8), length: 6, isRetained: false)
+        _ = announcements.receive(birth, &queue)
+        announcements.repeatStates(&queue, at: .zero)
+        #expect(states() == [.gatewayDiscovery])
+    }
+
     @Test(arguments: [true, false])
     mutating func `a broker without retained messages gets the states again when Home Assistant starts`(
         canRetain: Bool

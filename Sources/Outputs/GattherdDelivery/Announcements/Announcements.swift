@@ -160,7 +160,7 @@ struct Announcements {
     ///
     /// - Returns: A device that was removed, because it is not enrolled.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
-        if message.topic == home.status {
+        if home.statuses.contains(message.topic) {
             let isBirth = !message.isRetained && message.payload == Array("online".utf8)
             if isBirth, isDiscoverable { births.request() }
             return nil
@@ -238,7 +238,7 @@ extension Announcements {
         case .description(let device): [topics.description(device)]
         case .discovery(let device): current.discoveryTopic(of: device).map { [$0] } ?? []
         case .subscribeToRequests: [topics.sets, topics.requests]
-        case .subscribeToBirth: [home.status]
+        case .subscribeToBirth: home.statuses
         case .subscribeToState: [topics.stateFilter]
         case .subscribeToRetained: [topics.availabilities, topics.descriptions, topics.leases, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]

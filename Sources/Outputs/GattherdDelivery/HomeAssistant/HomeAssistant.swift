@@ -26,8 +26,12 @@ struct HomeAssistant: Sendable {
     /// The dashboard's address; `nil` if no other host can open it.
     var configurationURL: String?
 
-    /// The topic on which Home Assistant publishes `online` after its start.
-    var status: String { "\(prefix)/status" }
+    /// The topics on which Home Assistant may publish `online` after its start.
+    ///
+    /// Its default stays the same if the prefix of discovery is changed.
+    var statuses: [String] { prefix == "homeassistant" ? [status] : [status, "homeassistant/status"] }
+
+    private var status: String { "\(prefix)/status" }
 
     /// The filter for the discovery payloads of all devices, including those of other programs.
     var all: String { "\(prefix)/device/+/config" }
