@@ -94,7 +94,7 @@ struct HomeAssistantMeaning: Hashable {
 
 /// The device class of a Boolean.
 enum HomeAssistantBinaryMeaning {
-    /// The classes by the metric's name; if the whole name has no class, the last word decides.
+    /// The classes by the metric's whole name.
     private static let byName = [
         "battery_low": "battery", "low_battery": "battery", "battery_charging": "battery_charging",
         "charging": "battery_charging", "carbon_monoxide": "carbon_monoxide", "cold": "cold",
