@@ -233,6 +233,48 @@ import Testing
         #expect(changes.count == 3)
     }
 
+    // MARK: - Two objects of one address
+
+    private static let secondPath = "/org/bluez/hci0/dev_7F_FF_EE_00_00_01"
+
+    /// A tree with the object of the peripheral's address, and a connected object of a private address.
+    private var treeOfTwo: ObjectTree {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        _ = tree.add(Self.devicePath, device())
+        _ = tree.add(Self.secondPath, device(["Connected": .boolean(true)]))
+        return tree
+    }
+
+    private func reveal(_ tree: inout ObjectTree) -> [ObjectTree.Change] {
+        let properties = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:01")])
+        return tree.change(Self.secondPath, "org.bluez.Device1", properties, [])
+    }
+
+    @Test func `of two objects with one address the connected one is used`() {
+        var tree = treeOfTwo
+        let connected = status {
+            $0.isConnected = true
+            $0.link = 1
+        }
+        let changes = reveal(&tree)
+        #expect(changes.last == connected)
+        #expect(tree.devicePath(id) == Self.secondPath)
+        let name = DBusValue.properties(["Name": .string("former")])
+        #expect(tree.change(Self.devicePath, "org.bluez.Device1", name, []).isEmpty)
+        #expect(tree.remove(Self.devicePath, ["org.bluez.Device1"]).isEmpty)
+        let gone = tree.remove(Self.secondPath, ["org.bluez.Device1"])
+        #expect(gone == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
+    }
+
+    @Test func `after the removal of the connected object the other one shows that the link has ended`() {
+        var tree = treeOfTwo
+        _ = reveal(&tree)
+        let changes = tree.remove(Self.secondPath, ["org.bluez.Device1"])
+        #expect(changes == [.event(.disconnected(id)), status { $0.link = 1 }])
+        #expect(tree.devicePath(id) == Self.devicePath)
+    }
+
     // MARK: - Attributes
 
     private func frames(of changes: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {

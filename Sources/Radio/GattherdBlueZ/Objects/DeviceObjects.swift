@@ -22,6 +22,15 @@ struct DeviceObjects {
         objects.filter { $0.value.adapterPath == adapter }.keys.sorted()
     }
 
+    /// True if the first of two objects with one address is to be used: the connected one, else the one with the newer
+    /// link.
+    func prefers(_ path: String, to other: String) -> Bool {
+        let (first, second) = (objects[path], objects[other])
+        guard first?.isConnected == second?.isConnected else { return first?.isConnected == true }
+        guard first?.link == second?.link else { return first?.link ?? 0 > second?.link ?? 0 }
+        return path < other
+    }
+
     // MARK: - Changes
 
     /// Adds or changes a device; returns the frames of an advertisement, or `nil` for other changes.
@@ -40,6 +49,12 @@ struct DeviceObjects {
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
     mutating func endLink(_ path: String) {
         objects[path]?.isConnected = false
+    }
+
+    /// Continues the link numbers of a peripheral that another object showed until now.
+    mutating func raiseLink(_ path: String, to link: UInt64) {
+        guard let device = objects[path], device.link < link else { return }
+        objects[path]?.link = link
     }
 
     /// Records the reason of a link's end, which may follow.

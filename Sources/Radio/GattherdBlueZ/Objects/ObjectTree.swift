@@ -41,12 +41,16 @@ struct ObjectTree {
         adapters.path(of: address)
     }
 
+    /// The object of a peripheral.
+    ///
+    /// BlueZ may keep a second object of one address when pairing reveals the address of a private one. The object with
+    /// the link, or with the newer link, is used.
     func devicePath(_ id: PeripheralID) -> String? {
-        devices.paths(of: id.address).first { path in devices[path].flatMap { self.id(of: $0) } == id }
+        devices.paths(of: id.address).lazy.filter { self.id(path: $0) == id }.max { devices.prefers($1, to: $0) }
     }
 
     func status(_ id: PeripheralID) -> PeripheralStatus? {
-        devicePath(id).flatMap { status(path: $0) }
+        devicePath(id).flatMap { devices[$0]?.status(id) }
     }
 
     /// The events of all objects; adapters last, so that their peripherals are known and need no scan.
@@ -57,9 +61,13 @@ struct ObjectTree {
         return devices.all.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
+    /// The status of the peripheral that an object is of.
     private func status(path: String) -> PeripheralStatus? {
-        guard let device = devices[path], let id = id(of: device) else { return nil }
-        return device.status(id)
+        id(path: path).flatMap { status($0) }
+    }
+
+    private func id(path: String) -> PeripheralID? {
+        devices[path].flatMap { id(of: $0) }
     }
 
     func id(of device: DeviceObject) -> PeripheralID? {
@@ -209,20 +217,29 @@ extension ObjectTree {
 
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
     private mutating func endLink(_ path: String) -> [Change] {
-        let before = status(path: path)
-        devices.endLink(path)
-        return difference(before, status(path: path))
+        changeDevice(path) { $0.endLink(path) }
     }
 
     private mutating func updateDevice(_ path: String, _ changes: PropertyChanges) -> [Change] {
-        let before = status(path: path)
-        let frames = devices.apply(changes, to: path)
+        var frames: [HeardAdvertisement.Frame]?
+        let consequences = changeDevice(path) { frames = $0.apply(changes, to: path) }
         let advertised = frames.flatMap { advertisement(path, $0) }.map { [Change.advertised($0)] } ?? []
-        return advertised + difference(before, status(path: path))
+        return advertised + consequences
+    }
+
+    /// Changes one object; returns the changes of its peripheral, which another object may show as well.
+    private mutating func changeDevice(_ path: String, _ change: (inout DeviceObjects) -> Void) -> [Change] {
+        let id = id(path: path)
+        let before = id.flatMap { status($0) }
+        change(&devices)
+        if let before, let path = devicePath(before.id) { devices.raiseLink(path, to: before.link) }
+        let changes = difference(before, id.flatMap { status($0) })
+        guard let now = self.id(path: path), now != id, let shown = status(now) else { return changes }
+        return changes + [.event(.peripheralChanged(shown))]
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let status = status(path: path) else { return nil }
+        guard let device = devices[path], let status = id(of: device).map(device.status) else { return nil }
         let isResolvable = watchesResolvable && status.hasPrivateAddress && status.id.address.isResolvable
         guard watchesAll || isResolvable || watchedAddresses.contains(status.id.address) else { return nil }
         return HeardAdvertisement(
@@ -234,11 +251,10 @@ extension ObjectTree {
         )
     }
 
+    /// The changes between two statuses of one peripheral.
     private func difference(_ before: PeripheralStatus?, _ after: PeripheralStatus?) -> [Change] {
-        guard let after else { return before.map(removal) ?? [] }
-        guard let before, before.id == after.id else {
-            return (before.map(removal) ?? []) + [.event(.peripheralChanged(after))]
-        }
+        guard let before else { return after.map { [.event(.peripheralChanged($0))] } ?? [] }
+        guard let after else { return removal(before) }
         guard before != after else { return [] }
         let isDropped = before.isConnected && !after.isConnected
         return (isDropped ? [.event(.disconnected(after.id))] : []) + [.event(.peripheralChanged(after))]
@@ -258,10 +274,8 @@ extension ObjectTree {
     }
 
     private mutating func removeDevice(_ path: String) -> [Change] {
-        let before = status(path: path)
         for service in attributes.children(of: path) { _ = removeService(service) }
-        devices.remove(path)
-        return before.map(removal) ?? []
+        return changeDevice(path) { $0.remove(path) }
     }
 }
 
