@@ -24,11 +24,47 @@ import Testing
 
     @Test func `starting a running discovery, or one without filters, succeeds`() async throws {
         try await Stage.run { stage in
-            await stage.fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Discovering": .boolean(true)])
-            await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
             await stage.fake.fail("SetDiscoveryFilter", "NotSupported", "Operation is not supported")
             try await stage.central.startDiscovery(on: Stage.adapter, services: [])
-            #expect(await stage.fake.asked.contains("StartDiscovery"))
+            await refuseDiscovery(stage)
+            try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+            #expect(await stage.fake.asked.filter { $0 == "StartDiscovery" }.count == 2)
+        }
+    }
+
+    /// Lets BlueZ refuse to start a scan while one is running.
+    private func refuseDiscovery(_ stage: Stage) async {
+        await stage.fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Discovering": .boolean(true)])
+        await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
+    }
+
+    private func startDiscovery(_ stage: Stage) async -> BluetoothError.Kind? {
+        let central = stage.central
+        return await outcome { () throws(BluetoothError) in
+            try await central.startDiscovery(on: Stage.adapter, services: [])
+        }.kind
+    }
+
+    @Test func `an InProgress error is an error while only another program scans`() async throws {
+        try await Stage.run { stage in
+            await refuseDiscovery(stage)
+            #expect(await startDiscovery(stage) == .busy)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `an own scan ends when it is stopped or the adapter is switched off`(isStopped: Bool) async throws {
+        try await Stage.run { stage in
+            #expect(await startDiscovery(stage) == nil)
+            if isStopped {
+                try await stage.central.stopDiscovery(on: Stage.adapter)
+            } else {
+                for isOn in [false, true] {
+                    await stage.fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Powered": .boolean(isOn)])
+                }
+            }
+            await refuseDiscovery(stage)
+            #expect(await startDiscovery(stage) == .busy)
         }
     }
 

@@ -86,6 +86,12 @@ final class SignalRouter {
         case .peripheralChanged(let status):
             parts.events.push(event)
             parts.waiters.wake(status.id)
+        case .adapterChanged(let status):
+            if !status.isPowered { parts.discovery.recordEnd(on: status.address) }
+            parts.events.push(event)
+        case .adapterRemoved(let address):
+            parts.discovery.recordEnd(on: address)
+            parts.events.push(event)
         default: parts.events.push(event)
         }
     }

@@ -10,6 +10,8 @@ final class Discovery {
     private let log: Log
     /// True once this bluetoothd has refused a discovery filter.
     private var isFilterRefused = false
+    /// The adapters on which bluetoothd may have a scan of this client.
+    private var scanned: Set<BluetoothAddress> = []
 
     init(_ client: BluetoothdClient, _ objects: BlueZObjects, log: Log) {
         (self.client, self.objects, self.log) = (client, objects, log)
@@ -17,19 +19,40 @@ final class Discovery {
 
     /// Starts again with another bluetoothd.
     func reset() {
-        isFilterRefused = false
+        (isFilterRefused, scanned) = (false, [])
+    }
+
+    /// Records that the scan has ended, because the adapter is off or gone.
+    func recordEnd(on adapter: BluetoothAddress) {
+        scanned.remove(adapter)
     }
 
     func start(on adapter: BluetoothAddress, _ filter: DiscoveryFilter) async throws(BluetoothError) {
         let path = try objects.adapterPath(adapter)
         await setFilter(path, filter)
         do throws(DBusError) {
-            try await client.call(path, BlueZ.adapter, "StartDiscovery")
+            try await client.call(
+                path,
+                BlueZ.adapter,
+                "StartDiscovery",
+                onReply: { [weak self] outcome in self?.recordStart(outcome, on: adapter) }
+            )
         } catch {
             // The same error stands for any refusal of the kernel's, for example in the 10 s for which it continues the
-            // scan of a bluetoothd that was killed.
-            let isRunning = error.name == "org.bluez.Error.InProgress" && isDiscovering(path)
-            guard isRunning else { throw BluetoothError(error, missing: .adapterUnavailable) }
+            // scan of a bluetoothd that was killed. `Discovering` may be true for another client's scan, or one that
+            // hangs.
+            let isRunning = error.name == "org.bluez.Error.InProgress" && scanned.contains(adapter)
+            guard isRunning, isDiscovering(path) else { throw BluetoothError(error, missing: .adapterUnavailable) }
+        }
+    }
+
+    private func recordStart(_ outcome: Result<[DBusValue], DBusError>, on adapter: BluetoothAddress) {
+        switch outcome {
+        case .success: scanned.insert(adapter)
+        // The scan may start later.
+        case .failure(let error) where [DBusError.timeoutName, DBusError.cancelledName].contains(error.name):
+            scanned.insert(adapter)
+        case .failure: break
         }
     }
 
@@ -80,6 +103,7 @@ final class Discovery {
             let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .adapterUnavailable
             guard isStopped else { throw fault }
         }
+        recordEnd(on: adapter)
     }
 
     /// Switches an adapter on or off.
