@@ -240,6 +240,22 @@ import Testing
         }
     }
 
+    @Test func `a failure of classic Bluetooth does not concern a link that is up`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.setDevice(["Connected": .boolean(true)])
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            await stage.fake.fail("Connect", "Failed", "br-connection-page-timeout")
+            #expect(await connect(stage).kind == nil)
+            await stage.fake.on("Connect") { fake, call in
+                fake.setDevice(["Connected": .boolean(false)])
+                try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "le-connection-abort-by-local"))
+            }
+            #expect(await connect(stage).kind == .connectionFailed)
+        }
+    }
+
     @Test func `a failed connect reports that the adapter is off`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in

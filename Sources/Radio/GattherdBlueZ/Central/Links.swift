@@ -42,11 +42,16 @@ final class Links {
 
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
         let path = try objects.devicePath(peripheral)
+        let isUp = try objects.status(peripheral).isConnected
         let deadline = SuspendingClock.now.advanced(by: timeout)
         active.insert(peripheral)
         do throws(BluetoothError) {
-            try await request(path, within: timeout)
-            try await confirm(peripheral, path, until: deadline)
+            let refusal = try await request(path, isUp: isUp, within: timeout)
+            do throws(BluetoothError) {
+                try await confirm(peripheral, path, until: deadline)
+            } catch {
+                throw error.kind == .notConnected ? refusal ?? error : error
+            }
         } catch {
             active.remove(peripheral)
             await giveUp(path, after: error)
@@ -54,14 +59,25 @@ final class Links {
         }
     }
 
-    private func request(_ path: String, within timeout: Duration) async throws(BluetoothError) {
+    /// Requests the link; returns the refusal of a link that may be up nevertheless.
+    ///
+    /// If the link is up, BlueZ also connects the peripheral by classic Bluetooth, unless it has advertised that it has
+    /// none. A failure of that does not concern the link.
+    private func request(
+        _ path: String,
+        isUp: Bool,
+        within timeout: Duration
+    ) async throws(BluetoothError) -> BluetoothError? {
         do throws(DBusError) {
             try await client.call(path, BlueZ.device, "Connect", within: timeout)
         } catch  where error.name == "org.bluez.Error.AlreadyConnected" {
-            return
+            return nil
         } catch {
-            throw BluetoothError(error, missing: .unknownPeripheral)
+            let fault = BluetoothError(error, missing: .unknownPeripheral)
+            guard isUp, fault.kind == .connectionFailed else { throw fault }
+            return fault
         }
+        return nil
     }
 
     /// Waits for the link: BlueZ 5.66 may answer "ok" while it tries again, and may connect without a signal.
