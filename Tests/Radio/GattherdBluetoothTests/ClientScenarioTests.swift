@@ -80,6 +80,16 @@ import Testing
         }
     }
 
+    @Test func `a scan for a service finds a peripheral that only has its service data`() async throws {
+        try await run { central, _ in
+            for try await advertisement in central.scan(services: [0x180F], timeout: .seconds(30))
+            where advertisement.address == Self.address(1) {
+                #expect(!advertisement.services.contains(0x180F))
+                break
+            }
+        }
+    }
+
     @Test func `a scan continues after a power cycle and a restart of bluetoothd`() async throws {
         try await run { central, stack in
             var scan = central.scan(allowDuplicates: true).makeAsyncIterator()

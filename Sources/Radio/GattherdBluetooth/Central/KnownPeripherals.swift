@@ -63,13 +63,12 @@ struct ScannerTable: Sendable {
     var sorted: [Scanner] { scanners.sorted { $0.key < $1.key }.map(\.value) }
 
     /// The filter that serves all scanners; `nil` without any.
+    ///
+    /// It names no services: BlueZ compares them with lists of UUIDs only, and would hide peripherals that have nothing
+    /// but service data.
     var discoveryFilter: DiscoveryFilter? {
         guard !scanners.isEmpty else { return nil }
-        let isNarrow = scanners.values.allSatisfy { !$0.filter.services.isEmpty }
-        return DiscoveryFilter(
-            services: isNarrow ? Set(scanners.values.flatMap(\.filter.services)) : [],
-            reportsDuplicates: scanners.values.contains(where: \.allowsDuplicates)
-        )
+        return DiscoveryFilter(reportsDuplicates: scanners.values.contains(where: \.allowsDuplicates))
     }
 
     /// Adds a scanner, which receives the admitted ones of `sightings` at once.
