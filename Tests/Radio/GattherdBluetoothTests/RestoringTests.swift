@@ -76,6 +76,16 @@ import Testing
         }
     }
 
+    @Test func `the subscriptions of a peripheral that is ready already are restored`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let restored = try await bench.central.restore(from: CentralSnapshot(peripherals: [entry]))
+            #expect(restored.adopted == [strap])
+            await bench.backend.waitUntilAsked("subscribe measurement")
+        }
+    }
+
     @Test func `a link that is gone is given up, if the policy says so`() async throws {
         try await Bench.run { bench in
             let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])

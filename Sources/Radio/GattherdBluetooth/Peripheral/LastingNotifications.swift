@@ -179,14 +179,17 @@ extension Central {
         }
     }
 
-    /// Keeps a characteristic subscribed on all links without a sequence, until a requested disconnect.
+    /// Keeps characteristics subscribed on all links without a sequence, until a requested disconnect.
     func keepNotifying(_ characteristics: [CharacteristicID], of peripheral: PeripheralID) {
         for characteristic in characteristics {
             let id = registry.withLock { $0.makeID() }
-            withLink(peripheral) { link in
-                guard !link.lasting.characteristics.contains(characteristic) else { return }
-                link.lasting.add(LastingListener(characteristic, .bufferingNewest(1)), as: id, isKept: true)
+            let link = withLink(peripheral) { link in
+                if !link.lasting.characteristics.contains(characteristic) {
+                    link.lasting.add(LastingListener(characteristic, .bufferingNewest(1)), as: id, isKept: true)
+                }
+                return link
             }
+            joinLasting(link)
         }
     }
 }
