@@ -178,6 +178,9 @@ extension Central {
         link.move(to: .disconnected(failure, error: cause), self, willReconnect: willReconnect)
     }
 
+    /// The longest wait for the reason of a link's end, which is published a moment after the end.
+    private static let reasonLimit = Duration.seconds(1)
+
     /// Waits until the end of a link that was lost during its attempt is published; the reason may come later.
     private func awaitReason(_ link: Link) async {
         guard link.state.withLock({ $0.number == nil && $0.connection.isConnected }) else { return }
@@ -185,7 +188,7 @@ extension Central {
         let late = BluetoothError(.timedOut, "no reason")
         // A cancelled task would not wait.
         await Task {
-            _ = try? await withDeadline(.now + .seconds(1), late) { () throws(BluetoothError) in
+            _ = try? await withDeadline(.now + Self.reasonLimit, late) { () throws(BluetoothError) in
                 for await change in changes where !change.state.isConnected { return true }
                 return nil
             }

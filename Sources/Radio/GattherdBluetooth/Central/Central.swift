@@ -159,12 +159,15 @@ enum CentralLifecycle: Equatable, Sendable {
 }
 
 extension Central {
+    /// The longest wait for the start of a task that calls ``run()``.
+    private static let startLimit = Duration.seconds(1)
+
     /// Waits until the central runs, because ``run()`` may have been called in a task that has not started yet.
     ///
     /// - Throws: `serviceUnavailable` if it does not run or is closed; `cancelled`.
     func awaitRun() async throws(BluetoothError) {
         guard life.state != .running else { return }
-        let isRunning = try await withDeadline(.now.advanced(by: .seconds(1)), unreadiness) {
+        let isRunning = try await withDeadline(.now.advanced(by: Self.startLimit), unreadiness) {
             [life] () throws(BluetoothError) in
             for await state in life.watch() where state != .new { return state == .running }
             return nil
