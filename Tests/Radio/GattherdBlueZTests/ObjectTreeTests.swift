@@ -115,6 +115,21 @@ import Testing
         #expect(tree.add(Self.devicePath, device(nonsense)) == [status()])
     }
 
+    @Test func `a number beyond its range is ignored`() {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        let extremes: KeyValuePairs<String, DBusValue> = ["RSSI": .int64(.min), "TxPower": .int64(.max)]
+        #expect(tree.add(Self.devicePath, device(extremes)) == [status()])
+        let path = Self.devicePath + "/service0001"
+        _ = tree.add(path, service())
+        let mtus: [(Int64, Int?)] = [(.min, nil), (22, nil), (23, 23), (65_535, 65_535), (65_536, nil)]
+        for (mtu, known) in mtus {
+            let properties: KeyValuePairs<String, DBusValue> = ["UUID": .string(uuid), "MTU": .int64(mtu)]
+            _ = tree.add(path + "/char0002", characteristic(properties))
+            #expect(tree.mtu(of: id) == known)
+        }
+    }
+
     @Test func `the end of a link is published before the status`() {
         var tree = connectedTree
         let properties = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])

@@ -34,8 +34,11 @@ struct CharacteristicObject: Hashable {
     }
 
     mutating func apply(_ changes: PropertyChanges) {
-        changes.update(&mtu, "MTU", \.int)
+        changes.update(&mtu, "MTU") { $0.int.flatMap { Self.mtus.contains($0) ? $0 : nil } }
     }
+
+    /// The values of an ATT MTU: Core Specification, Vol 3, Part F, "Exchange MTU Request".
+    private static let mtus = 23...Int(UInt16.max)
 }
 
 /// One `org.bluez.GattDescriptor1` object.

@@ -68,7 +68,7 @@ struct DeviceObject: Hashable {
         if let path = changes["Adapter"]?.string { adapterPath = path }
         if let text = changes["Address"]?.string { address = BluetoothAddress(text) }
         changes.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
-        changes.update(&rssi, "RSSI", \.int)
+        changes.update(&rssi, "RSSI", \.decibels)
         changes.update(&services, "UUIDs") {
             $0.strings?.prefix(Self.maximumServices).compactMap { BluetoothUUID($0) }
         }

@@ -24,9 +24,14 @@ struct PropertyChanges {
     /// True for the changes of an advertisement: they have a signal strength or payload data.
     var isAdvertisement: Bool {
         isSignalled
-            && (self["RSSI"]?.int != nil || self["ManufacturerData"]?.entries != nil
+            && (self["RSSI"]?.decibels != nil || self["ManufacturerData"]?.entries != nil
                 || self["ServiceData"]?.entries != nil)
     }
+}
+
+extension DBusValue {
+    /// A power in dBm, as BlueZ states it; `nil` for a number that code could not calculate with.
+    var decibels: Int? { int.flatMap { Int16(exactly: $0) }.map { Int($0) } }
 }
 
 extension AdvertisementData {
@@ -51,7 +56,7 @@ extension AdvertisementData {
     }
 
     mutating func apply(_ changes: PropertyChanges) {
-        changes.update(&txPower, "TxPower", \.int)
+        changes.update(&txPower, "TxPower", \.decibels)
         changes.update(&appearance, "Appearance") { $0.int.flatMap { UInt16(exactly: $0) } }
         changes.update(&flags, "AdvertisingFlags") { $0.bytes?.first }
         update(&manufacturerData, changes, "ManufacturerData") { $0.int.flatMap { UInt16(exactly: $0) } }
