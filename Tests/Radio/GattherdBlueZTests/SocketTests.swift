@@ -24,6 +24,23 @@ import Testing
         }
     }
 
+    @Test func `indications arrive as signals although a socket is requested`() async throws {
+        try await Stage.run { stage in
+            let found = try await stage.connected()
+            let indicated = RemoteCharacteristic(
+                peripheral: found.peripheral,
+                service: found.service,
+                uuid: found.uuid,
+                handle: found.handle,
+                properties: .indicate
+            )
+            try await stage.subscribe(indicated, .socket)
+            await stage.fake.notify([7])
+            #expect(await stage.sink.values(1) == [[7]])
+            #expect(await !stage.fake.asked.contains("AcquireNotify"))
+        }
+    }
+
     @Test func `signals are ignored while a socket delivers the notifications`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)

@@ -48,7 +48,9 @@ final class NotificationClient {
         subscriptions.add(subscriber, to: channel)
         do throws(BluetoothError) {
             guard channel.socket == nil, !channel.isConfirmed else { return }
-            try await start(channel, by: path)
+            // BlueZ before 5.80 has no sockets for indications.
+            let isIndicated = !characteristic.properties.isEmpty && !characteristic.properties.contains(.notify)
+            try await start(channel, by: isIndicated ? .signals : path)
         } catch {
             abandon(subscriber.token, of: channel, after: error)
             throw error
