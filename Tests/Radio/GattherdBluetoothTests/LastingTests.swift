@@ -123,6 +123,7 @@ import Testing
 
     @Test(arguments: [
         BluetoothError(.timedOut, "no answer"), BluetoothError(.att(0x0E), "no"), BluetoothError(.busy, "wait"),
+        BluetoothError(.notConnected, "Not connected"),
     ]) func `a subscription that fails for the moment is tried again on the same link`(
         error: BluetoothError
     ) async throws {

@@ -30,7 +30,11 @@ final class LastingListener: SubscriptionListener {
     /// Half the pause before the second attempt; the pauses double.
     private static let firstPause = Duration.milliseconds(50)
     /// The errors that may be temporary, with ATT's unlikely error and insufficient resources.
-    private static let briefKinds: Set<BluetoothError.Kind> = [.timedOut, .cancelled, .busy, .att(0x0E), .att(0x11)]
+    ///
+    /// Those of the link itself count too: while a link ends, BlueZ may report it as up.
+    private static let briefKinds: Set<BluetoothError.Kind> = [
+        .timedOut, .cancelled, .busy, .att(0x0E), .att(0x11), .notConnected, .serviceUnavailable, .adapterUnavailable,
+    ]
 
     let characteristic: CharacteristicID
     let mailbox: Mailbox<Event>
@@ -89,18 +93,12 @@ final class LastingListener: SubscriptionListener {
         }
     }
 
-    /// Handles a failed subscription.
-    ///
-    /// An error of the link itself is not a refusal, nor is a temporary error.
+    /// Handles a failed subscription; a temporary error is not a refusal.
     ///
     /// - Returns: The pause before another attempt on this link; `nil` for none.
     func fail(_ error: BluetoothError) -> Duration? {
         state.withLock { state in
             guard state.phase == .joining else { return nil }
-            if [.notConnected, .serviceUnavailable, .adapterUnavailable].contains(error.kind) {
-                state.phase = .detached
-                return nil
-            }
             guard Self.briefKinds.contains(error.kind), state.joins < Self.maximumJoins else {
                 state.phase = .refused
                 mailbox.push(.refused(error))
