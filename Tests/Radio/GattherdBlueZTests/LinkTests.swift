@@ -312,6 +312,28 @@ import Testing
         }
     }
 
+    @Test func `a peripheral with two objects has one bond, and both are forgotten`() async throws {
+        try await Stage.run { stage in
+            let properties: FakeBlueZ.Properties = [
+                "Address": .string("C0:FF:EE:00:00:01"), "Adapter": .objectPath(FakeBlueZ.adapter),
+                "Connected": .boolean(true), "Paired": .boolean(true),
+            ]
+            await stage.fake.add("/org/bluez/hci0/dev_7F_FF_EE_00_00_01", "org.bluez.Device1", properties)
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            let bonds = try await stage.central.bonds()
+            #expect(bonds.map(\.peripheral) == [Self.id] && bonds.map(\.isPaired) == [true])
+            await stage.fake.on("RemoveDevice") { fake, call in
+                fake.remove(try call.arguments().first?.string ?? "")
+                try call.reply()
+            }
+            try await stage.central.forget(Self.id)
+            try await stage.events.expect(.peripheralRemoved(Self.id))
+            #expect(await stage.fake.asked.filter { $0 == "RemoveDevice" }.count == 2)
+        }
+    }
+
     // MARK: - The table
 
     private func table(_ stage: Stage) async -> Result<[RemoteCharacteristic], BluetoothError> {

@@ -145,11 +145,10 @@ final class Links {
         }
     }
 
-    /// Removes a peripheral from BlueZ.
+    /// Removes a peripheral from BlueZ, with all its objects: each may have a bond.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
         try objects.requireLoaded()
-        guard let path = objects.tree.devicePath(peripheral) else { return }
-        try await forget(path, of: peripheral.adapter)
+        for path in objects.tree.devicePaths(peripheral) { try await forget(path, of: peripheral.adapter) }
     }
 
     /// Removes the peripheral of an object, which may have another address than before.

@@ -49,6 +49,11 @@ struct ObjectTree {
         devices.paths(of: id.address).lazy.filter { self.id(path: $0) == id }.max { devices.prefers($1, to: $0) }
     }
 
+    /// All objects of a peripheral, in order.
+    func devicePaths(_ id: PeripheralID) -> [String] {
+        devices.paths(of: id.address).filter { self.id(path: $0) == id }.sorted()
+    }
+
     func status(_ id: PeripheralID) -> PeripheralStatus? {
         devicePath(id).flatMap { devices[$0]?.status(id) }
     }

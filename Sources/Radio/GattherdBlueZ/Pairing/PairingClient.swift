@@ -41,7 +41,8 @@ final class PairingClient {
     func bonds() throws(BluetoothError) -> [Bond] {
         try objects.requireLoaded()
         let tree = objects.tree
-        return tree.devices.all.values.compactMap { device in tree.id(of: device).map { device.bond($0) } }
+        let ids = Set(tree.devices.all.values.compactMap { tree.id(of: $0) })
+        return ids.compactMap { id in tree.devicePath(id).flatMap { tree.devices[$0]?.bond(id) } }
             .sorted { ($0.peripheral.address, $0.peripheral.adapter) < ($1.peripheral.address, $1.peripheral.adapter) }
     }
 
