@@ -86,6 +86,25 @@ import Testing
         }
     }
 
+    @Test func `a cancelled restoration restores no further peripherals`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.setConnected(FakeBackend.strap, true)
+            bench.backend.hang("connect")
+            let central = bench.central
+            let restoring = Task {
+                try await central.restore(from: CentralSnapshot(peripherals: [entry]), autoconnect: .whenUnexpected)
+            }
+            await bench.backend.waitUntilAsked("connect 1")
+            restoring.cancel()
+            let result = await restoring.result
+            #expect(throws: BluetoothError.self) { _ = try result.get() }
+            #expect(try !bench.strap.isReconnecting)
+            #expect(central.snapshot.peripherals.allSatisfy(\.notifying.isEmpty))
+        }
+    }
+
     @Test func `a link that is gone is given up, if the policy says so`() async throws {
         try await Bench.run { bench in
             let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])

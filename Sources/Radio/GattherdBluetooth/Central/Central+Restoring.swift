@@ -47,7 +47,7 @@ extension Central {
     ///   - snapshot: The links, subscriptions and scans of the other run.
     ///   - autoconnect: The policy for links that are gone or lost later; ``Configuration/autoconnect`` when `nil`.
     /// - Returns: The fate of each peripheral, and the scans.
-    /// - Throws: As ``waitUntilReady(timeout:)``.
+    /// - Throws: As ``waitUntilReady(timeout:)``. With `cancelled`, peripherals that were restored before stay so.
     public func restore(
         from snapshot: CentralSnapshot,
         autoconnect: Autoconnect? = nil
@@ -59,6 +59,7 @@ extension Central {
             for entry in entries { group.addTask { await self.restore(entry, policy) } }
             return await group.reduce(into: []) { $0.append($1) }
         }
+        guard !Task.isCancelled else { throw BluetoothError(.cancelled, "cancelled").during(.connect) }
         func all(_ fate: Fate) -> [Peripheral] {
             fates.filter { $0.1 == fate }.map(\.0).sorted { $0.address < $1.address }
         }
@@ -82,7 +83,9 @@ extension Central {
         if await isAdopted(peripheral, policy) { return (peripheral, .adopted) }
         let reason = DisconnectReason.unknown
         let error = reason.error(of: peripheral.address)
-        guard policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: 1)) else {
+        guard !Task.isCancelled,
+            policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: 1))
+        else {
             _ = link(entry.id)?.lasting.removeKept { _ in true }
             return (peripheral, .lost)
         }
