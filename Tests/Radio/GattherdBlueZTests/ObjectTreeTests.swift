@@ -290,6 +290,20 @@ import Testing
         #expect(tree.devicePath(id) == Self.devicePath)
     }
 
+    @Test func `of two objects without a link the one that a scan receives is used`() {
+        var tree = treeOfTwo
+        _ = reveal(&tree)
+        _ = tree.change(Self.secondPath, "org.bluez.Device1", .properties(["Connected": .boolean(false)]), [])
+        #expect(tree.devicePath(id) == Self.secondPath)
+        let heard = tree.change(Self.devicePath, "org.bluez.Device1", .properties(["RSSI": .int16(-50)]), [])
+        let expected = status {
+            $0.rssi = -50
+            $0.heard = 1
+            $0.link = 1
+        }
+        #expect(heard == [expected])
+    }
+
     // MARK: - Attributes
 
     private func frames(of changes: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {

@@ -17,6 +17,9 @@ struct DeviceObject: Hashable {
     /// The reason of the last link's end, which BlueZ signals from 5.83 on.
     var endReason: DisconnectReason?
 
+    /// True while a scan receives the device.
+    var isHeard: Bool { rssi != nil }
+
     private var name: String?
     private var rssi: Int?
     private var services: [BluetoothUUID]?

@@ -22,13 +22,13 @@ struct DeviceObjects {
         objects.filter { $0.value.adapterPath == adapter }.keys.sorted()
     }
 
-    /// True if the first of two objects with one address is to be used: the connected one, else the one with the newer
-    /// link.
+    /// True if the first of two objects with one address is to be used: the connected one, else the one that a scan
+    /// receives, else the one with the newer link.
     func prefers(_ path: String, to other: String) -> Bool {
-        let (first, second) = (objects[path], objects[other])
-        guard first?.isConnected == second?.isConnected else { return first?.isConnected == true }
-        guard first?.link == second?.link else { return first?.link ?? 0 > second?.link ?? 0 }
-        return path < other
+        guard let first = objects[path], let second = objects[other] else { return objects[path] != nil }
+        guard first.isConnected == second.isConnected else { return first.isConnected }
+        guard first.isHeard == second.isHeard else { return first.isHeard }
+        return (first.link, other) > (second.link, path)
     }
 
     // MARK: - Changes

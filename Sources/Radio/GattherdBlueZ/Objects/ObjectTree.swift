@@ -43,8 +43,8 @@ struct ObjectTree {
 
     /// The object of a peripheral.
     ///
-    /// BlueZ may keep a second object of one address when pairing reveals the address of a private one. The object with
-    /// the link, or with the newer link, is used.
+    /// BlueZ may keep a second object of one address when pairing reveals the address of a private one. One of them is
+    /// used, see ``DeviceObjects/prefers(_:to:)``.
     func devicePath(_ id: PeripheralID) -> String? {
         devices.paths(of: id.address).lazy.filter { self.id(path: $0) == id }.max { devices.prefers($1, to: $0) }
     }
