@@ -23,7 +23,8 @@ enum FleetLeases {
         -- A wish is performed only if the lease still has the epoch that the gateway knows: compare and set. A claim needs
         -- a lease that is free, or the caller's own. Rows are locked in the order of their addresses. An epoch is never
         -- below the time in milliseconds, so that a standby that lacks the last claims does not give an epoch again. A
-        -- lease that ends later than it can was given before the clock was set back; it counts as ended.
+        -- lease that ends later than it can was given before the clock was set back; it counts as ended. A bid of
+        -- the future counts as old: its gateway may be gone, and the bid would keep all others from a free lease.
         --
         -- A list has the names of the gateways that may own the device, separated by commas; it is empty for all. Gateways
         -- that are not in the stored list neither claim nor renew. A list begins with a known gateway. Without a stored
@@ -113,7 +114,8 @@ enum FleetLeases {
                 CASE WHEN l.expires > now() + 2 * term THEN 0::bigint
                     ELSE floor(extract(epoch FROM l.expires - now()) * 1000)::bigint END,
                 l.released, l.reason, g.name, b.standing, b.rssi, b.problem,
-                greatest(0, floor(extract(epoch FROM now() - b.updated) * 1000))::bigint,
+                CASE WHEN b.updated > now() + term THEN 86400000::bigint
+                    ELSE greatest(0, floor(extract(epoch FROM now() - b.updated) * 1000))::bigint END,
                 l.address = ANY (performed), array_to_string(l.gateways, ',')
             FROM gattherd.lease l
             LEFT JOIN gattherd.gateway o ON o.id = l.owner LEFT JOIN gattherd.gateway p ON p.id = l.previous
@@ -131,8 +133,10 @@ enum FleetLeases {
 
         CREATE OR REPLACE VIEW gattherd.bids AS
         SELECT b.device, b.address, g.name AS gateway,
-            CASE WHEN b.updated < now() - interval '25 seconds' THEN 'gone' ELSE b.standing END AS standing,
-            CASE WHEN b.updated < now() - interval '25 seconds' THEN NULL ELSE b.rssi END AS rssi, b.problem, b.updated
+            CASE WHEN b.updated BETWEEN now() - interval '25 seconds' AND now() + interval '30 seconds' THEN b.standing
+                ELSE 'gone' END AS standing,
+            CASE WHEN b.updated BETWEEN now() - interval '25 seconds' AND now() + interval '30 seconds' THEN b.rssi
+                END AS rssi, b.problem, b.updated
         FROM gattherd.lease_bid b JOIN gattherd.gateway g ON g.id = b.gateway;
         """#
 }

@@ -175,6 +175,16 @@ struct PostgresLeasesTests {
         #expect(try await east.exchange(.claim(epoch: owned.epoch)).isGranted)
     }
 
+    @Test func `after a clock of the centre that was set back, bids of the future count as old`() async throws {
+        let centre = try await Centre()
+        let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))
+        try await west.exchange(.observe, LeaseBid(gateway: "west", standing: .linked, rssi: -50))
+        _ = try await centre.rows("UPDATE gattherd.lease_bid SET updated = now() + interval '1 hour'")
+        let bid = try #require(try await east.exchange().bids.first)
+        #expect(bid.bid.gateway == "west" && bid.age > .seconds(3600))
+        #expect(try await centre.rows("SELECT standing, rssi FROM gattherd.bids") == [["gone", "NULL"]])
+    }
+
     @Test func `a standby that lacks the last claim gives no epoch again`() async throws {
         let centre = try await Centre()
         let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))

@@ -82,8 +82,13 @@ struct LeaseCentre {
         (row.owner, row.previous, row.isReleased) = (lease.owner, lease.previous, lease.isReleased)
         row.remaining = lease.expires > now + Self.term * 2 ? .zero : lease.expires - now
         (row.isGranted, row.reason, row.gateways) = (isGranted, lease.reason, gateways[address])
-        row.bids = (bids[address] ?? [:]).values.map { LeaseRow.Bid($0.bid, age: max(now - $0.updated, .zero)) }
+        row.bids = (bids[address] ?? [:]).values.map { LeaseRow.Bid($0.bid, age: Self.age($0, at: now)) }
         return row
+    }
+
+    /// The age of a bid; one of the future was made before the clock was set back.
+    private static func age(_ bid: StoredBid, at now: Duration) -> Duration {
+        bid.updated > now + term ? .seconds(86_400) : max(now - bid.updated, .zero)
     }
 
     /// Copies leases and bids to the standby.

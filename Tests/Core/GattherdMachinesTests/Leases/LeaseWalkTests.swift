@@ -64,6 +64,17 @@ import Testing
         #expect(world.devices[0].link != nil)
     }
 
+    @Test func `after the clock of the centre was set back, the last bid of a crashed gateway keeps no other away`() {
+        var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 20)], seed: 4)
+        world.run(.seconds(10))
+        #expect(world.devices[0].link == 0)
+        world.gateways[0].isCut = true
+        world.restart(0)
+        world.centre.clockOffset = .seconds(-7200)
+        world.run(.seconds(60)) { $0.gateways[0].nextTick = .seconds(1000) }
+        #expect(world.devices[0].link == 1)
+    }
+
     @Test(arguments: UInt64(1)...2)
     func `noise and short losses of the link hand over nothing that stays in its place`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
