@@ -88,11 +88,12 @@ enum FleetLeases {
                         OR EXISTS (SELECT FROM gattherd.gateway g WHERE g.name = entry.owners[1]));
             END LOOP;
             FOR entry IN
-                SELECT r.* FROM unnest(addresses, wishes, epochs, reasons) AS r(address, wish, epoch, reason)
+                SELECT r.* FROM unnest(addresses, devices, wishes, epochs, reasons)
+                    AS r(address, device, wish, epoch, reason)
                 WHERE r.wish IN ('claim', 'renew', 'release')
             LOOP
                 IF entry.wish = 'claim' THEN
-                    UPDATE gattherd.lease l SET owner = caller,
+                    UPDATE gattherd.lease l SET owner = caller, device = left(entry.device, 64),
                         previous = CASE WHEN l.owner = caller THEN l.previous ELSE l.owner END,
                         epoch = greatest(l.epoch + 1, new_epoch), expires = now() + term, released = false,
                         since = now(), reason = left(entry.reason, 400)

@@ -85,6 +85,23 @@ struct PostgresLeasesTests {
         #expect(try await !west.exchange(.renew(epoch: owned.epoch)).isGranted)
     }
 
+    @Test func `a lease has the name that its owner gives the device`() async throws {
+        let centre = try await Centre()
+        let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))
+        let owned = try await west.exchange(.claim(epoch: 0))
+        let bid = LeaseBid(gateway: "west", standing: .steady, rssi: -60)
+        let renamed = LeaseRequest(
+            device: "belt",
+            address: Self.address,
+            bid: bid,
+            isBidDue: true,
+            operation: .claim(epoch: owned.epoch)
+        )
+        _ = try await west.leases.exchange([renamed], within: .seconds(20))
+        try await east.exchange()
+        #expect(try await centre.value("SELECT device FROM gattherd.leases") == "belt")
+    }
+
     @Test func `of any number of claims at once, one is granted`() async throws {
         let centre = try await Centre(settings: ["max_connections=60"])
         var sides: [Side] = []
