@@ -131,6 +131,22 @@ enum FleetUpkeep {
             RETURN FOUND;
         END $$;
 
+        -- Deletes up to 10,000 bids that were not repeated for 30 days, or leases without a bid that ended as long ago.
+        -- Leases with a list of gateways stay. No epoch is given again, as epochs are at least the time.
+        CREATE OR REPLACE FUNCTION gattherd.delete_leases() RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE
+            oldest timestamptz := now() - interval '30 days';
+        BEGIN
+            DELETE FROM gattherd.lease_bid WHERE ctid = ANY (ARRAY(
+                SELECT b.ctid FROM gattherd.lease_bid b WHERE b.updated < oldest LIMIT 10000));
+            IF FOUND THEN RETURN true; END IF;
+            DELETE FROM gattherd.lease WHERE ctid = ANY (ARRAY(
+                SELECT l.ctid FROM gattherd.lease l WHERE l.expires < oldest AND l.gateways IS NULL AND NOT EXISTS (
+                    SELECT FROM gattherd.lease_bid b WHERE b.address = l.address
+                ) LIMIT 10000));
+            RETURN FOUND;
+        END $$;
+
         -- Deletes up to 10,000 rows of the first other table that has rows to delete.
         CREATE OR REPLACE FUNCTION gattherd.delete_rows() RETURNS boolean LANGUAGE plpgsql AS $$
         DECLARE
@@ -143,7 +159,7 @@ enum FleetUpkeep {
                 ORDER BY e.first DESC LIMIT 1
             ) >= h.seq IS NOT TRUE AND cutoff IS NOT NULL;
             IF FOUND THEN RETURN true; END IF;
-            IF gattherd.delete_receptions(oldest) THEN RETURN true; END IF;
+            IF gattherd.delete_receptions(oldest) OR gattherd.delete_leases() THEN RETURN true; END IF;
             oldest := gattherd.micros(gattherd.keep_from('hours'));
             IF oldest IS NOT NULL THEN
                 DELETE FROM gattherd.hour WHERE ctid = ANY (ARRAY(

@@ -155,6 +155,25 @@ struct FleetUpkeepTests {
         #expect(try await centre.value(old) == "f")
     }
 
+    @Test func `leases of devices that no gateway has heard for a month are deleted, unless they have a list`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.fleet.add(gateway: "attic")
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.lease (address, device, owner, expires, gateways) VALUES
+                ('old', 'a', 1, now() - interval '31 days', NULL), ('silent', 'b', 1, now() - interval '31 days', NULL),
+                ('listed', 'c', NULL, 'epoch', '{attic}'), ('heard', 'd', NULL, 'epoch', NULL),
+                ('owned', 'e', 1, now(), NULL);
+            INSERT INTO gattherd.lease_bid (address, gateway, device, standing, updated) VALUES
+                ('silent', 1, 'b', 'gone', now() - interval '31 days'), ('heard', 1, 'd', 'steady', now())
+            """
+        )
+        try await Self.maintainAll(centre)
+        let left = try await centre.rows("SELECT address FROM gattherd.lease ORDER BY 1")
+        #expect(left == [["heard"], ["listed"], ["owned"]])
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.lease_bid") == "1")
+    }
+
     @Test func `rows of a wrong clock wait for their correction`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
