@@ -117,6 +117,9 @@ extension LeaseRow {
 }
 
 extension LeaseRow.Bid {
+    /// The signal strengths that Bluetooth has, in dBm; a foreign server may send any number.
+    private static let strengths = -127...20
+
     fileprivate init?(_ row: [String?]) {
         guard let gateway = row[7], let standing = row[8].flatMap({ LeaseBid.Standing(rawValue: $0) }) else {
             return nil
@@ -124,7 +127,7 @@ extension LeaseRow.Bid {
         let bid = LeaseBid(
             gateway: gateway,
             standing: standing,
-            rssi: row[9].flatMap { Int($0) },
+            rssi: row[9].flatMap { Int($0) }.flatMap { Self.strengths.contains($0) ? $0 : nil },
             problem: row[10]
         )
         self.init(bid, age: .milliseconds(min(row[11].flatMap { Int64($0) } ?? 0, 1_000_000_000)))

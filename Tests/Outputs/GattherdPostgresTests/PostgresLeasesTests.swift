@@ -212,6 +212,28 @@ struct PostgresLeasesTests {
         #expect(next.isGranted && next.epoch > lost.epoch)
     }
 
+    @Test func `signal strengths that Bluetooth does not have are left out`() async throws {
+        let centre = try await Centre()
+        let west = try await side(centre, "west")
+        _ = try await centre.rows(
+            """
+            DROP FUNCTION gattherd.exchange_leases;
+            CREATE FUNCTION gattherd.exchange_leases(
+                text, text[], text[], text[], bigint[], text[], text[], bigint[], text[], text[]
+            ) RETURNS TABLE (
+                address text, owner text, previous text, epoch bigint, remaining bigint, released boolean, reason text,
+                gateway text, standing text, rssi bigint, problem text, age bigint, granted boolean, allowed text
+            ) LANGUAGE sql AS $$
+                SELECT $2[1], NULL, NULL, 0, 0, true, '', g, 'steady', n, NULL, 0, false, NULL
+                FROM (VALUES ('east', '-9223372036854775808'::bigint), ('middle', -128), ('north', -127), ('south', 21))
+                    AS b(g, n)
+            $$;
+            GRANT EXECUTE ON FUNCTION gattherd.exchange_leases TO PUBLIC
+            """
+        )
+        #expect(try await west.exchange().bids.map(\.bid.rssi) == [nil, nil, -127, nil])
+    }
+
     @Test func `a centre of an older version says so`() async throws {
         let centre = try await Centre()
         let west = try await side(centre, "west")
