@@ -3,14 +3,19 @@ enum FleetUpkeep {
     static let sql = #"""
         -- Does the next step of the retention: one transaction of limited work. Returns true if more is to do.
         -- A caller claims the retention for 6 hours by a transaction of its own, so that a step that fails is not
-        -- repeated by the whole fleet.
+        -- repeated by the whole fleet. A claim of the future was made before the clock was set back, and has ended.
+        -- Nothing is deleted for a gateway whose clock is a day behind: if the centre's clock is ahead instead, rows
+        -- only look too old.
         CREATE OR REPLACE FUNCTION gattherd.maintain() RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
         DECLARE
             job record;
         BEGIN
+            IF EXISTS (SELECT FROM gattherd.gateway g WHERE g.role = session_user AND g.clock_offset < -86400) THEN
+                RETURN false;
+            END IF;
             SELECT * INTO job FROM gattherd.upkeep u WHERE u.task = 'retention' FOR UPDATE SKIP LOCKED;
-            IF job.done < now() - interval '6 hours' THEN
+            IF job.done NOT BETWEEN now() - interval '6 hours' AND now() + interval '1 hour' THEN
                 UPDATE gattherd.upkeep SET done = now(), claimed_by = session_user WHERE task = 'retention';
                 RETURN true;
             END IF;

@@ -155,7 +155,28 @@ struct FleetUpkeepTests {
         #expect(try await centre.value(old) == "f")
     }
 
-    @Test func `leases of devices that no gateway has heard for a month are deleted, unless they have a list`() async throws {
+    @Test func `a centre whose clock is ahead of the gateway's deletes nothing`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        _ = try await centre.rows("UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples'")
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        let client = PostgresClient(try Centre.url(centre.server.port), user: credentials.role) { credentials.password }
+        for (offset, isDue) in [("-90000", "f"), ("5", "t")] {
+            _ = try await centre.rows("UPDATE gattherd.gateway SET clock_offset = \(offset)")
+            #expect(try await client.run("SELECT gattherd.maintain()") == [[isDue]])
+            #expect(try await centre.value("SELECT done > now() - interval '1 hour' FROM gattherd.upkeep") == isDue)
+        }
+    }
+
+    @Test func `the retention is due again after the clock of the centre was set back`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows("UPDATE gattherd.upkeep SET done = now() + interval '1 year', claimed_by = 'other'")
+        #expect(try await Self.maintain(centre))
+        #expect(try await centre.value("SELECT done <= now() FROM gattherd.upkeep") == "t")
+    }
+
+    @Test func `leases without bids for a month are deleted, unless they have a list`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")
         _ = try await centre.rows(
