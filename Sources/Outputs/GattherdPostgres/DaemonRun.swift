@@ -3,13 +3,14 @@ import GattherdOutputs
 /// The run of a daemon, by which the centre notices two gateways with one name.
 package struct DaemonRun: Sendable {
     /// The run of this process.
-    package static let current = DaemonRun()
+    package static let current = DaemonRun(machine: MachineIdentity.read() ?? "")
 
     private let id: String
 
-    package init() {
+    /// - Parameter machine: The name of the machine, without `-`; empty if it is not known.
+    package init(machine: String = "") {
         var random = SystemRandomNumberGenerator()
-        id = String(random.next(), radix: 16) + String(random.next(), radix: 16)
+        id = "\(machine)-" + String(random.next(), radix: 16) + String(random.next(), radix: 16)
     }
 
     /// Reports to the centre that this daemon is alive.

@@ -8,8 +8,10 @@ enum FleetRuns {
         """#
 
     static let sql = #"""
-        -- Records that a daemon delivers as the caller. Returns the reason why it may not: an older daemon with the
-        -- same name is alive. A daemon that was restarted ends soon after the start of the next one.
+        -- Records that a daemon delivers as the caller. Returns the reason why it may not: another daemon with the same
+        -- name is alive, and was there before. A daemon that was restarted on its machine ends soon after the start of
+        -- the next one. The name of a run begins with that of the machine, if it is known: a daemon on another machine
+        -- is a copy, and refused at once. One that is refused begins when all others are gone: since is infinite.
         CREATE OR REPLACE FUNCTION gattherd.attend(caller_run text) RETURNS text
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE
@@ -21,9 +23,16 @@ enum FleetRuns {
             INSERT INTO gattherd.run AS r (gateway, run) VALUES (caller, caller_run)
             ON CONFLICT ON CONSTRAINT run_pkey DO UPDATE SET seen = now() RETURNING r.* INTO mine;
             SELECT min(r.since) INTO older FROM gattherd.run r
-            WHERE r.gateway = caller AND (r.since, r.run) < (mine.since, mine.run)
-                AND r.seen > mine.since + interval '45 seconds'
-                AND r.seen BETWEEN now() - interval '3 minutes' AND now() + interval '1 minute';
+            WHERE r.gateway = caller AND r.run <> caller_run AND r.since <> 'infinity'
+                AND r.seen BETWEEN now() - interval '3 minutes' AND now() + interval '1 minute'
+                AND (mine.since = 'infinity' OR (r.since, r.run) < (mine.since, mine.run) AND (
+                    r.seen > mine.since + interval '45 seconds'
+                    OR strpos(r.run, '-') > 1 AND strpos(mine.run, '-') > 1
+                        AND split_part(r.run, '-', 1) <> split_part(mine.run, '-', 1)));
+            IF (older IS NULL) = (mine.since = 'infinity') THEN
+                UPDATE gattherd.run r SET since = CASE WHEN older IS NULL THEN now() ELSE 'infinity' END
+                WHERE r.gateway = caller AND r.run = caller_run;
+            END IF;
             IF older IS NULL THEN RETURN NULL; END IF;
             RETURN format('another gateway with the name "%s" is connected, since %s',
                 (SELECT g.name FROM gattherd.gateway g WHERE g.id = caller),

@@ -103,10 +103,9 @@ enum FleetViews {
             (SELECT count(DISTINCT q.device) FROM gattherd.metric_series q WHERE q.gateway = g.id) AS devices,
             (SELECT count(*) FROM gattherd.gap p JOIN gattherd.journal o ON o.id = p.journal
                 WHERE o.gateway = g.id) AS gaps,
-            (SELECT 'several gateways have this name' FROM gattherd.run r JOIN gattherd.run o ON o.gateway = r.gateway
-                AND (o.since, o.run) < (r.since, r.run) AND o.seen > r.since + interval '45 seconds'
-                AND o.seen > now() - interval '6 minutes'
-                WHERE r.gateway = g.id AND r.seen > now() - interval '6 minutes' LIMIT 1) AS problem
+            (SELECT 'several gateways have this name' FROM gattherd.run r
+                WHERE r.gateway = g.id AND r.since = 'infinity' AND r.seen > now() - interval '6 minutes' LIMIT 1)
+                AS problem
         FROM gattherd.gateway g
         LEFT JOIN LATERAL (SELECT * FROM gattherd.journal j WHERE j.gateway = g.id
             ORDER BY j.id DESC LIMIT 1) AS j ON true;

@@ -51,6 +51,25 @@ struct FleetNameTests {
         #expect(fault?.kind == .misconfigured)
     }
 
+    @Test func `a copy on another machine is refused at once, until no other has been seen for minutes`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        func sink(_ machine: String) throws -> PostgresSink {
+            try centre.sink(of: "attic", credentials, daemon: DaemonRun(machine: machine))
+        }
+        let copy = try sink("b2")
+        #expect(try await sink("a1").deliver(Entries.numbered(1...10)).isEmpty)
+        let fault = await #expect(throws: OutputFault.self) { try await copy.cursor(in: .test) }
+        #expect(fault?.kind == .misconfigured)
+        #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "several gateways have this name")
+        try await age(centre, by: "1 minute", where: "run LIKE 'a1%'")
+        #expect(try await sink("a1").deliver(Entries.numbered(1...20)).isEmpty, "the first one was restarted")
+        await #expect(throws: OutputFault.self) { try await copy.cursor(in: .test) }
+        try await age(centre, by: "4 minutes", where: "run LIKE 'a1%'")
+        #expect(try await copy.cursor(in: .test) == 20)
+        #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "NULL")
+    }
+
     @Test func `a daemon that is restarted again and again is one gateway`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")
