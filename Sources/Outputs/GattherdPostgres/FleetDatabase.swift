@@ -57,8 +57,14 @@ package final class FleetDatabase: Sendable {
             END LOOP;
         END $$;
         """#
+    /// The time for a transaction that changes the schema, and for a page of a long history: rows of years are moved or
+    /// sorted first.
     private static let longest = Duration.seconds(600)
+    /// The time for a query of a few rows, for which a person waits.
+    private static let queryLimit = Duration.seconds(60)
+    /// The rows of a page: with texts of the longest value of a characteristic, a sixteenth of the limit of an answer.
     private static let pageSize = 2000
+    /// PostgreSQL 15, which has `UNIQUE NULLS NOT DISTINCT`.
     private static let oldestServer = 150_000
 
     private let client: PostgresClient
@@ -159,7 +165,7 @@ package final class FleetDatabase: Sendable {
     /// Returns the rows of a query as texts.
     package func rows(_ sql: String, _ arguments: [String?] = []) async throws(Failure) -> [[String?]] {
         do throws(PostgresError) {
-            return try await client.run(sql, arguments.map { .text($0) }, within: .seconds(60))
+            return try await client.run(sql, arguments.map { .text($0) }, within: Self.queryLimit)
         } catch {
             throw failure(error)
         }
