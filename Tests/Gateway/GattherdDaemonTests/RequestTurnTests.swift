@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdGATT
+import GattherdMachines
 import GattherdModel
 import GattherdSync
 import Testing
@@ -116,6 +117,28 @@ import Testing
             bench.central.notify([0x11])
             #expect(await answer == .success(.integer(9)))
         }
+    }
+
+    @Test func `a control whose lease ends while it waits for its turn is not written`() async throws {
+        let board = LeaseBoard()
+        let status = LeaseStatus(role: .owner, owner: "west", epoch: 7, reason: "", bids: [])
+        @Sendable func setEnd(_ end: ContinuousClock.Instant) {
+            let entry = LeaseBoard.Entry(status, until: end, isOwnedElsewhere: false)
+            board.update(["strap": entry], problem: nil, at: Timestamp(microseconds: 1))
+        }
+        setEnd(.now + .seconds(3600))
+        let bench = try Bench([polled()], leases: board)
+        try await bench.run {
+            bench.powerOn()
+            bench.supervisor.admit("strap")
+            await bench.central.wait(for: .write([1]))
+            async let answer = bench.supervisor.controls.set(limit)
+            for _ in 0..<10_000 { await Task.yield() }
+            setEnd(.now)
+            bench.central.notify([0x11])
+            #expect(await answer == .failure(.notOwner(device: "strap", owner: nil)))
+        }
+        #expect(!bench.central.calls.state.contains(.write([9])))
     }
 
     @Test func `a request is written after the answer to a control`() async throws {

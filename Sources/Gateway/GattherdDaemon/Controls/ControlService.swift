@@ -135,11 +135,9 @@ public final class ControlService: Sendable {
         _ request: ControlRequest,
         _ ticket: ControlThrottle.Ticket
     ) async -> ControlThrottle.Event {
-        // The value may have waited while the lease ended.
-        if let refusal = leases?.refusal(of: request) { return .failed(ticket, refusal, retryable: false) }
         do {
             let octets = try control.profile.encode(control: control.index, value: value)
-            return try await write(octets, to: control, ticket)
+            return try await write(octets, to: control, request, ticket)
         } catch let error as BluetoothError {
             return .failed(ticket, ControlError(error, of: request.device), retryable: error.isTransient)
         } catch {
@@ -151,19 +149,23 @@ public final class ControlService: Sendable {
     private func write(
         _ octets: [UInt8],
         to control: ProfileAssignment.Control,
+        _ request: ControlRequest,
         _ ticket: ControlThrottle.Ticket
     ) async throws(BluetoothError) -> ControlThrottle.Event {
-        guard let turn = control.turn else { return try await exchange(octets, with: control, ticket) }
+        guard let turn = control.turn else { return try await exchange(octets, with: control, request, ticket) }
         return try await turn.perform { () async throws(BluetoothError) in
-            try await exchange(octets, with: control, ticket)
+            try await exchange(octets, with: control, request, ticket)
         }
     }
 
     private func exchange(
         _ octets: [UInt8],
         with control: ProfileAssignment.Control,
+        _ request: ControlRequest,
         _ ticket: ControlThrottle.Ticket
     ) async throws(BluetoothError) -> ControlThrottle.Event {
+        // The value may have waited while the lease ended.
+        if let refusal = leases?.refusal(of: request) { return .failed(ticket, refusal, retryable: false) }
         let isAcknowledged = control.descriptor.isAcknowledged
         guard let exchange = control.exchange else {
             try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
