@@ -150,7 +150,7 @@ extension SparkplugOutput {
         "client_id": ConfigDescription(
             "The client identifier, unique at the broker.",
             example: "edge-lab-1",
-            otherwise: "made of the group and the node"
+            otherwise: "gattherd-, the gateway's name and that of the output"
         ),
         "group": ConfigDescription("The id of the group.", example: "site-1", otherwise: "gattherd"),
         "node": ConfigDescription("The id of the edge node.", example: "lab-1", otherwise: "the gateway's name"),
