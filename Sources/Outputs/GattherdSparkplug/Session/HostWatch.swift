@@ -11,9 +11,9 @@ struct HostWatch: Sendable {
     /// True if births wait for a host.
     let isConfigured: Bool
     private var state = State.unknown
-    /// The newest timestamp of a STATE message, kept over connections; never far in the future.
-    private var newest: Int64?
-    /// The time by which a host's clock may be ahead, in milliseconds.
+    /// The newest timestamp of a STATE message and the time of its arrival, in milliseconds; kept over connections.
+    private var newest: (time: Int64, arrival: Int64)?
+    /// The time by which the clocks of hosts and the gateway may differ, in milliseconds.
     private static let longestLead: Int64 = 60_000
 
     init(isConfigured: Bool) {
@@ -29,14 +29,22 @@ struct HostWatch: Sendable {
     }
 
     /// Applies a STATE message; returns false if it is invalid or older than a message before.
-    ///
-    /// A timestamp that is more than a minute ahead is stored as one minute ahead. Otherwise one message with a wrong
-    /// clock would make all later messages old.
     mutating func receive(_ payload: [UInt8], at now: Timestamp) -> Bool {
-        guard let (isOnline, time) = Self.read(payload), time >= newest ?? time else { return false }
-        newest = min(time, max(now.microseconds, 0) / 1000 + Self.longestLead)
+        let arrival = max(now.microseconds, 0) / 1000
+        guard let (isOnline, time) = Self.read(payload), isNext(time, at: arrival) else { return false }
+        newest = (time, arrival)
         state = isOnline ? .online : .offline
         return true
+    }
+
+    /// True if a timestamp is not older than the newest one.
+    ///
+    /// After one that is more than a minute ahead, an earlier one counts too, if it is right by the gateway's clock.
+    /// Otherwise one message with a wrong clock would make all later messages old.
+    private func isNext(_ time: Int64, at arrival: Int64) -> Bool {
+        guard let newest, time < newest.time else { return true }
+        guard newest.time - newest.arrival > Self.longestLead else { return false }
+        return time >= newest.arrival - Self.longestLead && time <= arrival + Self.longestLead
     }
 
     /// True if the host reports that it is offline, so that the connection has to end.
