@@ -14,8 +14,8 @@ enum FleetCorrections {
         DECLARE
             near record;
             -- Limits for the planner, which would read all rows of the series otherwise.
-            low bigint := (SELECT gattherd.floored(min(m), 3600000000) FROM unnest(minutes) AS m);
-            high bigint := (SELECT gattherd.floored(max(m), 3600000000) + 3600000000 FROM unnest(minutes) AS m);
+            low bigint := (SELECT min(m) FROM unnest(minutes) AS m);
+            high bigint := (SELECT max(m) + 60000000 FROM unnest(minutes) AS m);
         BEGIN
             SELECT * INTO near FROM gattherd.near();
             DELETE FROM gattherd.minute m USING unnest(quantities, minutes) AS w(quantity, ts)
@@ -27,6 +27,16 @@ enum FleetCorrections {
             JOIN gattherd.metric_series q ON q.quantity = w.quantity
             JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
             WHERE s.value IS NOT NULL AND s.ts >= low AND s.ts < high GROUP BY 1, 2;
+            PERFORM gattherd.recount_hours(quantities, minutes);
+        END $$;
+
+        -- Summarises the hours of these minutes again.
+        CREATE OR REPLACE FUNCTION gattherd.recount_hours(quantities int[], minutes bigint[]) RETURNS void
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            low bigint := (SELECT gattherd.floored(min(m), 3600000000) FROM unnest(minutes) AS m);
+            high bigint := (SELECT gattherd.floored(max(m), 3600000000) + 3600000000 FROM unnest(minutes) AS m);
+        BEGIN
             WITH wanted AS MATERIALIZED (
                 SELECT DISTINCT w.quantity, gattherd.floored(w.ts, 3600000000) AS ts
                     FROM unnest(quantities, minutes) AS w(quantity, ts)
@@ -47,6 +57,41 @@ enum FleetCorrections {
             SET n = excluded.n, sum = excluded.sum, min = excluded.min, max = excluded.max;
         END $$;
 
+        -- Subtracts the rows that leave minutes of which the retention has deleted samples: these cannot be counted
+        -- again. Their minimum and maximum stay. Returns the minutes.
+        CREATE OR REPLACE FUNCTION gattherd.subtract_minutes(
+            moved int, after bigint, through bigint, INOUT quantities int[], INOUT minutes bigint[]
+        ) LANGUAGE plpgsql AS $$
+        DECLARE
+            oldest bigint := gattherd.micros(gattherd.keep_from('samples'));
+            low bigint := (SELECT min(m) FROM unnest(minutes) AS m);
+            high bigint := least(oldest, (SELECT max(m) + 60000000 FROM unnest(minutes) AS m));
+        BEGIN
+            IF low < oldest THEN
+                WITH leaving AS MATERIALIZED (
+                    SELECT p.quantity, p.ts, count(*) AS present, count(*) FILTER (WHERE p.leaves) AS n,
+                        sum(gattherd.bounded(p.value)) FILTER (WHERE p.leaves) AS sum
+                    FROM (
+                        SELECT w.quantity, w.ts, s.value, s.journal = moved AND s.seq > subtract_minutes.after
+                            AND s.seq <= subtract_minutes.through AS leaves
+                        FROM unnest(quantities, minutes) AS w(quantity, ts)
+                        JOIN gattherd.metric_series q ON q.quantity = w.quantity
+                        JOIN gattherd.sample s ON s.series = q.id AND s.ts >= w.ts AND s.ts < w.ts + 60000000
+                        WHERE w.ts + 60000000 <= oldest AND s.value IS NOT NULL AND s.ts >= low AND s.ts < high
+                    ) AS p GROUP BY 1, 2
+                ), subtracted AS (
+                    UPDATE gattherd.minute m SET n = m.n - l.n, sum = gattherd.total(m.sum, -coalesce(l.sum, 0))
+                    FROM leaving l WHERE m.quantity = l.quantity AND m.ts = l.ts AND m.n > l.present
+                    RETURNING m.quantity, m.ts
+                )
+                SELECT array_agg(s.quantity), array_agg(s.ts) INTO quantities, minutes FROM subtracted s;
+                PERFORM gattherd.recount_hours(quantities, minutes);
+            ELSE
+                quantities := NULL;
+                minutes := NULL;
+            END IF;
+        END $$;
+
         -- Adds shift to the times of the rows of one extent, and corrects the summaries.
         CREATE OR REPLACE FUNCTION gattherd.move_extent(
             owner int, moved int, after bigint, through bigint, shift bigint, from_ts bigint, to_ts bigint
@@ -58,6 +103,7 @@ enum FleetCorrections {
             low bigint := gattherd.shifted(from_ts, shift);
             high bigint := gattherd.shifted(to_ts, shift);
             near record;
+            worn record;
         BEGIN
             SELECT * INTO near FROM gattherd.near();
             SELECT array_agg(q.id) INTO all_series FROM gattherd.metric_series q WHERE q.gateway = owner;
@@ -72,6 +118,13 @@ enum FleetCorrections {
             PERFORM gattherd.make_blocks(ARRAY(
                 SELECT DISTINCT gattherd.floored(gattherd.shifted(m, shift) + x, 86400000000)
                 FROM unnest(minutes) AS m, unnest(ARRAY[0, 60000000]) AS x));
+            SELECT * INTO worn FROM gattherd.subtract_minutes(moved, after, through, quantities, minutes);
+            IF worn.minutes IS NOT NULL THEN
+                SELECT array_agg(w.quantity), array_agg(w.ts) INTO quantities, minutes
+                FROM unnest(quantities, minutes) AS w(quantity, ts)
+                WHERE NOT EXISTS (SELECT FROM unnest(worn.quantities, worn.minutes) AS k(quantity, ts)
+                    WHERE k.quantity = w.quantity AND k.ts = w.ts);
+            END IF;
             UPDATE gattherd.sample s SET ts = gattherd.shifted(s.ts, move_extent.shift),
                 far = gattherd.shifted(s.ts, move_extent.shift) NOT BETWEEN near.low AND near.high
             WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved

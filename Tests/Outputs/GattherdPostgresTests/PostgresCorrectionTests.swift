@@ -38,6 +38,26 @@ struct PostgresCorrectionTests {
         try await centre.expectSummaries()
     }
 
+    @Test func `a correction keeps the summaries of samples that the retention has deleted`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let hour = try await centre.value("SELECT floor(extract(epoch FROM now()) / 3600) * 3600000000")
+        let past = Timestamp(microseconds: try #require(Int64(hour)) - 40 * 86_400_000_000)
+        _ = try await centre.rows("UPDATE gattherd.retention SET keep = '30 days' WHERE kind = 'samples'")
+        try await sink.deliver(Entries.numbered(1...10, from: past, step: .seconds(5)))
+        _ = try await centre.rows(
+            "UPDATE gattherd.extent SET came = came - interval '40 days'; UPDATE gattherd.upkeep SET done = '-infinity'"
+        )
+        for _ in 0..<100 where try await centre.value("SELECT gattherd.maintain()") == "f" { break }
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "0")
+        let correction = Self.correction(15, after: 10, through: 14, by: .seconds(40 * 86_400))
+        try await sink.deliver(Entries.numbered(11...14, from: past, step: .seconds(1)) + [correction])
+        for view in ["history_minutes", "history_hours"] {
+            let rows = try await centre.rows("SELECT n, min, mean FROM gattherd.\(view) ORDER BY ts")
+            #expect(rows == [["10", "1", "5.5"], ["4", "11", "12.5"]], "\(view)")
+        }
+    }
+
     @Test func `the first time of a series moves once by a correction of many extents`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
