@@ -18,7 +18,7 @@ package struct InfluxSettings: Hashable, Sendable {
         package init() {}
     }
 
-    package var url: Located<InfluxURL>
+    package var url: Located<ServerURL>
     package var database: InfluxOptions.Database
     package var credentials: Credentials?
     package var measurement = MeasurementName.stream
@@ -29,7 +29,7 @@ package struct InfluxSettings: Hashable, Sendable {
     /// The time for which readings gather.
     package var batchInterval = Duration.seconds(1)
 
-    package init(url: Located<InfluxURL>, database: InfluxOptions.Database) {
+    package init(url: Located<ServerURL>, database: InfluxOptions.Database) {
         self.url = url
         self.database = database
     }
@@ -75,7 +75,7 @@ struct InfluxReader {
         return settings
     }
 
-    private func url(_ section: SectionReader) -> Located<InfluxURL>? {
+    private func url(_ section: SectionReader) -> Located<ServerURL>? {
         let (noun, advice) = ("a server's URL", "write for example http://localhost:8086")
         guard let text = section.required("url", ConfigGrammar(noun: noun, advice: advice) { $0 }),
             let place = text.place
@@ -85,7 +85,7 @@ struct InfluxReader {
             section.report(.secret(key: "url", instead: instead), at: place)
             return nil
         }
-        guard let url = InfluxURL(text.value) else {
+        guard let url = ServerURL(text.value) else {
             section.report(.invalid(text.value, expected: noun, advice: advice), at: place)
             return nil
         }

@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdHTTPClient
 import GattherdModel
 import GattherdOutputs

@@ -24,7 +24,7 @@ import Testing
 
     @Test(arguments: [
         ("http://[::1]:8123", "[::1]:8123", "", false), ("https://home.lan", "home.lan", "", false),
-        ("http://127.0.0.1", "127.0.0.1", "", false), ("http://home.lan:80/a/b//", "home.lan:80", "/a/b", true),
+        ("http://127.0.0.1", "127.0.0.1", "", false), ("http://home.lan:80/A/b//", "home.lan:80", "/A/b", true),
         ("http://127.evil.example", "127.evil.example", "", true),
     ])
     func `a URL has its parts`(text: String, authority: String, path: String, isExposed: Bool) throws {

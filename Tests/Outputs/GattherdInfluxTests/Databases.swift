@@ -1,4 +1,5 @@
 import Foundation
+import GattherdConfig
 import GattherdInflux
 import GattherdSync
 import Glibc
@@ -166,7 +167,7 @@ enum HTTPQuery {
 extension InfluxOptions {
     /// Settings for a test's own server.
     init(_ url: String, _ database: Database = .database("home", retentionPolicy: nil)) throws {
-        guard let url = InfluxURL(url) else { throw ServerPrograms.Missing(description: "'\(url)' is no URL") }
+        guard let url = ServerURL(url) else { throw ServerPrograms.Missing(description: "'\(url)' is no URL") }
         self.init(gateway: "lab", url: url, database: database)
     }
 }

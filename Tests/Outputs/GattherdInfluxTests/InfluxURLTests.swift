@@ -1,10 +1,11 @@
+import GattherdConfig
 import Testing
 
 @testable import GattherdInflux
 
 struct InfluxURLTests {
     private func writeURL(_ url: String, _ database: InfluxOptions.Database) -> String? {
-        InfluxURL(url).map { InfluxOptions(gateway: "lab", url: $0, database: database).writeURL }
+        ServerURL(url).map { InfluxOptions(gateway: "lab", url: $0, database: database).writeURL }
     }
 
     @Test func `the API of each version is addressed`() {
@@ -34,7 +35,7 @@ struct InfluxURLTests {
             "http://a:+1", "http://a:", "http://user:pass@host", "http://user@host", "http://a/?q", "http://a/#f",
             "http://a b", "http://a/\r\nX: y", "http://[::1", "http://[::1]x", "http://a:80:80", "HTTP://a",
         ] {
-            #expect(InfluxURL(text) == nil, "\(text)")
+            #expect(ServerURL(text) == nil, "\(text)")
         }
     }
 
@@ -43,7 +44,7 @@ struct InfluxURLTests {
             ("http://db.lan:8086", true), ("https://db.lan:8086", false), ("http://localhost:8086", false),
             ("http://127.0.0.1:8086", false), ("http://[::1]:8086", false), ("http://127.evil.com", true),
         ] {
-            #expect(InfluxURL(url)?.isExposed == isExposed, "\(url)")
+            #expect(ServerURL(url)?.isExposed == isExposed, "\(url)")
         }
     }
 

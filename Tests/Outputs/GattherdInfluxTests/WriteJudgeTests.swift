@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdHTTPClient
 import GattherdOutputs
 import Testing
@@ -10,7 +11,7 @@ struct WriteJudgeTests {
     private func settings(_ credentials: InfluxCredentials?, bucket: Bool = false) throws -> InfluxOptions {
         let database: InfluxOptions.Database =
             bucket ? .bucket("home", organisation: "me") : .database("home", retentionPolicy: nil)
-        let url = try #require(InfluxURL("http://db.lan:8086"))
+        let url = try #require(ServerURL("http://db.lan:8086"))
         var settings = InfluxOptions(gateway: "lab", url: url, database: database)
         settings.credentials = credentials
         return settings
