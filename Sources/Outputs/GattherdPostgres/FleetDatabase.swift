@@ -35,6 +35,11 @@ package final class FleetDatabase: Sendable {
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
         FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
+    /// Continues as the owner of the schema, so that all of it has one owner: the functions run with its rights.
+    private static let becomeOwner = """
+        DO $$ BEGIN EXECUTE format('SET LOCAL ROLE %I', (
+            SELECT pg_get_userbyid(n.nspowner) FROM pg_catalog.pg_namespace n WHERE n.nspname = 'gattherd')); END $$
+        """
     /// The functions that gateways may call.
     private static let rights = #"""
         REVOKE ALL ON ALL FUNCTIONS IN SCHEMA gattherd FROM PUBLIC;
@@ -94,7 +99,7 @@ package final class FleetDatabase: Sendable {
             let before = try Self.version(connection)
             if before == 0, !isNew { return .failure("it has no central history yet; run: gattherd fleet init") }
             if let refusal = try Self.refusal(of: before, newest: steps.count, connection) { return .failure(refusal) }
-            if before == 0 { try connection.script("CREATE SCHEMA IF NOT EXISTS gattherd") }
+            try connection.script(before == 0 ? "CREATE SCHEMA IF NOT EXISTS gattherd" : Self.becomeOwner)
             for step in steps[before...] { try connection.script(step) }
             for program in Self.programs { try connection.script(program) }
             try connection.script("DELETE FROM gattherd.version; INSERT INTO gattherd.version VALUES (\(steps.count))")
@@ -216,44 +221,5 @@ package final class FleetDatabase: Sendable {
 
     private func failure(_ error: PostgresError) -> Failure {
         Failure(error.sqlState == nil ? OutputFault(error, at: url).detail : "\(url): \(error.detail)")
-    }
-}
-
-/// Statements of one transaction.
-struct FleetTransaction {
-    private let connection: PostgresConnection
-    private let call: PostgresClient.Call
-
-    init(_ connection: PostgresConnection, _ call: PostgresClient.Call) {
-        (self.connection, self.call) = (connection, call)
-    }
-
-    /// Runs `body` between BEGIN and COMMIT.
-    func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
-        try script("BEGIN")
-        do throws(PostgresError) {
-            let value = try body(self)
-            try script("COMMIT")
-            return value
-        } catch {
-            try? script("ROLLBACK")
-            throw error
-        }
-    }
-
-    func script(_ sql: String) throws(PostgresError) {
-        try connection.script(sql) { call.mayContinue }
-    }
-
-    func rows(_ sql: String, _ parameters: [PostgresParameter] = []) throws(PostgresError) -> [[String?]] {
-        try connection.run(sql, parameters) { call.mayContinue }
-    }
-
-    func has(_ table: String) throws(PostgresError) -> Bool {
-        try rows("SELECT to_regclass($1) IS NOT NULL", [.text(table)]).first?.first == "t"
-    }
-
-    func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
-        try connection.encrypted(password, of: role)
     }
 }

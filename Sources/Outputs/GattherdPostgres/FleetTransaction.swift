@@ -1,0 +1,38 @@
+/// Statements of one transaction.
+struct FleetTransaction {
+    private let connection: PostgresConnection
+    private let call: PostgresClient.Call
+
+    init(_ connection: PostgresConnection, _ call: PostgresClient.Call) {
+        (self.connection, self.call) = (connection, call)
+    }
+
+    /// Runs `body` between BEGIN and COMMIT.
+    func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
+        try script("BEGIN")
+        do throws(PostgresError) {
+            let value = try body(self)
+            try script("COMMIT")
+            return value
+        } catch {
+            try? script("ROLLBACK")
+            throw error
+        }
+    }
+
+    func script(_ sql: String) throws(PostgresError) {
+        try connection.script(sql) { call.mayContinue }
+    }
+
+    func rows(_ sql: String, _ parameters: [PostgresParameter] = []) throws(PostgresError) -> [[String?]] {
+        try connection.run(sql, parameters) { call.mayContinue }
+    }
+
+    func has(_ table: String) throws(PostgresError) -> Bool {
+        try rows("SELECT to_regclass($1) IS NOT NULL", [.text(table)]).first?.first == "t"
+    }
+
+    func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
+        try connection.encrypted(password, of: role)
+    }
+}
