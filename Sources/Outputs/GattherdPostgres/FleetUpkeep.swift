@@ -5,14 +5,20 @@ enum FleetUpkeep {
         -- A caller claims the retention for 6 hours by a transaction of its own, so that a step that fails is not
         -- repeated by the whole fleet. A claim of the future was made before the clock was set back, and has ended.
         -- Nothing is deleted for a gateway whose clock is a day behind: if the centre's clock is ahead instead, rows
-        -- only look too old.
+        -- only look too old. After a week without other gateways the centre's clock is believed.
         CREATE OR REPLACE FUNCTION gattherd.maintain() RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
         DECLARE
             job record;
+            -- The beginning of the time in which the clocks have differed.
+            doubt timestamptz;
         BEGIN
             IF EXISTS (SELECT FROM gattherd.gateway g WHERE g.role = session_user AND g.clock_offset < -86400) THEN
-                RETURN false;
+                INSERT INTO gattherd.upkeep AS u VALUES ('doubt', now()) ON CONFLICT (task) DO UPDATE
+                SET done = least(u.done, now()) RETURNING u.done INTO doubt;
+                IF doubt > now() - interval '7 days' THEN RETURN false; END IF;
+            ELSE
+                DELETE FROM gattherd.upkeep WHERE task = 'doubt';
             END IF;
             SELECT * INTO job FROM gattherd.upkeep u WHERE u.task = 'retention' FOR UPDATE SKIP LOCKED;
             IF job.done NOT BETWEEN now() - interval '6 hours' AND now() + interval '1 hour' THEN
