@@ -48,11 +48,11 @@ struct OutputParts: Sendable {
         return StatisticsService(importer, folder: path.parentFolder, log: log, clock: SystemClock.gateway)
     }
 
-    /// Returns the devices in history; none if the file cannot be read now.
-    private static func seenDevices(in path: String) async -> [SeenDevice] {
-        await NamedThread.result(name: "devices") { () -> [SeenDevice] in
-            (try? HistoryReader(path: path)).flatMap { try? $0.deviceRecords() } ?? []
-        } ?? []
+    /// Returns the devices in history; `nil` if the file cannot be read now.
+    private static func seenDevices(in path: String) async -> [SeenDevice]? {
+        await NamedThread.result(name: "devices") { () -> [SeenDevice]? in
+            (try? HistoryReader(path: path)).flatMap { try? $0.deviceRecords() }
+        } ?? nil
     }
 
     private static func commands(

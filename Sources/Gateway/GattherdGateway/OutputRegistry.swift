@@ -37,7 +37,7 @@ extension Configuration {
     ///   - consumer: Returns the journal with the cursor of an output.
     ///   - log: The log for people.
     ///   - record: Records events of the kind `output`.
-    ///   - devices: Returns the devices in history.
+    ///   - devices: Returns the devices in history, or `nil` if they cannot be read now.
     ///   - commands: The control callbacks, for outputs that accept commands.
     /// - Returns: The outputs in the order of their registration; none is connected yet.
     /// - Throws: ``GatewayError`` if a file that a section names cannot be used.
@@ -45,7 +45,7 @@ extension Configuration {
         consumer: (JournalConsumerOptions) -> any JournalConsumer,
         log: Log,
         record: @escaping OutputContext.EventHandler,
-        devices: @escaping @Sendable () async -> [SeenDevice] = { [] },
+        devices: @escaping @Sendable () async -> [SeenDevice]? = { nil },
         commands: OutputCommands = OutputCommands()
     ) throws(GatewayError) -> [any Output] {
         var outputs: [any Output] = []

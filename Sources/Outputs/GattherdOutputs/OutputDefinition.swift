@@ -50,8 +50,8 @@ public struct OutputContext: Sendable {
     public var stateFolder: String?
     /// The version of gattherd.
     public var version = ""
-    /// Returns the devices in the gateway's history; reads the file.
-    public var devices: @Sendable () async -> [SeenDevice] = { [] }
+    /// Returns the devices in the gateway's history, or `nil` if they cannot be read now; reads the file.
+    public var devices: @Sendable () async -> [SeenDevice]? = { nil }
     /// Sets a control for an output that accepts commands.
     public var setControl: @Sendable (ControlRequest) async -> Result<ControlValue, ControlError> = { request in
         .failure(.notReady(device: request.device))

@@ -42,7 +42,7 @@ package final class PostgresSink: CursorKeepingSink {
     private let version: String
     private let daemon: DaemonRun
     private let head: @Sendable () async -> Int64?
-    private let devices: @Sendable () async -> [SeenDevice]
+    private let devices: @Sendable () async -> [SeenDevice]?
     private let state = Locked(State())
 
     /// - Parameters:
@@ -51,7 +51,7 @@ package final class PostgresSink: CursorKeepingSink {
     ///   - gateway: The gateway's name at the centre.
     ///   - version: The version of gattherd, for the table of gateways.
     ///   - daemon: The run of the daemon.
-    ///   - devices: Returns the devices of the gateway.
+    ///   - devices: Returns the devices of the gateway, or `nil` if they are not known now.
     ///   - head: Returns the newest number of the journal.
     package init(
         _ client: PostgresClient,
@@ -59,7 +59,7 @@ package final class PostgresSink: CursorKeepingSink {
         gateway: String,
         version: String,
         daemon: DaemonRun = .current,
-        devices: @escaping @Sendable () async -> [SeenDevice] = { [] },
+        devices: @escaping @Sendable () async -> [SeenDevice]? = { nil },
         head: @escaping @Sendable () async -> Int64? = { nil }
     ) {
         (self.client, self.url, self.gateway, self.version) = (client, url, gateway, version)
@@ -125,15 +125,16 @@ package final class PostgresSink: CursorKeepingSink {
     package func report() async {
         state.withLock { $0.reportedAt = .now }
         let (seen, head) = (await devices(), await head())
-        let records = seen.map(\.record)
+        let records = seen?.map(\.record)
         let isNew = state.withLock { $0.reported != records }
         let fixed: [PostgresParameter] = [
             .text(version), .integer(head.flatMap { $0 < 0 ? nil : $0 }), .integer(WallClock.microseconds),
             .integer(state.withLock(\.errors)),
         ]
-        let arrays = isNew ? DeviceParameters(seen).parameters : DeviceParameters.unchanged
-        let answer = try? await client.run(Self.reportStatement, fixed + arrays, within: .seconds(10))
-        if answer != nil { state.withLock { $0.reported = records } }
+        let arrays = isNew ? seen.map { DeviceParameters($0).parameters } : nil
+        let parameters = fixed + (arrays ?? DeviceParameters.unchanged)
+        let answer = try? await client.run(Self.reportStatement, parameters, within: .seconds(10))
+        if answer != nil, let records { state.withLock { $0.reported = records } }
         if let conflict = try? await daemon.attend(client, within: .seconds(10)) {
             state.withLock { $0.conflict = conflict }
         }

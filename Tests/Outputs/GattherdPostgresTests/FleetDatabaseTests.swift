@@ -1,5 +1,6 @@
 import GattherdModel
 import GattherdOutputs
+import GattherdSync
 import TestKit
 import Testing
 
@@ -140,6 +141,22 @@ struct FleetDatabaseTests {
         #expect(try await centre.rows("SELECT * FROM gattherd.devices").isEmpty, "unchanged devices are not sent")
         _ = try await sink.cursor(in: .test)
         #expect(try await centre.rows("SELECT * FROM gattherd.devices").count == 1, "a fault may have lost them")
+    }
+
+    @Test func `devices that cannot be read now stay at the centre`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        let url = try Centre.url(centre.server.port)
+        let record = DeviceRecord(device: "tag", address: "C0:FF:EE:00:00:01", name: nil, profiles: ["a"])
+        let known = Locked<[SeenDevice]?>([SeenDevice(record, first: Entries.time, last: Entries.time)])
+        let client = PostgresClient(url, user: credentials.role) { credentials.password }
+        let sink = PostgresSink(client, url: url, gateway: "attic", version: "1", devices: { known.withLock(\.self) })
+        _ = try await sink.cursor(in: .test)
+        for (devices, count) in [([SeenDevice]?.none, "1"), ([], "0")] {
+            known.withLock { $0 = devices }
+            await sink.report()
+            #expect(try await centre.value("SELECT count(*) FROM gattherd.devices") == count)
+        }
     }
 
     @Test func `gateways with long names that begin alike have roles of their own`() async throws {
