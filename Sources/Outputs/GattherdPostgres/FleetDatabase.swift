@@ -91,7 +91,6 @@ package final class FleetDatabase: Sendable {
         steps: [String] = FleetDatabase.steps
     ) async throws(Failure) -> Installation {
         try await transaction { (connection) throws(PostgresError) in
-            try connection.script("SELECT pg_advisory_xact_lock(1195463752, 0)")
             let server = try connection.rows(
                 "SELECT current_setting('server_version_num'), current_setting('server_encoding')"
             )

@@ -7,10 +7,14 @@ struct FleetTransaction {
         (self.connection, self.call) = (connection, call)
     }
 
-    /// Runs `body` between BEGIN and COMMIT.
+    /// Lets one command at a time change the schema or its rights; the rights are columns of rows that all change.
+    private static let lock = "SELECT pg_advisory_xact_lock(1195463752, 0)"
+
+    /// Runs `body` between BEGIN and COMMIT, while no other command does.
     func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
         try script("BEGIN")
         do throws(PostgresError) {
+            try script(Self.lock)
             let value = try body(self)
             try script("COMMIT")
             return value

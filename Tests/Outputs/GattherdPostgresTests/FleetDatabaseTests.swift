@@ -119,6 +119,22 @@ struct FleetDatabaseTests {
         #expect(stored.hasPrefix("SCRAM-SHA-256$"))
     }
 
+    @Test func `gateways are added at the same time, also during an upgrade`() async throws {
+        let centre = try await Centre()
+        try await withThrowingTaskGroup { group in
+            for number in 0..<12 {
+                let url = try Centre.url(centre.server.port, user: "postgres")
+                group.addTask {
+                    let fleet = FleetDatabase(PostgresClient(url), url: url)
+                    for round in 0..<3 { _ = try await fleet.add(gateway: "gateway-\(number)-\(round)") }
+                    if number == 0 { _ = try await fleet.install(isNew: false) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.gateways") == "36")
+    }
+
     @Test func `a report without entries is a sign of life, and has the devices`() async throws {
         let centre = try await Centre()
         let record = DeviceRecord(device: "tag", address: "C0:FF:EE:00:00:01", name: nil, profiles: ["a", "b"])
