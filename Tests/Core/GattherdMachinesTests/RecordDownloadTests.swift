@@ -151,6 +151,25 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(empty), at: .zero) == [.complete, .finish(.complete)])
     }
 
+    @Test func `a device may claim any number of records`() throws {
+        var machine = machine(.blocks(try template("01 {index:u24be}"), first: 0, isRead: false))
+        _ = machine.handle(.opened(facts()), at: .zero)
+        let block = present { ($0.payloads, $0.block) = (1, .init(count: 5, total: .max)) }
+        #expect(machine.handle(.progress(block), at: .zero) == [.drain])
+        #expect(machine.handle(.drained(block), at: .zero) == [.write([1, 0, 0, 5])])
+        let next = present { ($0.payloads, $0.block) = (2, .init(count: 5, total: .max)) }
+        #expect(machine.handle(.progress(next), at: .zero) == [.drain])
+    }
+
+    @Test func `an empty block may claim a negative number of records`() throws {
+        var machine = machine(.blocks(try template("01 {index:u24be}"), first: 0, isRead: false))
+        _ = machine.handle(.opened(facts { $0.resumption = 7 }), at: .zero)
+        let block = present { ($0.payloads, $0.block) = (1, .init(count: 0, total: .min)) }
+        #expect(machine.handle(.progress(block), at: .zero) == [.drain])
+        #expect(machine.handle(.drained(block), at: .zero).first == .begin(.allAfterNone))
+        #expect(machine.handle(.progress(present(2)), at: .seconds(1)).isEmpty)
+    }
+
     @Test func `a device without an end of blocks is given up`() throws {
         var machine = machine(.blocks(try template("{index:u56le}"), first: 0, isRead: true))
         var steps = machine.handle(.opened(facts()), at: .zero)

@@ -169,6 +169,9 @@ struct RecordTrackerTests {
         #expect(tracker.received.runs.count <= 64)
     }
 
+    /// A state with a sequence of numbers whose step is out of bounds.
+    private static let endless = "3;0;;;;;;;5:9:\(Int64.max);"
+
     @Test func `the state is restored as it was, and an unreadable one starts from the beginning`() {
         var bench = RecordBench()
         bench.make(30)
@@ -182,7 +185,7 @@ struct RecordTrackerTests {
             )
         }
         #expect(RecordTracker(bench.rule, restoring: tracker.state).state == tracker.state)
-        for text in ["", "2;0;;;;;;;", "3;x;;;;;;;;", "3;0;9;;;;;;;", "3;0;1:2:3:4;;;;;;5:4:1;"] {
+        for text in ["", "2;0;;;;;;;", "3;x;;;;;;;;", "3;0;9;;;;;;;", "3;0;1:2:3:4;;;;;;5:4:1;", Self.endless] {
             #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
         }
     }
@@ -195,5 +198,17 @@ struct RecordTrackerTests {
         var tracker = RecordTracker(RecordBench().rule)
         let now = Timestamp(microseconds: 1_000_000)
         #expect(tracker.receive(record, at: now) == .store(now, doubt: doubt))
+    }
+
+    @Test(arguments: [Int64.max, .min, -9_000_000_000_000_000_000, -1, 1_750_000_000_000_001])
+    func `a record of an impossible age has the time of its receipt`(age: Int64) {
+        var rule = RecordBench().rule
+        (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1))))
+        var tracker = RecordTracker(rule)
+        let now = Timestamp(microseconds: 1_750_000_000_000_000)
+        tracker.begin(.all, at: now)
+        _ = tracker.receive(ReceivedRecord(age: 0, interval: 60_000_000), at: now)
+        let record = ReceivedRecord(age: age, interval: 1_000_000_000_000_000_000)
+        #expect(tracker.receive(record, at: now) == .store(now, doubt: "the record has no time"))
     }
 }

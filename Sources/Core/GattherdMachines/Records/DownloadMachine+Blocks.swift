@@ -18,7 +18,7 @@ extension DownloadMachine {
         }
         let isFirst = payloadsBefore == 0
         payloadsBefore = facts.payloads
-        if let count = block.total { total = Int(clamping: count) }
+        if let count = block.total { total = Int(clamping: max(0, count)) }
         let (end, overflow) = index.addingReportingOverflow(Int64(max(0, block.count)))
         let next = max(end, block.next ?? end)
         guard block.count > 0, !overflow, !isBeyond(next, block, first) else {

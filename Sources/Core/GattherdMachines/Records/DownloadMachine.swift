@@ -252,7 +252,7 @@ public struct DownloadMachine: Sendable {
     private func isLate(at now: Duration) -> Bool { now - lastChange >= timeout }
     private var lateness: String { "no answer within \(timeout)" }
 
-    private var limit: Int { total.map { 2 * $0 + 1000 } ?? Self.mostRecords }
+    private var limit: Int { total.map { 2 * min($0, Self.mostRecords) + 1000 } ?? Self.mostRecords }
 
     private mutating func abort(_ reason: String, at now: Duration, isFinal: Bool) -> [Step] {
         guard case .accessControlPoint = procedure else { return retry(reason, isFinal: isFinal, at: now) }

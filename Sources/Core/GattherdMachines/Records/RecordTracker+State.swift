@@ -73,8 +73,8 @@ extension DeviceClock {
 extension ReceivedRecords.Run {
     fileprivate init?(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        guard numbers.count == 3, numbers[0] <= numbers[1], numbers[2] > 0, RecordTracker.numbers.contains(numbers[0]),
-            RecordTracker.numbers.contains(numbers[1])
+        guard numbers.count == 3, numbers.allSatisfy(RecordTracker.isPlausible), numbers[0] <= numbers[1],
+            numbers[2] > 0
         else { return nil }
         self.init(first: numbers[0], last: numbers[1], step: numbers[2])
     }

@@ -184,22 +184,26 @@ public struct RecordTracker: Hashable, Sendable {
     ///
     /// Its number counts the intervals since a record before it; the first number counts them since 1970.
     private mutating func receive(_ record: ReceivedRecord, agedBy age: Int64, at now: Int64) -> Verdict {
-        let (time, interval) = (now &- age, max(1, record.interval ?? Self.resolution))
+        // The times of a younger record than now, or of one from before 1970, have no bounds.
+        guard age >= 0, age <= now else { return storeUndated(at: now) }
+        let (time, interval) = (now - age, max(1, record.interval ?? Self.resolution))
         let dated = DeviceClock.Dated(time: time, isComparable: true)
         let known = [done, progress.last, top].compactMap { $0 }.sorted { $0.time < $1.time }
         let last = known.last { $0.time <= time + interval / 2 } ?? known.first
         let steps = last.map { Self.steps(from: $0.time, to: time, interval) } ?? 0
         let number = last.map { $0.number + steps } ?? time / interval
-        guard (0...now).contains(age), Self.numbers.contains(number) else {
-            stored += 1
-            return .store(Timestamp(microseconds: now), doubt: "the record has no time")
-        }
+        guard Self.numbers.contains(number) else { return storeUndated(at: now) }
         if let done, number <= done.number {
             (isContinuing, hasKnown) = (true, true)
             return .duplicate
         }
         guard number != last?.number, !received.contains(number) else { return .duplicate }
         return store(Mark(number: number, digest: 0, time: time, base: base), dated)
+    }
+
+    private mutating func storeUndated(at now: Int64) -> Verdict {
+        stored += 1
+        return .store(Timestamp(microseconds: now), doubt: "the record has no time")
     }
 
     /// The number of intervals between two times, rounded.

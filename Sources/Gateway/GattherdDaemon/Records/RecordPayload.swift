@@ -60,7 +60,7 @@ struct RecordPayload {
             guard let offset = rule.offset, let reading = record.reading else { break }
             record.reading = Self.sum(reading, microseconds(offset, of: index) ?? 0)
         case .age(let span):
-            record.age = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, -later) }
+            record.age = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, 0 &- later) }
         }
         return record
     }
