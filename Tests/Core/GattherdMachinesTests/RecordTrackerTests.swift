@@ -211,4 +211,22 @@ struct RecordTrackerTests {
         let record = ReceivedRecord(age: age, interval: 1_000_000_000_000_000_000)
         #expect(tracker.receive(record, at: now) == .store(now, doubt: "the record has no time"))
     }
+
+    @Test func `a comparison with a wrong clock of the gateway is no setting of the device's clock`() {
+        let hour: Int64 = 3_600_000_000
+        let (then, ahead) = (Int64(1_750_000_000_000_000), 7 * hour)
+        let now = then + 2 * hour
+        var before = RecordTracker(RecordBench().rule, boot: "a")
+        before.setBase(then - hour)
+        before.compare(device: then + ahead, gateway: Timestamp(microseconds: then))
+        var tracker = RecordTracker(RecordBench().rule, restoring: before.state, boot: "b")
+        // The clock is a day behind until the gateway has the time.
+        tracker.setBase(then - 24 * hour)
+        tracker.compare(device: now + ahead, gateway: Timestamp(microseconds: now - 24 * hour))
+        tracker.setBase(then)
+        tracker.begin(.all, at: Timestamp(microseconds: now))
+        let record = ReceivedRecord(number: 1, reading: then + hour + ahead)
+        let verdict = tracker.receive(record, at: Timestamp(microseconds: now))
+        #expect(verdict == .store(Timestamp(microseconds: then + hour), doubt: nil))
+    }
 }

@@ -16,6 +16,12 @@ struct DeviceClock: Hashable, Sendable {
         mutating func move(by step: Int64) {
             (offset, time) = (offset &- step, time &+ step)
         }
+
+        /// True if the device's clock was set since an earlier comparison: it is farther off than clocks drift.
+        func isSet(since earlier: Comparison) -> Bool {
+            let drift = DeviceClock.tolerance + max(0, time &- earlier.time) / 2000
+            return (offset &- earlier.offset).magnitude > drift.magnitude
+        }
     }
 
     /// A time with its quality.
@@ -58,8 +64,7 @@ struct DeviceClock: Hashable, Sendable {
             comparisons = [new]
             return false
         }
-        let drift = Self.tolerance + max(0, new.time - last.time) / 2000
-        guard abs(new.offset - last.offset) > drift else {
+        guard new.isSet(since: last) else {
             comparisons = [last, new]
             return false
         }
@@ -68,10 +73,18 @@ struct DeviceClock: Hashable, Sendable {
         return true
     }
 
-    /// Changes the comparisons.
+    /// Changes the comparisons after a step of the gateway's clock.
+    ///
+    /// A comparison with a wrong clock of the gateway looked like a setting of the device's clock.
     mutating func update(_ change: (inout Comparison) -> Void) {
         for index in earlier.indices { change(&earlier[index]) }
         for index in comparisons.indices { change(&comparisons[index]) }
+        while let last = earlier.last, let first = comparisons.first, let newest = comparisons.last,
+            !first.isSet(since: last)
+        {
+            earlier.removeLast()
+            (comparisons, reached, lastReading) = ([last, newest], 0, nil)
+        }
     }
 
     /// Starts a request: its first records may be older than the last ones.
