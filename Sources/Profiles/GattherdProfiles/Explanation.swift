@@ -96,13 +96,13 @@ struct ExplanationMaker {
         var memory = DecodeMemory(for: program, from: sender, stream: "")
         memory.shared = shared
         var samples: [Sample] = []
-        for payload in payloads.dropLast() { try? program.run(payload.span, &memory, into: &samples) }
+        for payload in payloads.dropLast() { try? program.decode(payload.span, &memory, into: &samples) }
         var payload = payloads.last ?? []
         let trace = DecodeTrace()
         memory.trace = trace
         var rejection: PayloadError?
         do throws(PayloadError) {
-            try program.run(payload.span, &memory, into: &samples)
+            try program.decode(payload.span, &memory, into: &samples)
         } catch {
             rejection = memory.isIgnored ? nil : error
         }

@@ -98,6 +98,27 @@ struct AdvertisementTests {
         #expect(try Self.decode("0101", "0201", "0202", "0201", by: decoder) == ["2", "nothing", "2", "2"])
     }
 
+    @Test func `repeated advertisements are no standstill of a computed rate`() throws {
+        let text = """
+            contract: 1
+            profile: wheel
+            advertisement:
+              - service_data: 181a
+                stream: wheel
+                counter: n
+                fields:
+                  - {flags: n, type: u8}
+                  - {flags: turns, type: u8}
+                  - {flags: time, type: u8}
+                  - {metric: rate, increase: turns, over: time}
+                  - {metric: x, type: u8}
+            """
+        let decoder = try DeclarativeText.compile(text).makeDecoder()
+        let first = "01 00 00 00"
+        let told = try Self.decode(first, first, first, first, first, "02 04 02 00", by: decoder)
+        #expect(told == ["1", "nothing", "nothing", "nothing", "nothing", "2"])
+    }
+
     @Test func `an unknown counter never marks a repetition`() throws {
         let decoder = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeDecoder()
         #expect(try Self.decode("01FF", "02FF", "0201", by: decoder) == ["2", "2", "2"])

@@ -75,6 +75,16 @@ struct IncreaseTests {
         for _ in 0..<2 { #expect(try DeclarativeText.decode("05", by: profile) == ["n 5"]) }
     }
 
+    @Test func `a rejected payload does not count for the next increase`() throws {
+        let tests = """
+                tests:
+                  - {hex: [05 00, "63", 07 00], expect: {n: 7, more: 2, x: 0}}
+            """
+        let fields = ["{metric: n, type: u8}", "{metric: more, increase: n}", "{metric: x, type: u8}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields, more: tests))
+        #expect(ProfileTools.runVectors(of: profile).map(\.failure) == [nil])
+    }
+
     @Test func `an increase without a clock is an integer`() throws {
         #expect(
             try decode(

@@ -130,6 +130,7 @@ struct FrameDecoder {
         guard samples[start...].contains(where: { $0.metric != counter }) else {
             throw .invalid(reason: "it has no object that the profile knows")
         }
+        memory.acceptPayload()
     }
 
     /// Returns the counter of the payload; `nil` if absent or unknown.

@@ -141,7 +141,7 @@ final class DeclarativeDecoder: PayloadDecoder {
             throw .invalid(reason: "the profile has no characteristic \(characteristic)")
         }
         memories[characteristic].shared = shared
-        try programs[characteristic].run(payload, &memories[characteristic], into: &samples)
+        try programs[characteristic].decode(payload, &memories[characteristic], into: &samples)
         for share in programs[characteristic].shares where memories[characteristic].isPresent[share.register] {
             shared[share.shared] = memories[characteristic].registers[share.register]
         }

@@ -8,13 +8,15 @@ struct DecodeMemory {
     var isPresent: [Bool]
     /// The state of counters, for values computed from two payloads.
     var increases: [Increase]
+    /// The same after the last accepted payload; rejected and repeated payloads do not count.
+    private var acceptedIncreases: [Increase]
     /// The values that the characteristics of a profile share.
     var shared: [Int64] = []
     /// A description of the first impossible value of the payload.
     private(set) var impossible: String?
     /// The metrics whose last reason is not null, this payload included.
     private var currentReasons: Set<Int> = []
-    /// The same after the last decoded payload; rejected payloads do not count.
+    /// The same after the last accepted payload.
     private var acceptedReasons: Set<Int> = []
     /// The state of the decryption; `nil` without one.
     var decryption: DecryptionMemory?
@@ -27,6 +29,7 @@ struct DecodeMemory {
         registers = Array(repeating: 0, count: program.registerCount)
         isPresent = Array(repeating: false, count: program.registerCount)
         increases = Array(repeating: Increase(), count: program.increaseCount)
+        acceptedIncreases = increases
     }
 
     /// Makes the state of the decoder of one sender's advertisements.
@@ -41,6 +44,7 @@ struct DecodeMemory {
         isIgnored = false
         decryption?.startPayload()
         currentReasons = acceptedReasons
+        for index in increases.indices { increases[index] = acceptedIncreases[index] }
         for register in registers.indices { clear(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)
         for (index, value) in shared.prefix(count).enumerated() { store(value, in: FieldNames.firstShared + index) }
@@ -49,6 +53,7 @@ struct DecodeMemory {
     /// Accepts the payload.
     mutating func acceptPayload() {
         acceptedReasons = currentReasons
+        for index in increases.indices { acceptedIncreases[index] = increases[index] }
     }
 
     /// Returns true if the reason, which may be null, must be emitted.

@@ -3,12 +3,24 @@ import GattherdModel
 
 // The decoding of a payload.
 extension DecodeProgram {
-    /// Decodes one payload.
+    /// Decodes one payload and accepts it.
     ///
     /// - Parameters:
     ///   - payload: The payload, of any content.
     ///   - memory: The decoder state of this program.
     ///   - samples: Receives the samples.
+    /// - Throws: ``PayloadError`` with the reason of the reject.
+    func decode(
+        _ payload: Span<UInt8>,
+        _ memory: inout DecodeMemory,
+        into samples: inout [Sample]
+    ) throws(PayloadError) {
+        try run(payload, &memory, into: &samples)
+        memory.acceptPayload()
+    }
+
+    /// Decodes one payload, which the caller accepts unless it is a repetition.
+    ///
     /// - Throws: ``PayloadError`` with the reason of the reject.
     func run(
         _ payload: Span<UInt8>,
@@ -25,7 +37,6 @@ extension DecodeProgram {
         try runSteps(payload, &cursor, &memory, &samples, from: start)
         try numbering?.apply(to: &samples, from: start)
         if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
-        memory.acceptPayload()
     }
 
     /// Executes all steps; those after a decryption on the decrypted payload.
