@@ -102,3 +102,37 @@ struct UndecodableTests {
         #expect(meter.undecodable.map(\.stream) == ["one", "two"])
     }
 }
+
+/// Messages over several notifications while the gateway's clock is set.
+struct MessagePauseTests {
+    @Test(arguments: [7200, -7200])
+    func `a step of the gateway's clock cuts no message`(seconds: Int) {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].messages = MessageRule(extent: .fixed(2))
+        let binding = StreamBinding(
+            stream: StreamDefinition(
+                device: "dial",
+                profile: "one",
+                stream: "one",
+                metrics: profile.characteristics[0].metrics
+            ),
+            profile: profile,
+            characteristic: 0,
+            decoder: 1,
+            source: .notify,
+            meter: DeviceMeter(),
+            echo: nil
+        )
+        let clock = Locked(Timestamp(microseconds: 1_750_000_000_000_000))
+        let now: @Sendable () -> Timestamp = { clock.withLock { $0 } }
+        var decoder = BatchDecoder(clock: RecordClock(boot: "a", now: now, uptime: { .seconds(100) }))
+        var batch = ReadingBatch()
+        for octet: UInt8 in [7, 8] {
+            let entry = Intake.Buffer.Entry(binding: binding, time: now(), octets: 0..<1)
+            decoder.decode([entry], of: [octet], into: &batch)
+            clock.withLock { $0 = $0.advanced(by: .seconds(seconds)) }
+        }
+        #expect(batch.readings.count == 1)
+        #expect(batch.rejects.isEmpty)
+    }
+}

@@ -102,7 +102,7 @@ struct BatchDecoder {
         let key = MessageKey(decoder: entry.binding.decoder, characteristic: entry.binding.characteristic)
         var open = messages.removeValue(forKey: key) ?? OpenMessages(assembly: MessageAssembly(rule), newest: entry)
         open.newest = entry
-        open.assembly.receive(payload, at: entry.time) { message, discarded in
+        open.assembly.receive(payload, at: records.steady(entry.time)) { message, discarded in
             guard let discarded else { return decode(entry, message, into: &batch) }
             reject(entry, message, discarded, into: &batch)
             return false

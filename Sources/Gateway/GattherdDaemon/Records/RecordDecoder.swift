@@ -62,6 +62,12 @@ struct RecordDecoder {
         return findings
     }
 
+    /// Returns the time of a receipt on a clock that has no steps, for the pauses between values.
+    mutating func steady(_ time: Timestamp) -> Timestamp {
+        guard let base = clock?.read(), let corrected = clock?.corrected(time) else { return time }
+        return Timestamp(microseconds: corrected.microseconds &- base)
+    }
+
     // MARK: - Messages
 
     /// Handles the next message of a download, which was posted at `now`.
