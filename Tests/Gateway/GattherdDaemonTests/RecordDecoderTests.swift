@@ -206,3 +206,23 @@ struct RecordDecoderTests {
         #expect(!bench.records.facts.isLoaded)
     }
 }
+
+/// Readings of the clocks of devices with stored records.
+struct DeviceClockReadingTests {
+    /// 2026-03-14 15:09:26.
+    private static let date: [UInt8] = [0xEA, 0x07, 3, 14, 15, 9, 26]
+
+    @Test(arguments: [([], 0), ([6, 0x80, 1], 500_000)] as [([UInt8], Int64)])
+    func `the fraction of the Current Time counts`(rest: [UInt8], fraction: Int64) throws {
+        let clock = DownloadDescriptor.Clock(characteristic: 0x2A2B)
+        let time = try #require(Timestamp(rfc3339: "2026-03-14T15:09:26Z".utf8))
+        #expect(clock.reading(of: Self.date + rest, at: 0) == time.microseconds + fraction)
+    }
+
+    @Test(arguments: [([], 0), ([0x80, 0xFF], 0), ([4, 4], 2), ([4, 4, 0x12, 0x34], 2)] as [([UInt8], Int64)])
+    func `a start has a zone, also with a checksum after it`(rest: [UInt8], hours: Int64) throws {
+        let clock = DownloadDescriptor.Clock(characteristic: 0x2AAA, isStart: true)
+        let time = try #require(Timestamp(rfc3339: "2026-03-14T15:09:26Z".utf8))
+        #expect(clock.reading(of: Self.date + rest, at: time.microseconds) == hours * 3_600_000_000)
+    }
+}

@@ -54,8 +54,10 @@ extension DownloadDescriptor.Clock {
             return String(repeating: "0", count: max(0, width - digits.count)) + digits + suffix
         }
         guard let time = Timestamp(rfc3339: Array(text.joined().utf8)) else { return nil }
-        if octets.count >= 10 { return time.microseconds + Int64(octets[8]) * 1_000_000 / 256 }
-        guard isStart, octets.count == 9 else { return time.microseconds }
+        // CGM Session Start Time has a zone, and of some devices a checksum of two octets.
+        guard isStart, octets.count == 9 || octets.count == 11 else {
+            return time.microseconds + (octets.count >= 10 ? Int64(octets[8]) * 1_000_000 / 256 : 0)
+        }
         let zone = octets[7] == Self.unknownZone ? 0 : Int64(Int8(bitPattern: octets[7]))
         let saving = octets[8] == Self.unknownSaving ? 0 : Int64(octets[8])
         return time.microseconds - (zone + saving) * 900_000_000
