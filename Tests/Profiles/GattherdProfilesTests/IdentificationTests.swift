@@ -72,6 +72,7 @@ struct IdentificationTests {
         ("{brand: a, model: x}", "5:12: a model needs 'name', 'manufacturer', 'service_data' or 'service'"),
         ("{brand: a, model: x, name: y, begins: 00}", "5:42: 'begins' needs 'manufacturer' or 'service_data'"),
         ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing without 'name'"),
+        ("{brand: a, model: x, name: [y, '*']}", "5:33: the name '*' identifies nothing"),
         ("{brand: a, model: x, nam: y}", "5:33: a model has no key 'nam'; did you mean 'name'?"),
         ("{brand: a, model: x, name: y, active_scan: 1}", "5:55: '1' is invalid; expected one of true, false"),
     ])

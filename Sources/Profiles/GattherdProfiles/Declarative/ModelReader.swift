@@ -27,6 +27,11 @@ struct ModelReader {
         var descriptor = ModelDescriptor(brand: brand, model: model)
         descriptor.source = source
         descriptor.names = reader.namePatterns("name")
+        if source == nil || source == .anyManufacturer, !reader.has("service"),
+            descriptor.names.contains(where: { $0.description.allSatisfy { $0 == "*" } })
+        {
+            reader.report("the name '*' identifies nothing", at: "name")
+        }
         descriptor.beginning = reader.value("begins", .pattern)
         if case .octets(let range) = StreamReader(reader).length() { descriptor.length = range }
         descriptor.service = reader.value("service", .uuid)
