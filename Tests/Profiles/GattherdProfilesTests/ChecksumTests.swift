@@ -68,6 +68,10 @@ struct ChecksumTests {
             (profile("{kind: sum8, poly: 7}"), "'poly' is for crc8, crc16 and crc32"),
             (profile("{kind: crc8, poly: 0x107}"), "'0x107' is invalid; expected an integer from 0 to 255"),
             (profile("{kind: crc16, at: -1}"), "a checksum of 2 bytes begins at -2 or before"),
+            (
+                profile("{kind: crc16, at: 0}"),
+                "no bytes come before the checksum; write which it covers, such as 'bytes: 2..'"
+            ),
             (profile("{kind: crc16, bytes: 5..2}"), "'5..2' is invalid; expected bytes of the payload, such as 2..5"),
             (profile("{kind: crc16, bytes: 1..2..3}"), "'1..2..3' is invalid; expected bytes of the payload"),
             (profile("{kind: crc16, bytes: x}"), "'x' is invalid; expected bytes of the payload"),

@@ -136,6 +136,18 @@ struct DeclarativeErrorTests {
         #expect(errors.count == 1 && (errors[0].hasPrefix(error) || errors[0].contains(": " + error)))
     }
 
+    @Test func `an error quotes only the beginning of a long text`() throws {
+        let field = "{metric: x, type: \(String(repeating: "u", count: 500))}"
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
+        let beginning = String(repeating: "u", count: 80)
+        #expect(errors.count == 1 && errors[0].hasPrefix("9:27: '\(beginning)…' is invalid"))
+    }
+
+    @Test func `a record with a wrong number has one error`() throws {
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: "    record: {number: y}")
+        #expect(try DeclarativeText.errors(text) == ["10:14: the stream has no metric 'y'"])
+    }
+
     @Test func `a deeply nested condition is refused`() throws {
         for (depth, reason) in [(100, "this is nested too deeply"), (5000, "this is longer than 1000 characters")] {
             let condition = String(repeating: "(", count: depth) + "1" + String(repeating: ")", count: depth)

@@ -31,6 +31,9 @@ struct ChecksumReader {
         checksum.isReflected = reader.value("reflect", .boolean) ?? standard.isReflected
         checksum.isBigEndian = reader.value("order", .choice(Self.orders)) ?? false
         checksum.place = place(kind.width) ?? standard.place
+        if checksum.place.first == 0, !reader.has("bytes") {
+            reader.report("no bytes come before the checksum; write which it covers, such as 'bytes: \(kind.width)..'")
+        }
         let bytes = ByteSlice(first: 0, end: checksum.place.first)
         checksum.bytes = reader.value("bytes", .slice) ?? bytes
         return checksum

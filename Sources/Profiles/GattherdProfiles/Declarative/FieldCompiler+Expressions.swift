@@ -48,7 +48,7 @@ extension FieldCompiler {
                 into: &program.expressions
             )
         } catch {
-            findings.report("'\(text)': \(error.reason)\(hint)", at: node.position(ofOffset: error.offset))
+            findings.report("'\(text.brief)': \(error.reason)\(hint)", at: node.position(ofOffset: error.offset))
             return nil
         }
     }

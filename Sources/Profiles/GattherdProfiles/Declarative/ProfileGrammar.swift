@@ -24,7 +24,7 @@ struct ProfileGrammar<Value: Sendable>: Sendable {
         }
         if let value = parse(text) { return value }
         let hint = Spelling.nearest(to: text, among: words).map { "; did you mean '\($0)'?" }
-        findings.report("'\(text)' is invalid; expected \(expectation)\(hint ?? "")", at: node.position)
+        findings.report("'\(text.brief)' is invalid; expected \(expectation)\(hint ?? "")", at: node.position)
         return nil
     }
 }
@@ -107,6 +107,13 @@ extension ProfileGrammar<BytePattern> {
     static let messageStart = ProfileGrammar("the first bytes of a message, such as \"DD 03\" or \"DD ??\"") { text in
         BytePattern(text).flatMap { text.utf8.count <= 64 ? $0 : nil }
     }
+}
+
+extension String {
+    private static let longestQuote = 80
+
+    /// The text, or the beginning of a long one, for an error message.
+    var brief: String { count > Self.longestQuote ? prefix(Self.longestQuote) + "…" : self }
 }
 
 /// The integer syntax of profiles.

@@ -38,7 +38,7 @@ struct RecordCompiler {
             reader.report("'with' needs the number that both records have: 'number'", at: "with")
         }
         rule.repeated = Set(metrics.indices.filter { metrics[$0].isRepeated })
-        if rule.number == nil, rule.time == .none {
+        if !["number", "time", "age"].contains(where: reader.has) {
             reader.report("a record needs a 'number', a 'time' or an 'age', each the name of a metric")
         }
         if metrics.contains(where: { $0.name == MetricDescriptor.timeUncertain.name }) {
