@@ -55,6 +55,9 @@ struct VectorReader {
 
     private func sender(_ reader: MappingReader) -> Sender? {
         let key = reader.value("key", .bindKey)
+        if reader.has("key"), !reader.has("address") {
+            reader.report("the 'key' of a test needs the 'address' of its sender, such as C0:FF:EE:00:00:01", at: "key")
+        }
         return reader.value("address", .address).map { Sender(address: $0, key: key) }
     }
 

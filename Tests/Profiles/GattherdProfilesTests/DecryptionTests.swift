@@ -136,7 +136,7 @@ struct DecryptionTests {
 
     @Test func `random payloads are decoded or rejected in all modes`() throws {
         let rules = [
-            Self.ccm, "cipher: aes-ccm, nonce: [-3..], tag: -4.., until: 5, replay: -1..",
+            Self.ccm, "cipher: aes-ccm, nonce: [-7..], tag: -4.., until: 5, replay: -1..",
             "cipher: aes-cbc, nonce: [address, 1..3]", "cipher: aes-ecb, key: 2..4, reversed: true, until: 18",
             "cipher: aes-ctr, nonce: 0..2, until: -1, key_check: 3..4",
         ]
@@ -177,6 +177,14 @@ struct DecryptionTests {
                 "8:72: 'replay' needs the device's key"
             ),
             (text("cipher: aes-ctr, nonce: adress"), "8:44: 'adress' is invalid; expected address, address_le"),
+            (
+                text("cipher: aes-ccm, nonce: [address, 0..8], tag: -4.."),
+                "8:37: the nonce of aes-ccm has 7 to 13 bytes"
+            ),
+            (
+                text(ccm, length: "    tests: [{hex: \"00\", key: b9ea895fac7eea6d30532432a516f3a3, reject: true}]"),
+                "10:25: the 'key' of a test needs the 'address' of its sender"
+            ),
             (text("cipher: aes-ctr, nonce: []"), "8:37: 'nonce' is a list of 1 to 8 parts"),
             (text("cipher: aes-ccm, nonce: 0..1, tag: -5.."), "8:50: a tag has 4, 6, 8, 10, 12, 14 or 16 bytes"),
             (text("cipher: aes-ecb}}\n      - {decrypt: {cipher: aes-ecb"), "9:10: a payload is decrypted once"),

@@ -35,6 +35,15 @@ enum ByteSource: Hashable, Sendable {
 extension ByteSource {
     var isKey: Bool { if case .key = self { true } else { false } }
 
+    /// The number of bytes, if it is the same for all payloads.
+    var fixedCount: Int? {
+        switch self {
+        case .fixed(let octets): octets.count
+        case .slice(let slice), .key(let slice): slice.fixedCount
+        case .address: 6
+        }
+    }
+
     /// True if it differs from device to device.
     var needsSender: Bool {
         switch self {
@@ -46,6 +55,12 @@ extension ByteSource {
 
 extension [ByteSource] {
     private static let most = 8
+
+    /// The number of bytes of all parts, if it is the same for all payloads.
+    var fixedCount: Int? {
+        let counts = compactMap(\.fixedCount)
+        return counts.count == count ? counts.reduce(0, +) : nil
+    }
 
     /// Returns all bytes; `nil` if the payload does not have them, or the sender is not known.
     func octets(_ payload: Span<UInt8>, _ sender: Sender?) -> [UInt8]? {

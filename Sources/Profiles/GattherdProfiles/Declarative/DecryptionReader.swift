@@ -4,6 +4,8 @@ import GattherdYAML
 struct DecryptionReader {
     private static let modes = EncryptedPayload.Mode.allCases.map { (word: $0.rawValue, value: $0) }
     private static let furthest: Int64 = 512
+    /// The lengths of a nonce of AES-CCM in bytes: RFC 3610.
+    private static let nonces = 7...13
 
     private let reader: MappingReader
 
@@ -21,11 +23,12 @@ struct DecryptionReader {
         guard let mode = reader.required("cipher", .choice(Self.modes)) else { return nil }
         check(mode)
         let tag = reader.value("tag", .slice)
+        let nonce = nonce(mode)
         let numbers = -Self.furthest...Self.furthest
         let decryption = Decryption(
             mode: mode,
             key: reader.node("key")?.text == "device" ? nil : .read(reader, "key"),
-            nonce: .read(reader, "nonce") ?? [],
+            nonce: nonce,
             associated: .read(reader, "aad") ?? [],
             tag: tag,
             until: reader.value("until", .integer(numbers)).map { Int($0) } ?? tag.map { $0.first } ?? 0,
@@ -37,6 +40,16 @@ struct DecryptionReader {
             reader.report("'replay' needs the device's key: anybody could send a high number", at: "replay")
         }
         return decryption
+    }
+
+    /// Reads `nonce`, and checks its length if it is always the same.
+    private func nonce(_ mode: EncryptedPayload.Mode) -> [ByteSource] {
+        let errors = reader.findings.count
+        guard let nonce = [ByteSource].read(reader, "nonce") else { return [] }
+        if mode == .ccm, reader.findings.count == errors, let count = nonce.fixedCount, !Self.nonces.contains(count) {
+            reader.report("the nonce of aes-ccm has 7 to 13 bytes, and this one \(count)", at: "nonce")
+        }
+        return nonce
     }
 
     /// Checks the keys that a mode needs, and that it cannot have.
