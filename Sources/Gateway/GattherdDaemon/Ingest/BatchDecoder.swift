@@ -156,7 +156,13 @@ struct BatchDecoder {
         binding.meter.countReading(of: binding.stream.stream, at: entry.time)
         binding.progress?.record(batch.samples[samples])
         if binding.hasResets { resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now) }
-        if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
+        recordEcho(batch.samples[samples], of: binding)
+    }
+
+    /// Records the newest value of a stream's first metric, for a control that reads its echo there.
+    private func recordEcho(_ samples: ArraySlice<Sample>, of binding: StreamBinding) {
+        guard let echo = binding.echo, let first = samples.first(where: { $0.metric == 0 }) else { return }
+        echo.withLock { $0 = first.value }
     }
 
     private mutating func reject(
@@ -191,7 +197,7 @@ struct BatchDecoder {
     ) {
         let binding = entry.binding
         binding.progress?.record(batch.samples[start...])
-        if let echo = binding.echo { echo.withLock { $0 = batch.samples[start...].first?.value } }
+        recordEcho(batch.samples[start...], of: binding)
         let count = records.append(entry, payload, from: start, into: &batch)
         for _ in 0..<count { binding.meter.countReading(of: binding.stream.stream, at: entry.time) }
     }
