@@ -72,106 +72,25 @@ struct ReplayCommand {
                         "gattherd: \(profile.name) is for advertisements, and this capture is of a connection"
                     )
                 }
+                rejected += say(decoder?.finish() ?? [])
                 let services = Set(header.services.map(\.uuid))
                 decoder = ReplayDecoder(isChosen ? profiles : profiles.serving(services))
-            case .value(let value):
-                guard let outcomes = decoder?.decode(value) else { return }
-                for outcome in outcomes {
-                    if case .rejected = outcome { rejected += 1 }
-                    Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
-                }
+            case .value(let value): rejected += say((decoder?.decode(value) ?? []).map { (value, $0) })
             case .advertisement(let advertisement): advertisements.decode(advertisement)
             }
         }
+        rejected += say(decoder?.finish() ?? [])
         advertisements.saySummary()
         rejected += advertisements.rejected
         if rejected > 0 { throw CommandFailure(.data, "gattherd: \(rejected) rejected") }
     }
-}
 
-/// The decoders of one connection.
-struct ReplayDecoder {
-    enum Outcome {
-        case decoded(CharacteristicDescriptor, profile: String, [NamedSample])
-        case rejected(CharacteristicDescriptor, profile: String, reason: String)
-        /// No profile decodes the characteristic.
-        case unknown
-    }
-
-    private let profiles: [any Profile]
-    private var decoders: [String: any PayloadDecoder] = [:]
-    private var messages: [BluetoothUUID: MessageAssembly] = [:]
-
-    init(_ profiles: [any Profile]) {
-        self.profiles = profiles
-    }
-
-    /// Decodes a value; returns the outcome of each message that it completes.
-    mutating func decode(_ value: CaptureValue) -> [Outcome] {
-        for profile in profiles {
-            guard let index = profile.characteristics.firstIndex(where: { $0.fits(value, of: profile) }) else {
-                continue
-            }
-            guard let rule = profile.characteristics[index].messages else {
-                return [decode(value.octets, profile, index)]
-            }
-            return decode(value, profile, index, rule)
+    /// Prints outcomes; returns the number of rejects.
+    private func say(_ outcomes: [(value: CaptureValue, outcome: ReplayDecoder.Outcome)]) -> Int {
+        for (value, outcome) in outcomes {
+            Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
         }
-        return [.unknown]
-    }
-
-    /// Decodes the messages that a notification completes.
-    private mutating func decode(
-        _ value: CaptureValue,
-        _ profile: any Profile,
-        _ index: Int,
-        _ rule: MessageRule
-    ) -> [Outcome] {
-        var assembly = messages[value.characteristic] ?? MessageAssembly(rule)
-        var outcomes: [Outcome] = []
-        assembly.receive(value.octets.span, at: value.time) { message, discarded in
-            let (descriptor, name) = (profile.characteristics[index], profile.name)
-            let outcome: Outcome =
-                if let discarded {
-                    .rejected(descriptor, profile: name, reason: discarded.description)
-                } else {
-                    decode(message.indices.map { message[$0] }, profile, index)
-                }
-            outcomes.append(outcome)
-            if case .decoded = outcome { return true }
-            return false
-        }
-        messages[value.characteristic] = assembly
-        return outcomes
-    }
-
-    private mutating func decode(_ octets: [UInt8], _ profile: any Profile, _ index: Int) -> Outcome {
-        let decoder = decoders[profile.name] ?? profile.makeDecoder()
-        decoders[profile.name] = decoder
-        let descriptor = profile.characteristics[index]
-        var samples: [Sample] = []
-        do throws(PayloadError) {
-            try decoder.decode(octets.span, characteristic: index, into: &samples)
-        } catch {
-            return .rejected(descriptor, profile: profile.name, reason: error.description)
-        }
-        let named = samples.map { NamedSample(metric: descriptor.metrics[$0.metric], value: $0.value) }
-        return .decoded(descriptor, profile: profile.name, named)
-    }
-}
-
-extension [any Profile] {
-    /// Returns the profiles that a daemon would use: those that name a service first.
-    func serving(_ services: Set<BluetoothUUID>) -> [any Profile] {
-        filter { !services.isDisjoint(with: $0.services) } + filter(\.services.isEmpty)
-    }
-}
-
-extension CharacteristicDescriptor {
-    fileprivate func fits(_ value: CaptureValue, of profile: any Profile) -> Bool {
-        guard uuid == value.characteristic else { return false }
-        if let service { return service == value.service }
-        return profile.services.isEmpty || profile.services.contains(value.service)
+        return outcomes.count { if case .rejected = $0.outcome { true } else { false } }
     }
 }
 

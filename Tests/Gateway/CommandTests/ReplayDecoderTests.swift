@@ -1,0 +1,45 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+@testable import GattherdCapture
+@testable import gattherd
+
+/// Recorded values of a connection, decoded as the daemon does.
+struct ReplayDecoderTests {
+    private static let profile = """
+        contract: 1
+        profile: pump
+        services: [ffe0]
+        characteristics:
+          - uuid: ffe1
+            stream: pump
+            subscribe: notify
+            message: {begins: A5, length: {at: 1, type: u8, add: 2}}
+            fields: [{skip: 2}, {metric: flow, type: u8}]
+        """
+
+    private func value(_ octets: [UInt8]) -> CaptureValue {
+        let time = Timestamp(microseconds: 1_750_000_000_000_000)
+        return CaptureValue(time: time, service: 0xFFE0, characteristic: 0xFFE1, source: .notify, octets: octets)
+    }
+
+    @Test func `the end of a recording rejects an unfinished message, and decodes whole ones in it`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(Self.profile, to: "pump.yaml")
+        var decoder = ReplayDecoder(try ProfileRegistry.load(paths: [path]).profiles)
+        #expect(decoder.decode(value([0xA5, 9, 1])).isEmpty)
+        #expect(decoder.decode(value([0xA5, 1, 7])).isEmpty)
+        let words = decoder.finish().map { ended in
+            switch ended.outcome {
+            case .decoded(_, _, let samples): "\(samples.map(\.value))"
+            case .rejected(_, _, let reason): reason
+            case .unknown: "unknown"
+            }
+        }
+        #expect(words == ["incomplete message: 6 of 11 bytes", "\([SampleValue.integer(7)])"])
+        #expect(decoder.finish().isEmpty)
+    }
+}
