@@ -3,7 +3,8 @@ public import GattherdGATT
 /// The messages of one characteristic on one connection, put together from notifications.
 ///
 /// The buffer holds less than one message of ``MessageRule/longest`` bytes and the newest notification. A message that
-/// is not accepted, because notifications were lost, is searched for the beginning of another one.
+/// is not accepted, because notifications were lost, is searched for the beginning of another one, unless only the ends
+/// of messages are known.
 public struct MessageAssembly: Sendable {
     /// The maximum number of messages that one notification completes.
     static let mostMessages = 64
@@ -100,7 +101,7 @@ public struct MessageAssembly: Sendable {
             case .whole(let length):
                 let isAccepted = handle(buffer.span.extracting(position..<position + length), nil)
                 if !isAccepted { reported = max(reported, position + length) }
-                position += isAccepted ? length : 1
+                position += isAccepted || rule.isBetweenEnds ? length : 1
             }
         }
         discard(position..<buffer.count, .invalid(reason: "too many messages in one notification"), handle)

@@ -36,6 +36,12 @@ public struct MessageRule: Hashable, Sendable {
         self.timeout = timeout
     }
 
+    /// True if a message is all that comes between two ends, so that no other message begins in it.
+    var isBetweenEnds: Bool {
+        guard case .end = extent else { return false }
+        return beginnings.isEmpty
+    }
+
     /// The beginning of some bytes.
     enum Candidate: Hashable {
         /// Ignored bytes of this length.

@@ -159,6 +159,14 @@ struct MessageAssemblyTests {
         #expect(bench.messages.isEmpty)
     }
 
+    @Test func `a rejected message without a beginning contains no other one, and costs none`() {
+        var bench = Bench(MessageRule(extent: .end([10])))
+        bench.receive(Array(repeating: 1, count: 90) + [10, 4, 6, 10])
+        bench.receive(Array(repeating: 1, count: 15) + [10])
+        #expect(bench.messages == [[4, 6, 10]])
+        #expect(bench.rejects.count == 2)
+    }
+
     @Test func `one notification gives a bounded number of messages`() {
         var bench = Bench(MessageRule(extent: .fixed(1)))
         bench.receive(Array(repeating: 0, count: 512))
