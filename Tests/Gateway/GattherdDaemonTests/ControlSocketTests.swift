@@ -238,6 +238,34 @@ import Testing
         #expect(error?.description == "\(path): no daemon runs with this configuration")
     }
 
+    @Test func `a daemon that accepts no client is reported`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let listener = try UnixSocket.listen(path)
+        defer { close(listener) }
+        // The queue has room for a few clients.
+        let clients = (0..<32).compactMap { _ in try? UnixSocket.connect(path, within: .milliseconds(1)) }
+        defer { for client in clients { close(client) } }
+        #expect(clients.count < 32)
+        let queued = #expect(throws: ControlSocketError.self) {
+            try ControlClient.ask(.status, at: path, within: .milliseconds(1))
+        }
+        #expect(queued?.description.contains("the daemon does not answer") == true)
+        #expect(queued?.isNobodyThere == false)
+    }
+
+    @Test func `a daemon that sends no reply is reported`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let listener = try UnixSocket.listen(path)
+        defer { close(listener) }
+        let error = #expect(throws: ControlSocketError.self) {
+            try ControlClient.ask(.status, at: path, within: .milliseconds(1))
+        }
+        #expect(error?.description.contains("the daemon does not answer") == true)
+        #expect(ControlCall.status.replyLimit != nil && ControlCall.reload.replyLimit == nil)
+    }
+
     /// Repeats a request until the server has noticed a closed connection.
     private func untilServed(_ ask: () throws -> ControlReply) throws {
         while (try? ask()) == nil { sched_yield() }

@@ -9,11 +9,22 @@ public enum ControlClient {
 
     /// Sends a request to the daemon at `path` and waits for the reply.
     ///
+    /// - Parameters:
+    ///   - call: The request.
+    ///   - path: The path of the daemon's socket.
+    ///   - limit: The longest wait for the daemon; `nil` for ``ControlCall/replyLimit``.
+    /// - Returns: The reply.
     /// - Throws: ``ControlSocketError`` if no daemon answers there.
-    public static func ask(_ call: ControlCall, at path: String) throws(ControlSocketError) -> ControlReply {
-        var lines = try send(call, to: path)
+    public static func ask(
+        _ call: ControlCall,
+        at path: String,
+        within limit: Duration? = nil
+    ) throws(ControlSocketError) -> ControlReply {
+        var lines = try send(call, to: path, within: limit ?? call.replyLimit)
         defer { close(lines.socket) }
-        guard let line = lines.next() else { throw ControlSocketError(path, "the daemon closed the connection") }
+        guard let line = lines.next() else {
+            throw ControlSocketError(path, lines.isLate ? UnixSocket.lateness : "the daemon closed the connection")
+        }
         guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)) else {
             throw ControlSocketError(path, "the daemon's answer is not understood; is it another version?")
         }
@@ -69,9 +80,13 @@ public enum ControlClient {
     /// Sends a request and ignores a failed write.
     ///
     /// A daemon that refuses the client sends its reason and closes the connection without reading the request.
-    private static func send(_ call: ControlCall, to path: String) throws(ControlSocketError) -> Lines {
+    private static func send(
+        _ call: ControlCall,
+        to path: String,
+        within limit: Duration? = nil
+    ) throws(ControlSocketError) -> Lines {
         guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
-        let lines = Lines(socket: try UnixSocket.connect(path))
+        let lines = Lines(socket: try UnixSocket.connect(path, within: limit))
         let line = Array(json) + [UInt8(ascii: "\n")]
         _ = unsafe Glibc.send(lines.socket, line, line.count, Int32(MSG_NOSIGNAL))
         return lines
@@ -80,11 +95,13 @@ public enum ControlClient {
     /// The lines read from a socket.
     private struct Lines: Sendable {
         let socket: Int32
+        /// True if the daemon sent nothing within the limit of the socket.
+        private(set) var isLate = false
         private var buffer: [UInt8] = []
 
         init(socket: Int32) { self.socket = socket }
 
-        /// Returns the next line without its line break; `nil` after the daemon has closed the connection.
+        /// Returns the next line without its line break; `nil` after the daemon has closed the connection, or is late.
         mutating func next() -> [UInt8]? {
             var chunk = [UInt8](repeating: 0, count: 65_536)
             var searched = 0
@@ -96,6 +113,7 @@ public enum ControlClient {
                 searched = buffer.count
                 let count = unsafe recv(socket, &chunk, chunk.count, 0)
                 if count < 0 && errno == EINTR { continue }
+                isLate = count < 0 && errno == EAGAIN
                 guard count > 0 else { return nil }
                 buffer += chunk[..<count]
             }

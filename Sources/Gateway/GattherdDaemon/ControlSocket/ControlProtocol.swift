@@ -25,6 +25,15 @@ public enum ControlCall: Codable, Hashable, Sendable {
     ///
     /// The replies are ``ControlReply/watching``, any number of ``ControlReply/value(_:)``, and the cause of the end.
     case watch(device: String, attribute: String)
+
+    /// The time in which a daemon that works replies; `nil` for requests that wait for files or devices.
+    var replyLimit: Duration? {
+        switch self {
+        // From memory. A small board under load needs milliseconds.
+        case .status: .seconds(10)
+        case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: nil
+        }
+    }
 }
 
 /// A reply of the daemon: one JSON object on one line.

@@ -3,12 +3,20 @@ import Glibc
 
 /// Stream sockets in the file system.
 enum UnixSocket {
+    /// The problem of a daemon that hangs.
+    static let lateness = "the daemon does not answer; see: journalctl -u gattherd -n 20"
+
     /// Connects to the socket at `path`.
     ///
+    /// - Parameters:
+    ///   - path: The path of the socket.
+    ///   - limit: The limit of each wait for the other process, also of those after this call; `nil` for none.
+    /// - Returns: The socket.
     /// - Throws: ``ControlSocketError`` if no process listens there.
-    static func connect(_ path: String) throws(ControlSocketError) -> Int32 {
+    static func connect(_ path: String, within limit: Duration? = nil) throws(ControlSocketError) -> Int32 {
         let address = try address(of: path)
         let socket = try make(path)
+        if let limit { setLimit(limit, of: socket) }
         guard unsafe with(address, { unsafe Glibc.connect(socket, $0, $1) }) == 0 else {
             let problem = errno
             close(socket)
@@ -39,6 +47,15 @@ enum UnixSocket {
             throw ControlSocketError(path, "cannot listen: \(SystemError(problem)); \(remedy)")
         }
         return socket
+    }
+
+    /// Limits the waits for a free place in the listener's queue, for room to write, and for bytes.
+    private static func setLimit(_ limit: Duration, of socket: Int32) {
+        let (seconds, attoseconds) = limit.components
+        var time = timeval(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            _ = unsafe setsockopt(socket, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
     }
 
     private static func isSocket(_ path: String) -> Bool {
@@ -77,6 +94,7 @@ enum UnixSocket {
     private static func explain(_ code: Int32) -> String {
         switch code {
         case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
+        case EAGAIN: lateness
         case EACCES: "only root and the daemon's user and group may talk to it; run the command with sudo"
         default: SystemError(code).description
         }
