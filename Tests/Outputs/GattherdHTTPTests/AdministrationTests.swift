@@ -57,6 +57,14 @@ import Testing
         #expect(requests == [request, request + " preview"])
     }
 
+    @Test(arguments: ["\"true\"", "1", "[]", "{}"])
+    func `a preview that is neither true nor false adds no device`(preview: String) async {
+        let members = #""address":"A4:C1:38:11:22:33","name":"a""#
+        #expect(await post("peripherals/add", #"{\#(members),"preview":\#(preview)}"#).status == 400)
+        #expect(requests.isEmpty)
+        #expect(await post("peripherals/add", #"{\#(members),"preview":null}"#).status == 201)
+    }
+
     @Test func `a restart is accepted with the token only`() async {
         #expect(await get("restart").status == 405)
         let headers = ["host": "localhost"]

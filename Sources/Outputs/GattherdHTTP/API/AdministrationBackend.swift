@@ -41,7 +41,7 @@ package struct NewDevice: Hashable, Sendable {
 
     /// Reads the body of a request.
     ///
-    /// - Throws: ``BackendError`` for a missing member, or one that is no short text.
+    /// - Throws: ``BackendError`` for a missing member, or one of another kind.
     package init(_ body: RequestBody) throws(BackendError) {
         guard let address = try body.text("address"), let name = try body.text("name") else {
             throw BackendError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
@@ -49,7 +49,7 @@ package struct NewDevice: Hashable, Sendable {
         (self.address, self.name) = (address, name)
         profiles = try body.texts("profiles")
         (title, area, key) = (try body.text("title"), try body.text("area"), try body.text("key"))
-        isPreview = body.isTrue("preview")
+        isPreview = try body.flag("preview")
     }
 }
 
@@ -160,5 +160,14 @@ package struct RequestBody {
         }
     }
 
-    func isTrue(_ name: String) -> Bool { self[name] == .boolean(true) }
+    /// Returns a flag; false if it is null or missing.
+    ///
+    /// - Throws: ``BackendError`` for another value.
+    func flag(_ name: String) throws(BackendError) -> Bool {
+        switch self[name] {
+        case nil, .null?: return false
+        case .boolean(let flag)?: return flag
+        case _?: throw BackendError(.invalid, "'\(name)' must be true or false")
+        }
+    }
 }
