@@ -105,6 +105,29 @@ import Testing
         #expect(try text() == "gateway: other\n")
     }
 
+    @Test(arguments: [true, false])
+    func `a file that a person changes during a failed reload stays`(isNew: Bool) async throws {
+        let name = isNew ? "gattherd.d/new.yaml" : "gattherd.yaml"
+        let path = folder.file(name)
+        let task = Task { [changes] in
+            for await _ in changes.wakes {
+                for waiter in changes.dequeue().reloadWaiters {
+                    try Data("gateway: mine\n".utf8).write(to: URL(filePath: path))
+                    waiter.yield(.failed("no such profile"))
+                    waiter.finish()
+                }
+            }
+        }
+        defer { task.cancel() }
+        let change = ConfigurationEditor.Change(
+            source: source("gateway: yard\n", name),
+            before: isNew ? nil : try file.text(ofPath: path)
+        )
+        let error = await #expect(throws: BackendError.self) { try await editor.apply(change) }
+        #expect(error?.detail == "no such profile")
+        #expect(try text(name) == "gateway: mine\n")
+    }
+
     @Test func `a symbolic link at the path of a file is not replaced`() async throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         let link = file.fragment(named: "link")

@@ -117,7 +117,10 @@ final class ConfigurationEditor: Sendable {
         }
     }
 
+    /// Undoes a change, unless a person has changed the file during the reload.
     private func takeBack(_ change: Change) throws(BackendError) {
+        let present = try? file.text(ofPath: change.source.name)
+        guard present == ConfigurationText(bytes: change.source.bytes) else { return }
         defer { if let secret = change.secret { unsafe unlink(secret.name) } }
         guard let before = change.before else {
             unsafe unlink(change.source.name)
