@@ -242,13 +242,18 @@ booted dpkg --install --force-confold /srv/9.9.9.deb >/dev/null 2>&1
 booted systemctl start gattherd
 
 step "remove, reinstall and purge, with the service running"
+booted systemctl enable --quiet --now gattherd-backup.timer
+has_timer() { booted systemctl is-active --quiet gattherd-backup.timer; }
 booted apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 ! has_process || fail "removing leaves the daemon running"
+! has_timer || fail "removing leaves the timer of backups"
 [ -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "removing took the history"
 booted dpkg --install --force-confold /srv/gattherd.deb >/dev/null 2>&1
 eventually is_running || fail "after a removal and an installation the service does not run again"
+eventually has_timer || fail "after a removal and an installation there are no daily backups"
 booted apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 ! has_process || fail "purging leaves the daemon running"
+! has_timer || fail "purging leaves the timer of backups"
 ! booted id gattherd >/dev/null 2>&1 || fail "purging leaves the user"
 [ ! -e "$tree/var/lib/gattherd" ] || fail "purging leaves the history"
 [ "$(owner_of etc/gattherd/gattherd.d)" = "root root 755" ] || fail "purging leaves gattherd.d to nobody"
