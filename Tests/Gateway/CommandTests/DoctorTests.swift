@@ -84,6 +84,17 @@ import Testing
 
     // MARK: - Adapters and radios
 
+    @Test func `a host without an adapter is reported also while bluetoothd does not run`() {
+        let error = DBusError(name: "org.freedesktop.DBus.Error.NoReply", message: "no reply within 5 s")
+        let problem = BusProblem(error, Self.host, at: Self.bus).noService
+        let findings = AdapterCheck.withoutService(problem, kernel: [])
+        #expect(findings.map(\.check) == ["adapter", "bluetoothd"])
+        #expect(findings.first?.remedy?.hasPrefix("plug one in") == true)
+        #expect(AdapterCheck.withoutService(problem, kernel: ["hci0"]) == [problem])
+        let refused = BusProblem(Self.denied("Rejected send message"), Self.host, at: Self.bus).noService
+        #expect(AdapterCheck.withoutService(refused, kernel: []) == [refused])
+    }
+
     private static func objects(_ properties: KeyValuePairs<String, DBusValue>) -> DBusValue {
         let interfaces = DBusValue.dictionary(
             key: "s",
@@ -177,8 +188,15 @@ import Testing
         severity: DoctorFinding.Severity
     ) {
         let unit = UnitCheck.Unit(load: "loaded", active: active, file: file, restart: restart)
-        #expect(UnitCheck.bluetooth(unit).map(\.severity) == [severity])
+        #expect(UnitCheck.bluetooth(unit, kernel: ["hci0"]).map(\.severity) == [severity])
         #expect(UnitCheck.bluetooth(UnitCheck.Unit(load: "not-found")).isEmpty)
+    }
+
+    @Test func `a bluetoothd that waits for an adapter needs no command`() {
+        let waiting = UnitCheck.Unit(load: "loaded", active: "inactive", file: "enabled")
+        #expect(UnitCheck.bluetooth(waiting, kernel: []).map(\.severity) == [.note])
+        let disabled = UnitCheck.Unit(load: "loaded", active: "inactive", file: "disabled")
+        #expect(UnitCheck.bluetooth(disabled, kernel: []).map(\.severity) == [.error])
     }
 
     @Test(arguments: [

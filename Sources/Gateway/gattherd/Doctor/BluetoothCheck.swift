@@ -44,7 +44,8 @@ struct BluetoothCheck {
             let adapters = BluezAdapter.all(in: reply.first)
             return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings
         } catch {
-            return [BusProblem(error, facts, at: BluetoothBus(bus).location).noService]
+            let problem = BusProblem(error, facts, at: BluetoothBus(bus).location).noService
+            return AdapterCheck.withoutService(problem)
         }
     }
 }
@@ -103,9 +104,22 @@ struct AdapterCheck {
                 DoctorFinding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")
             ]
         }
+        return [Self.missing("there is no Bluetooth adapter")]
+    }
+
+    /// Returns the findings if bluetoothd does not answer: without an adapter, systemd does not start it.
+    static func withoutService(
+        _ problem: DoctorFinding,
+        kernel: [String] = KernelRadio.kernelAdapters()
+    ) -> [DoctorFinding] {
+        guard problem.check == "bluetoothd", kernel.isEmpty else { return [problem] }
+        return [missing("the kernel has no Bluetooth adapter; systemd starts bluetoothd when there is one"), problem]
+    }
+
+    private static func missing(_ text: String) -> DoctorFinding {
         let advice =
             "plug one in, or enable it (Raspberry Pi: no dtoverlay=disable-bt); dmesg | grep -i bluetooth says more"
-        return [DoctorFinding("adapter", .error, "there is no Bluetooth adapter", remedy: advice)]
+        return DoctorFinding("adapter", .error, text, remedy: advice)
     }
 
     private func finding(_ adapter: BluezAdapter) -> DoctorFinding {

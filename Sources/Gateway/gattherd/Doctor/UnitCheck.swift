@@ -28,9 +28,16 @@ struct UnitCheck {
         return findings
     }
 
-    static func bluetooth(_ unit: Unit) -> [DoctorFinding] {
+    /// - Parameters:
+    ///   - unit: The unit of bluetoothd, which systemd starts only if the kernel has an adapter.
+    ///   - kernel: The kernel's adapters.
+    /// - Returns: The findings.
+    static func bluetooth(_ unit: Unit, kernel: [String] = KernelRadio.kernelAdapters()) -> [DoctorFinding] {
         guard unit.load == "loaded" else { return [] }
         let name = "bluetooth.service"
+        if unit.active == "inactive", unit.file == "enabled", kernel.isEmpty {
+            return [DoctorFinding("service", .note, "\(name) waits for an adapter")]
+        }
         if unit.active != "active" {
             let advice = "systemctl enable --now bluetooth; journalctl -u bluetooth says more"
             return [DoctorFinding("service", .error, "\(name) is \(unit.active)", remedy: advice)]
