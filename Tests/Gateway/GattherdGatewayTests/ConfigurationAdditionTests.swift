@@ -34,6 +34,17 @@ import Testing
         #expect(try mode(file.fragmentFolder) == "\(0o750)")
     }
 
+    @Test(arguments: [
+        ("/etc/gattherd/gattherd.yaml", "/etc/gattherd/a.key"), ("conf/gattherd.yaml", "conf/a.key"),
+        ("gattherd.yaml", "a.key"), ("../gattherd.yaml", "../a.key"),
+    ])
+    func `a key file is named so that the configuration finds it`(main: String, path: String) {
+        let value = ConfigurationFile(main, [:]).value(naming: path)
+        let text = "devices: [{name: a, address: 'C0:FF:EE:00:00:01', bind_key_file: '\(value)'}]"
+        let configuration = ConfigurationFile.configuration(of: [ConfigSource(name: main, text: text)])
+        #expect(configuration.devices.first?.bindKeyFile?.value == path)
+    }
+
     @Test func `an existing file is not replaced`() throws {
         try file.add(source())
         #expect(throws: GatewayError.self) { try file.add(source("devices: []\n")) }

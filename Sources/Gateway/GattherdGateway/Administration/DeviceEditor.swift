@@ -60,7 +60,7 @@ struct DeviceEditor: Sendable {
             throw BackendError(.invalid, "the key is not 32 or 24 hexadecimal digits")
         }
         let path = editor.file.fragmentFolder + "/" + request.name + ".key"
-        proposal.keyFile = path
+        proposal.keyFile = editor.file.value(naming: path)
         return (proposal, ConfigSource(name: path, text: digits + "\n"))
     }
 

@@ -7,6 +7,14 @@ extension ConfigurationFile {
     /// Returns the path of a file in the folder of further files.
     package func fragment(named name: String) -> String { fragmentFolder + "/" + name + ".yaml" }
 
+    /// Returns the value of a key that names a file in the folder of the configuration or below it.
+    ///
+    /// A relative value starts at that folder, and not at the current one.
+    package func value(naming path: String) -> String {
+        let folder = self.path.lastIndex(of: "/").map { self.path[...$0] } ?? ""
+        return path.hasPrefix("/") || !path.hasPrefix(folder) ? path : String(path.dropFirst(folder.count))
+    }
+
     /// Writes a new file into the folder of further files, which is made if it is missing.
     ///
     /// The file and the folder get the owner and the group of the main file, and its permissions, without those of

@@ -207,7 +207,7 @@ struct AddCommand {
         }
         guard let key = identity?.model?.key else { return nil }
         let isThere = unsafe access(standard, F_OK) == 0
-        guard !isThere else { return standard }
+        guard !isThere else { return file.value(naming: standard) }
         throw CommandFailure(
             .data,
             """
