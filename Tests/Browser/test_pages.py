@@ -451,6 +451,33 @@ class ModuleTests(unittest.TestCase):
             ['a', '1', 'of a', False], [None, None, '', True], ['c', '3', 'of c', False], [None, None, '', True],
             ['a', '1', 'of a', False]])
 
+    def test_the_line_breaks_of_a_file_stay(self) -> None:
+        sent = self.page.run("""
+            document.body.innerHTML = '<div id="configuration"></div><div id="toasts"></div>';
+            const texts = { windows: "a: 1\\r\\nb: 2\\r\\n", unix: "a: 1\\nb: 2\\n" };
+            const sent = [];
+            window.fetch = async (path, options) => {
+              const file = new URLSearchParams(path.split("?")[1]).get("file");
+              if (options.body) sent.push(JSON.parse(options.body).text);
+              const other = options.body ? { version: "2", restart_needed: [], findings: [] } : { files: Object.keys(texts) };
+              return new Response(JSON.stringify(file ? { text: texts[file], version: "1" } : other));
+            };
+            const model = Object.assign(new EventTarget(), { status: {} });
+            const page = new ConfigurationPage(model, (action) => action());
+            return (async () => {
+              for (const file of Object.keys(texts)) {
+                await page.open(file);
+                page.editor.value += "c: 3\\n";
+                await page.check();
+                await page.save();
+                clearTimeout(page.timer);
+              }
+              return sent;
+            })();
+        """)
+        windows, unix = 'a: 1\r\nb: 2\r\nc: 3\r\n', 'a: 1\nb: 2\nc: 3\n'
+        self.assertEqual(sent, [windows, windows, unix, unix])
+
     def test_addresses_hold_any_name(self) -> None:
         for name in ('strap', 'a/b', 'ä %41 #'):
             self.assertEqual(self.page.run('return parsed(address("device", arguments[0]))', name), {'page': 'device', 'subject': name})

@@ -100,14 +100,18 @@ export class ConfigurationPage {
     if (loaded !== this.newest) return;
     if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
     this.editor.value = content.text;
-    // The editor has its own line breaks.
-    Object.assign(this, { file, saved: this.editor.value, version: content.version, findings: [] });
+    // The editor has its own line breaks; those of the file are written.
+    const lineBreak = content.text.includes("\r\n") && !/(^|[^\r])\n/.test(content.text) ? "\r\n" : "\n";
+    Object.assign(this, { file, saved: this.editor.value, lineBreak, version: content.version, findings: [] });
     this.editor.disabled = false;
     this.editor.readOnly = Boolean(content.obstacle);
     setText(this.message, content.obstacle ? `Read only: ${content.obstacle}` : "");
     this.showFindings();
     this.edited();
   }
+
+  /** Returns a text of the editor with the line breaks of the file. */
+  written(text) { return text.replaceAll("\n", this.lineBreak); }
 
   restore() {
     this.editor.value = this.saved;
@@ -126,7 +130,7 @@ export class ConfigurationPage {
   async check() {
     const { editor, file } = this;
     const text = editor.value;
-    const answer = await this.attempt(() => checkFile(file, text));
+    const answer = await this.attempt(() => checkFile(file, this.written(text)));
     if (!answer || editor !== this.editor || text !== editor.value) return;
     this.findings = answer.findings;
     this.showFindings();
@@ -175,7 +179,7 @@ export class ConfigurationPage {
     this.apply.disabled = true;
     const { editor, file } = this;
     const text = editor.value;
-    const done = await this.attempt(() => applyFile(file, text, this.version));
+    const done = await this.attempt(() => applyFile(file, this.written(text), this.version));
     const isOpen = editor === this.editor;
     if (!done) return isOpen && this.edited();
     if (isOpen) Object.assign(this, { saved: text, version: done.version });
