@@ -7,12 +7,11 @@ import Glibc
 final class OutputDestination {
     /// The path of the file; `nil` for standard output.
     private let path: String?
-    /// The file that is written to: a temporary one until it is complete, except for special files.
-    private let draft: String?
+    /// The file until it is complete; `nil` for standard output and for special files.
+    private let draft: FileDraft?
     private let descriptor: Int32
     /// The `errno` of the first failed write.
     private var problem: Int32?
-    private var isComplete = false
 
     /// - Parameters:
     ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
@@ -25,17 +24,37 @@ final class OutputDestination {
             descriptor = STDOUT_FILENO
             return
         }
-        draft = Self.isSpecial(path) ? path : path + ".part"
-        descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o644)
-        guard descriptor >= 0 else {
-            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(SystemError.current); choose another \(word)")
+        do throws(FileError) {
+            if Self.isSpecial(path) {
+                draft = nil
+                descriptor = try Self.open(path)
+            } else {
+                let draft = try Self.draft(of: path)
+                self.draft = draft
+                descriptor = draft.descriptor
+            }
+        } catch {
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(error.reason); choose another \(word)")
         }
     }
 
     deinit {
-        guard let draft else { return }
-        close(descriptor)
-        if !isComplete && draft != path { unsafe unlink(draft) }
+        if path != nil, draft == nil { close(descriptor) }
+    }
+
+    /// Creates a draft, which follows no link of another user, with the permissions of a new file.
+    private static func draft(of path: String) throws(FileError) -> FileDraft {
+        let draft = try FileDraft(of: path)
+        let mask = umask(0o022)
+        umask(mask)
+        try draft.setMode(0o644 & ~mask)
+        return draft
+    }
+
+    private static func open(_ path: String) throws(FileError) -> Int32 {
+        let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
+        guard descriptor >= 0 else { throw FileError(errno, path) }
+        return descriptor
     }
 
     /// True if the output is a terminal.
@@ -61,15 +80,13 @@ final class OutputDestination {
 
     /// Syncs the file and renames it into place.
     func finish() throws(CommandFailure) {
-        guard let path, let draft else { return }
-        if problem == nil, draft != path {
-            if fsync(descriptor) != 0 { problem = errno }
-            if problem == nil, unsafe rename(draft, path) != 0 { problem = errno }
+        guard let path else { return }
+        do throws(FileError) {
+            if let problem { throw FileError(problem, path) }
+            try draft?.replace()
+        } catch {
+            throw CommandFailure(.inputOutput, "gattherd: \(path): \(error.reason); it is not complete")
         }
-        if let problem {
-            throw CommandFailure(.inputOutput, "gattherd: \(path): \(SystemError(problem)); it is not complete")
-        }
-        isComplete = true
     }
 
     /// True for a device or a pipe, which must not be replaced by a file.

@@ -1,5 +1,7 @@
+import FoundationEssentials
 import GattherdModel
 import Glibc
+import TestKit
 import Testing
 
 @testable import gattherd
@@ -25,6 +27,19 @@ import Testing
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = unsafe read(terminal, &bytes, bytes.count)
         #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "a\u{FFFD}[2Jb\r\n")
+    }
+
+    @Test func `an output file follows no link at the path of its draft`() throws {
+        let folder = try TemporaryFolder()
+        let (path, other) = (folder.file("out.csv"), try folder.write("precious", to: "other"))
+        try FileManager.default.createSymbolicLink(atPath: path + ".part", withDestinationPath: other)
+        let destination = try OutputDestination(path: path)
+        #expect(destination.write("a,b\n"))
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try destination.finish()
+        #expect(FileManager.default.contents(atPath: path) == Data("a,b\n".utf8))
+        #expect(FileManager.default.contents(atPath: other) == Data("precious".utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["other", "out.csv"])
     }
 
     @Test func `a formula becomes text in CSV, and numbers stay numbers`() {
