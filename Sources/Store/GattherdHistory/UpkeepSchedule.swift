@@ -13,6 +13,13 @@ struct UpkeepSchedule {
         case reopening
     }
 
+    /// The delay before a cursor gets a commit of its own: the next commit of a gateway in use comes earlier.
+    private static let cursorDelay = Duration.milliseconds(250)
+    /// The delay after which writing has stopped: devices that send at all send more often.
+    private static let flushingDelay = Duration.seconds(5)
+    /// The interval between reports of dropped readings: one line a minute does not fill a log.
+    private static let dropReportInterval = Duration.seconds(60)
+
     private let reopeningDelay: Duration
     private var commits = 0
     /// The number of commits at which each kind of work was scheduled; `nil` while it is not scheduled.
@@ -47,11 +54,9 @@ struct UpkeepSchedule {
     private func delay(of work: Work) -> Duration {
         switch work {
         case .step: .zero
-        // Long enough for the next commit of a gateway that is in use.
-        case .cursor: .milliseconds(250)
-        // Idle: devices that send at all send more often.
-        case .flushing: .seconds(5)
-        case .dropReport: .seconds(60)
+        case .cursor: Self.cursorDelay
+        case .flushing: Self.flushingDelay
+        case .dropReport: Self.dropReportInterval
         case .reopening: reopeningDelay
         }
     }

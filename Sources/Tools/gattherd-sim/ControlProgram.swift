@@ -6,6 +6,9 @@ import Glibc
 
 /// `gattherd-sim ctl`.
 struct ControlProgram {
+    /// The limit of the simulator's reply: it needs milliseconds, and a test suite on a slow machine seconds.
+    private static let replyLimit = Duration.seconds(10)
+
     private let options: Options
 
     init(_ options: Options) {
@@ -28,7 +31,7 @@ struct ControlProgram {
                 ControlInterface.name,
                 call.member,
                 call.arguments,
-                timeout: .seconds(10)
+                timeout: Self.replyLimit
             )
             await connection.close()
             for peripheral in answer.first?.elements ?? [] { write(Self.line(peripheral), to: STDOUT_FILENO) }

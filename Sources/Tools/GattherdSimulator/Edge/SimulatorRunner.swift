@@ -13,6 +13,9 @@ enum SimulatorJob: Sendable {
 
 /// Connects to the bus of one gateway and runs the asynchronous jobs of its bluetoothd, on the simulator's loop.
 actor SimulatorRunner {
+    /// The limit of an agent's reply: as in bluetoothd, a person has a minute to enter a passkey.
+    private static let agentLimit = Duration.seconds(60)
+
     private let loop: EventLoop
     private let edge: LoopConfined<SimulatorEdge>
     private let address: DBusAddress
@@ -118,7 +121,7 @@ actor SimulatorRunner {
                 InterfaceName.agent,
                 request.member,
                 request.arguments,
-                timeout: .seconds(60)
+                timeout: Self.agentLimit
             )
             answer = AgentAnswer(isYes: true, passkey: values.first?.int.flatMap(UInt32.init(exactly:)))
         } catch {
