@@ -1,3 +1,4 @@
+import GattherdConfig
 import Glibc
 import TestKit
 import Testing
@@ -15,6 +16,19 @@ import Testing
         let file = SecretFile(path: try folder.write("hush\r\nsecond\n", to: "secret"))
         #expect(file.firstLine == "hush" && file.secondLine == "second")
         #expect(file.unreadable("password") == nil)
+    }
+
+    @Test(arguments: ["", "\n", "\r\n", "\nhush\n"])
+    func `a secret whose first line is empty gets a warning`(text: String) throws {
+        for name in ["password", "token"] { try folder.write(text, to: name) }
+        let main = """
+            mqtt: {url: mqtt://localhost, username: u, password_file: password}
+            influx: {url: 'http://localhost:8086', org: o, bucket: b, token_file: token}
+            """
+        let configuration = try ConfigurationFile(folder.write(main, to: "gattherd.yaml")).parsed()
+        let findings = configuration.secretFindings.filter { $0.problem.description.contains("is empty") }
+        #expect(findings.map(\.severity) == [.warning, .warning])
+        #expect(SecretFile(path: try folder.write("hush", to: "full")).blank("password") == nil)
     }
 
     @Test func `a pipe, a device and a long file are refused at once`() throws {

@@ -32,6 +32,12 @@ package struct SecretFile {
         return "no \(noun) can be read from '\(path)': \(error); \(advice)"
     }
 
+    /// The message for a file whose first line, which must have a `noun`, is empty.
+    func blank(_ noun: String) -> String? {
+        guard firstLine?.isEmpty == true else { return nil }
+        return "the first line of '\(path)' is empty; write the \(noun) into it"
+    }
+
     package var firstLine: String? { line(0) }
     package var secondLine: String? { line(1) }
 

@@ -19,6 +19,7 @@ extension NamedFile {
         switch use {
         case .secret(let noun, _):
             if let reason = file.unreadable(noun) { return ConfigError(.file(reason), about: path) }
+            if let reason = file.blank(noun) { return ConfigError(.file(reason), about: path, severity: .warning) }
             return file.exposure.map { .exposed(path, $0) }
         case .key: return unreadable ?? file.exposure.map { .exposed(path, $0) }
         case .certificate: return unreadable
@@ -77,7 +78,8 @@ extension MQTTSettings {
     private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
         let secret = SecretFile(path: file.value)
         if let reason = secret.unreadable("password") { return [ConfigError(.file(reason), about: file)] }
-        return secret.exposure.map { [.exposed(file, $0)] } ?? []
+        let blank = secret.blank("password").map { ConfigError(.file($0), about: file, severity: .warning) }
+        return [blank, secret.exposure.map { .exposed(file, $0) }].compactMap(\.self)
     }
 }
 
