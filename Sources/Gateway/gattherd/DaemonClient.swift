@@ -9,8 +9,11 @@ struct DaemonClient {
     let path: String
     /// The errors of the configuration's files.
     private let errors: [ConfigError]
+    /// True if the files set the path of history: the socket of a running daemon is at the path of its start.
+    private let mayHaveMoved: Bool
 
     init(_ configuration: Configuration, errors: [ConfigError] = []) {
+        mayHaveMoved = configuration.history.path.place != nil
         path = configuration.controlSocketPath
         self.errors = errors
     }
@@ -63,7 +66,8 @@ struct DaemonClient {
     func failure(_ error: ControlSocketError) -> CommandFailure {
         guard error.isNobodyThere else { return CommandFailure(.unavailable, "gattherd: \(error.description)") }
         guard !errors.isEmpty else {
-            let advice = "start it: systemctl start gattherd"
+            let restart = "; after a change of history.path: systemctl restart gattherd"
+            let advice = "start it: systemctl start gattherd" + (mayHaveMoved ? restart : "")
             return CommandFailure(.unavailable, "gattherd: no daemon runs with this configuration; \(advice)")
         }
         let outcome = "gattherd: no daemon is found; correct the configuration, then start it or ask again"

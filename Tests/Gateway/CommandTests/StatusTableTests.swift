@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdModel
+import TestKit
 import Testing
 
 @testable import GattherdGateway
@@ -202,6 +203,23 @@ import Testing
 
     @Test func `a device without a known link is not ready`() {
         #expect(ControlError.notReady(device: "dial").words(nil) == "device 'dial' is not ready")
+    }
+}
+
+@Suite struct DaemonClientTests {
+    /// The message of a command that finds no daemon.
+    private func message(_ text: String, in folder: TemporaryFolder) throws -> String? {
+        let file = ConfigurationFile(try folder.write(text, to: "gattherd.yaml"))
+        let client = DaemonClient(try file.parsed())
+        return #expect(throws: CommandFailure.self) { try client.status() }?.message
+    }
+
+    @Test func `a command that finds no daemon names a change of the history's path`() throws {
+        let folder = try TemporaryFolder()
+        let standard = try message("gateway: lab\n", in: folder)
+        #expect(standard?.hasSuffix("with this configuration; start it: systemctl start gattherd") == true)
+        let moved = try message("history: {path: other.db}\n", in: folder)
+        #expect(moved?.hasSuffix("; after a change of history.path: systemctl restart gattherd") == true)
     }
 }
 
