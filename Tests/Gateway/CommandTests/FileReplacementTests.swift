@@ -42,6 +42,16 @@ import Testing
         #expect(try String(contentsOfFile: target, encoding: .utf8) == "new")
     }
 
+    @Test(.enabled(if: geteuid() == 0, "needs root"))
+    func `root saves bonds also if the daemon owns the folder of the configuration`() throws {
+        let bonds = try TemporaryFolder()
+        let bond = BackupPlan.File(path: try bonds.write("key", to: "info"), name: "bonds/adapter/device/info")
+        let file = ConfigurationFile(try folder.write("", to: "gattherd.yaml"))
+        #expect(unsafe chown(folder.path, 65_534, 65_534) == 0)
+        let access = FolderAccess(file, FileAccount(user: 65_534, group: 65_534))
+        #expect(try BackupCommand.content(of: bond, access).0 == Array("key".utf8))
+    }
+
     @Test func `restored files are for the account of the service that uses the configuration`() {
         let file = ConfigurationFile("/etc/gattherd/gattherd.yaml")
         let text = "[Service]\nUser=nobody\nExecStart=/usr/bin/gattherd run --config /etc/gattherd/gattherd.yaml\n"

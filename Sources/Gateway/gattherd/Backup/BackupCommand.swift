@@ -119,15 +119,22 @@ struct BackupCommand {
         to folder: StagingFolder
     ) throws(CommandFailure) -> Int {
         for each in plan.files {
-            let (content, mode) = try access.run(in: each.path.parentFolder) { () throws(CommandFailure) in
-                try Self.content(each.path)
-            }
+            let (content, mode) = try Self.content(of: each, access)
             try write(content, as: each.name, mode: mode, to: folder)
         }
         return plan.files.count + (try copyState(plan.stateFiles, to: folder))
     }
 
-    /// The content and the permissions of a file.
+    /// The content and the permissions of a file, read with the rights for its folder.
+    static func content(
+        of file: BackupPlan.File,
+        _ access: FolderAccess
+    ) throws(CommandFailure) -> ([UInt8], mode_t) {
+        // The daemon cannot put links into the folder of bluetoothd.
+        if file.isBond { return try content(file.path) }
+        return try access.run(in: file.path.parentFolder) { () throws(CommandFailure) in try content(file.path) }
+    }
+
     private static func content(_ path: String) throws(CommandFailure) -> ([UInt8], mode_t) {
         var status = stat()
         let isFile = unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
@@ -171,7 +178,7 @@ struct BackupCommand {
             let reason = isInside ? "there is no such file" : "it is elsewhere"
             Terminal.printError("gattherd backup: not in the backup, because \(reason): \(path)")
         }
-        let count = plan.files.count { $0.name.hasPrefix(BackupPlan.bonds + "/") }
+        let count = plan.files.count(where: \.isBond)
         if count > 0 {
             Terminal.printError("gattherd backup: it has the keys of \(count) bonds; keep it like a password")
         }

@@ -12,6 +12,9 @@ struct BackupPlan {
         let path: String
         /// The name in the archive, below one of the folders.
         let name: String
+
+        /// True for a file of bluetoothd, which root alone may read.
+        var isBond: Bool { name.hasPrefix(BackupPlan.bonds + "/") }
     }
 
     /// The folders of the archive.
