@@ -69,11 +69,13 @@ extension JSONReader {
 
     private mutating func object(depth: Int) throws(JSONError) -> [JSONMember] {
         var members: [JSONMember] = []
+        // A list would be compared with itself: too long for the many members that others may send.
+        var names: Set<String> = []
         try self.members { reader, name throws(JSONError) in
             reader.skipSpace()
             let start = reader.position
             let value = try reader.value(depth: depth + 1)
-            guard !members.contains(where: { $0.name == name }) else { throw reader.error("'\(name)' occurs twice") }
+            guard names.insert(name).inserted else { throw reader.error("'\(name)' occurs twice") }
             let source = String(decoding: reader.bytes[start..<reader.position], as: UTF8.self)
             members.append(JSONMember(name: name, value: value, source: source))
         }

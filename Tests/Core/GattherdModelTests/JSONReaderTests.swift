@@ -27,6 +27,17 @@ import Testing
         #expect(try JSONReader.value(of: Array(text.utf8)) == value)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `an object with many members is read in a time that grows with its length`() throws {
+        let names = (0..<100_000).map { "\"k\($0)\":0" }.joined(separator: ",")
+        let value = try JSONReader.value(of: Array("{\(names)}".utf8), maximum: 2 << 20)
+        let count = if case .object(let members) = value { members.count } else { 0 }
+        #expect(count == 100_000)
+        #expect(throws: JSONError.self) {
+            try JSONReader.value(of: Array("{\(names),\"k7\":1}".utf8), maximum: 2 << 20)
+        }
+    }
+
     static let bad = [
         "", " ", "nul", "truex", "01", "-", "1.", "1e", ".5", "+1", "1 2", "\"", "\"\\", "\"\\x\"", "\"\\u12\"",
         #""\u-001""#, #""\u+001""#, #""\uD800""#, #""\uD800\u0041""#, #""\uDC00""#, "\"\u{1}\"", "[", "[1,]", "[1",
