@@ -121,6 +121,7 @@ import Testing
         Row("lines: {path: p, name: statistics}", "1:24+10 invalid_value"),
         Row("gateway: lab-${NOWHERE}", "1:14+10 undefined_variable"),
         Row("gateway: 'lab-${NOWHERE}'", "1:15+10 undefined_variable"),
+        Row("x: &a lab-${NOWHERE}\nhistory: {path: *a}", "1:1+1 unknown_key, 2:17+2 undefined_variable"),
         Row("gateway: lab-${NAME", "1:14+6 bad_substitution"),
         Row("gateway: ${1X}", "1:10+5 bad_substitution"),
         Row("gateway: ${A-b}", "1:10+6 bad_substitution"),

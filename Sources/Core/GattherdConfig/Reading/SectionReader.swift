@@ -255,11 +255,14 @@ package final class SectionReader {
         }
     }
 
-    /// Returns the place of a failed substitution; for a text of several lines, that of the whole text.
+    /// Returns the place of a failed substitution; for a text of several lines and for an alias, that of the whole
+    /// text.
     private func place(of failure: Substitution.Failure, in node: FileNode, isPlain: Bool) -> ConfigPlace {
         let (start, end) = (node.node.position, node.node.end)
         guard start.line == end.line else { return node.place }
         let column = start.column + failure.offset + (isPlain ? 0 : 1)
+        // The text of an alias is elsewhere.
+        guard column < end.column else { return node.place }
         return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
     }
 
