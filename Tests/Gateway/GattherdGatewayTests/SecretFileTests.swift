@@ -31,6 +31,30 @@ import Testing
         #expect(SecretFile(path: try folder.write("hush", to: "full")).blank("password") == nil)
     }
 
+    @Test(arguments: [
+        (String?.none, ["cannot be read: No such file or directory"]), ("123456\n", []),
+        ("hello\n", ["has no passkey; write its six digits into the first line, and nothing else"]),
+    ])
+    func `an unusable file of a passkey gets a warning`(text: String?, problems: [String]) throws {
+        if let text {
+            let pin = try folder.write(text, to: "pin")
+            #expect(unsafe chmod(pin, 0o600) == 0)
+        }
+        let main = "devices: [{name: a, address: 'C0:FF:EE:00:00:01', pin_file: pin}]"
+        let configuration = try ConfigurationFile(folder.write(main, to: "gattherd.yaml")).parsed()
+        let findings = configuration.secretFindings
+        #expect(findings.count == problems.count && findings.allSatisfy { $0.severity == .warning })
+        for (finding, problem) in zip(findings, problems) { #expect(finding.problem.description.contains(problem)) }
+    }
+
+    @Test func `a passkey that every user can read gets a warning`() throws {
+        let pin = try folder.write("123456\n", to: "pin")
+        #expect(unsafe chmod(pin, 0o644) == 0)
+        let main = "devices: [{name: a, address: 'C0:FF:EE:00:00:01', pin_file: pin}]"
+        let configuration = try ConfigurationFile(folder.write(main, to: "gattherd.yaml")).parsed()
+        #expect(configuration.secretFindings.map(\.problem.kind) == ["exposed_secret"])
+    }
+
     @Test func `a pipe, a device and a long file are refused at once`() throws {
         #expect(unsafe mkfifo(folder.file("pipe"), 0o600) == 0)
         let long = try folder.write(String(repeating: "x", count: 65_537), to: "long")

@@ -1,4 +1,5 @@
 package import GattherdConfig
+import GattherdDaemon
 import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
@@ -8,8 +9,25 @@ import GattherdSync
 import Glibc
 
 extension Configuration {
-    /// The findings about the files that the sections of the outputs and `http` name.
-    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + outputFindings + (http?.findings ?? []) }
+    /// The findings about the files that the sections of the outputs and `http` name, and about passkeys.
+    package var secretFindings: [ConfigError] {
+        (mqtt?.findings ?? []) + outputFindings + (http?.findings ?? []) + devices.flatMap(\.passkeyFindings)
+    }
+}
+
+extension DeviceSettings {
+    /// The warnings about the file of the passkey; each pairing reads it, so it may be written later.
+    fileprivate var passkeyFindings: [ConfigError] {
+        guard let pinFile else { return [] }
+        let exposure = SecretFile(path: pinFile.value).exposure.map { ConfigError.exposed(pinFile, $0) }
+        do throws(PinFileError) {
+            _ = try PinFile.read(pinFile.value)
+            return [exposure].compactMap(\.self)
+        } catch {
+            let problem = ConfigError(.file(error.description), about: pinFile, severity: .warning)
+            return [problem, exposure].compactMap(\.self)
+        }
+    }
 }
 
 extension NamedFile {
