@@ -8,7 +8,7 @@ public import GattherdModel
 public struct RecordTracker: Hashable, Sendable {
     typealias Mark = RecordMark
 
-    public enum Verdict: Hashable, Sendable {
+    public enum Outcome: Hashable, Sendable {
         /// A new record and its time.
         case store(Timestamp, doubt: String?)
         case duplicate
@@ -154,7 +154,7 @@ public struct RecordTracker: Hashable, Sendable {
     // MARK: - Records
 
     /// Examines a record that was received at `now`.
-    public mutating func receive(_ record: ReceivedRecord, at now: Timestamp) -> Verdict {
+    public mutating func receive(_ record: ReceivedRecord, at now: Timestamp) -> Outcome {
         count += 1
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
         let number = record.number.map(continued) ?? record.reading
@@ -183,7 +183,7 @@ public struct RecordTracker: Hashable, Sendable {
     /// Examines a record whose age identifies it.
     ///
     /// Its number counts the intervals since a record before it; the first number counts them since 1970.
-    private mutating func receive(_ record: ReceivedRecord, agedBy age: Int64, at now: Int64) -> Verdict {
+    private mutating func receive(_ record: ReceivedRecord, agedBy age: Int64, at now: Int64) -> Outcome {
         // The times of a younger record than now, or of one from before 1970, have no bounds.
         guard age >= 0, age <= now else { return storeUndated(at: now) }
         let (time, interval) = (now - age, max(1, record.interval ?? Self.resolution))
@@ -201,7 +201,7 @@ public struct RecordTracker: Hashable, Sendable {
         return store(Mark(number: number, digest: 0, time: time, base: base), dated)
     }
 
-    private mutating func storeUndated(at now: Int64) -> Verdict {
+    private mutating func storeUndated(at now: Int64) -> Outcome {
         stored += 1
         return .store(Timestamp(microseconds: now), doubt: "the record has no time")
     }
@@ -253,7 +253,7 @@ public struct RecordTracker: Hashable, Sendable {
         add(.restarted)
     }
 
-    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated) -> Verdict {
+    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated) -> Outcome {
         stored += 1
         received.insert(mark.number, isDense: isDense)
         if mark.number > top?.number ?? .min { top = mark }

@@ -158,8 +158,8 @@ struct RecordDecoder {
         var count = 0
         for index in 0..<payload.count {
             let record = payload.record(index)
-            let verdict = verdict(record, records, &known, at: now)
-            guard case .store(let time, let doubt) = verdict else { continue }
+            let outcome = outcome(of: record, records, &known, at: now)
+            guard case .store(let time, let doubt) = outcome else { continue }
             let first = batch.samples.count
             payload.append(index, to: &batch.samples)
             if let doubt { batch.samples.append(Sample(metric: records.rule.doubt, value: .text(doubt))) }
@@ -175,19 +175,19 @@ struct RecordDecoder {
     }
 
     /// Examines a record, with the time of its companion if there is one.
-    private func verdict(
-        _ record: ReceivedRecord,
+    private func outcome(
+        of record: ReceivedRecord,
         _ records: RecordStream,
         _ known: inout Tracked,
         at now: Timestamp
-    ) -> RecordTracker.Verdict {
+    ) -> RecordTracker.Outcome {
         guard let companion = records.companion else {
-            let verdict = known.tracker.receive(record, at: now)
-            let isStored = if case .store(let time, _) = verdict { time } else { known.tracker.newest }
+            let outcome = known.tracker.receive(record, at: now)
+            let isStored = if case .store(let time, _) = outcome { time } else { known.tracker.newest }
             if let number = record.number, let time = isStored {
                 known.last = (number, known.tracker.lastNumber ?? number, time)
             }
-            return verdict
+            return outcome
         }
         let main = tracked[companion]
         let isNew = record.number.map { number in
