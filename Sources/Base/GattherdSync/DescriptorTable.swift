@@ -16,6 +16,10 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     /// Always reported, as is ``error``.
     public static let hangUp = Self(rawValue: 4)
     public static let error = Self(rawValue: 8)
+    /// As an interest: the other end sends no more, which would be reported continuously.
+    ///
+    /// ``hangUp`` is then reported only after it has closed both directions.
+    public static let halfClosed = Self(rawValue: 16)
 
     init(events: UInt32) {
         var ready: DescriptorEvents = []
@@ -28,7 +32,7 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 
     var events: UInt32 {
         (contains(.readable) ? EPOLLIN.rawValue : 0) | (contains(.writable) ? EPOLLOUT.rawValue : 0)
-            | EPOLLRDHUP.rawValue
+            | (contains(.halfClosed) ? 0 : EPOLLRDHUP.rawValue)
     }
 }
 

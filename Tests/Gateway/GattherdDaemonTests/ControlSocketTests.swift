@@ -71,9 +71,8 @@ import Testing
         #expect(ControlPeer(of: -1).user == nil && !ControlPeer(of: -1).mayChange)
     }
 
-    @Test func `a status of a thousand devices arrives complete`() async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.file("s")
+    /// A reply that is longer than what a socket holds.
+    private static var longReply: ControlReply {
         let time = Timestamp(microseconds: 0)
         var status = DaemonStatus(version: "1", gateway: "g", started: time, history: .init(at: "h", seq: 1))
         status.devices = (0..<1000).map { number in
@@ -81,10 +80,48 @@ import Testing
             link.detail = String(repeating: "long ago ", count: 30)
             return DaemonStatus.Device(link, address: "C0:FF:EE:00:00:01", profiles: ["heart-rate"])
         }
-        let answer = ControlReply.status(status)
+        return .status(status)
+    }
+
+    @Test func `a status of a thousand devices arrives complete`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let answer = Self.longReply
         try await serve(at: path, { _ in answer }) {
             let reply = try ControlClient.ask(.status, at: path)
             #expect(reply == answer)
+        }
+    }
+
+    @Test func `a long reply arrives complete at a client that has closed its write side`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let answer = Self.longReply
+        try await serve(at: path, { _ in answer }) {
+            for isLate in [false, true] {
+                let client = try RawClient(path)
+                client.write("{\"status\":{}}\n")
+                if isLate { client.waitForReply() }
+                client.endWriting()
+                #expect(client.readLine().utf8.count == answer.line.count - 1)
+                #expect(client.readLine().isEmpty)
+            }
+        }
+    }
+
+    @Test func `a client that leaves while its reply waits frees its place`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let answer = Self.longReply
+        try await serve(at: path, { _ in answer }) {
+            for _ in 0..<64 {
+                let client = try RawClient(path)
+                client.write("{\"status\":{}}\n")
+                client.waitForReply()
+                client.endWriting()
+                client.end()
+            }
+            while (try? ControlClient.ask(.status, at: path)) != answer { sched_yield() }
         }
     }
 
@@ -294,6 +331,12 @@ private final class RawClient: Sendable {
     }
 
     func endWriting() { shutdown(socket, Int32(SHUT_WR)) }
+
+    /// Waits for the first byte of a reply, and leaves it to be read.
+    func waitForReply() {
+        var octet: UInt8 = 0
+        _ = unsafe recv(socket, &octet, 1, Int32(MSG_PEEK))
+    }
 
     func end() { shutdown(socket, Int32(SHUT_RDWR)) }
 

@@ -45,6 +45,10 @@ final class ControlClients {
         var isBlocked = false
         /// True after the client has closed its write side; the client is dropped after the reply.
         var isFinished = false
+
+        var interest: DescriptorEvents {
+            DescriptorEvents(isFinished ? [.halfClosed] : [.readable]).union(isBlocked ? [.writable] : [])
+        }
     }
 
     private let listener: Int32
@@ -154,14 +158,18 @@ final class ControlClients {
 
     private func watch(_ descriptor: Int32) -> Bool {
         do throws(WatchError) {
-            try loop.watch(descriptor, for: .readable) { [unowned self] ready in
-                if ready.contains(.writable) { flush(descriptor) }
-                if !ready.isDisjoint(with: [.readable, .hangUp, .error]) { receive(descriptor) }
-            }
+            try loop.watch(descriptor, for: .readable) { [unowned self] ready in handle(ready, on: descriptor) }
             return true
         } catch {
             return false
         }
+    }
+
+    private func handle(_ ready: DescriptorEvents, on descriptor: Int32) {
+        if ready.contains(.writable) { flush(descriptor) }
+        let hasEnded = !ready.isDisjoint(with: [.hangUp, .error])
+        if hasEnded, clients[descriptor]?.isFinished == true { return drop(descriptor) }
+        if hasEnded || ready.contains(.readable) { receive(descriptor) }
     }
 
     private func receive(_ descriptor: Int32) {
@@ -179,12 +187,17 @@ final class ControlClients {
         dispatchNext(descriptor)
     }
 
-    /// Stops watching a client that has closed its write side: its end of file would be reported continuously.
+    /// Reads no more of a client that has closed its write side; it may still read replies.
     private func finish(_ descriptor: Int32) {
-        loop.unwatch(descriptor)
         clients[descriptor]?.isFinished = true
-        clients[descriptor]?.isBlocked = false
+        watchAgain(descriptor)
         clients[descriptor]?.request?.hangUp.set(true)
+    }
+
+    /// Watches for the events that a client now awaits, and drops it if that fails.
+    private func watchAgain(_ descriptor: Int32) {
+        guard let client = clients[descriptor] else { return }
+        do throws(WatchError) { try loop.rewatch(descriptor, for: client.interest) } catch { drop(descriptor) }
     }
 
     /// Passes on the next complete line unless a request is in progress.
@@ -207,7 +220,10 @@ final class ControlClients {
         while let client = clients[descriptor], !client.output.isEmpty {
             let count = unsafe Glibc.send(descriptor, client.output, client.output.count, Int32(MSG_NOSIGNAL))
             if count < 0 && errno == EINTR { continue }
-            if count < 0 && errno == EAGAIN && !client.isFinished { return waitForRoom(descriptor) }
+            if count < 0 && errno == EAGAIN {
+                clients[descriptor]?.isBlocked = true
+                return watchAgain(descriptor)
+            }
             guard count > 0 else { return drop(descriptor) }
             clients[descriptor]?.output.removeFirst(count)
         }
@@ -217,25 +233,16 @@ final class ControlClients {
     private func written(_ descriptor: Int32) {
         guard let client = clients[descriptor], client.request != nil else { return }
         clients[descriptor]?.isBlocked = false
-        if client.isBlocked, !client.isFinished { try? loop.rewatch(descriptor, for: .readable) }
+        if client.isBlocked { watchAgain(descriptor) }
         guard client.isAnswered else { return }
         clients[descriptor]?.request = nil
         dispatchNext(descriptor)
     }
 
-    private func waitForRoom(_ descriptor: Int32) {
-        clients[descriptor]?.isBlocked = true
-        do throws(WatchError) {
-            try loop.rewatch(descriptor, for: [.readable, .writable])
-        } catch {
-            drop(descriptor)
-        }
-    }
-
     private func drop(_ descriptor: Int32) {
         guard let client = clients.removeValue(forKey: descriptor) else { return }
         client.request?.hangUp.set(true)
-        if !client.isFinished { loop.unwatch(descriptor) }
+        loop.unwatch(descriptor)
         Glibc.close(descriptor)
     }
 }
