@@ -1,7 +1,6 @@
 import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDBus
-import GattherdDaemon
 import GattherdGATT
 import GattherdLog
 import GattherdMachines
@@ -9,6 +8,8 @@ import GattherdModel
 import GattherdSimulator
 import TestKit
 import Testing
+
+@testable import GattherdDaemon
 
 /// The list of faults with the real supervisor, central and bus, and a virtual bluetoothd.
 ///
@@ -231,6 +232,25 @@ import Testing
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
             await bench.announcer.wait(for: "strap", .held)
+        }
+    }
+
+    @Test
+    func `a hold stays when a reload changes the device while history cannot be read`() async throws {
+        let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        let bench = try Bench([profile])
+        await bench.store.hold("strap")
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .held)
+            await bench.store.failToReportHolds(1)
+            let other = SupervisedDevice(name: "strap", address: BluetoothAddress(value: 7))
+            await bench.supervisor.reload(devices: [other], profiles: [profile])
+            repeat {
+                await bench.supervisor.roundTrip()
+            } while bench.supervisor.devices.first?.address != other.address
+            await bench.supervisor.roundTrip()
+            #expect(bench.supervisor.status.link(of: "strap")?.state == .held)
         }
     }
 

@@ -28,7 +28,7 @@ struct DeviceRoster {
     private let reporter: LinkReporter
     /// The newest reload.
     private var newest: ReloadedDevices?
-    /// The holds that people have set or ended since the start.
+    /// The holds of the start, and those that people have set or ended since.
     private var holds: [String: Bool] = [:]
 
     init(_ context: LinkSessionContext, sensors: SensorWatch, controls: ControlService, reporter: LinkReporter) {
@@ -40,7 +40,8 @@ struct DeviceRoster {
     }
 
     /// Publishes the first state of all devices.
-    func start(held: Set<String>) {
+    mutating func start(held: Set<String>) {
+        for device in held { holds[device] = true }
         for device in configuredDevices.devices { reporter.start(device.name, isHeld: held.contains(device.name)) }
         for device in sensors.devices { reporter.start(device.name, isHeld: false) }
     }
