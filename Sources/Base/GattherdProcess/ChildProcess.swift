@@ -60,12 +60,16 @@ public final class ChildProcess: Sendable {
         let (reader, writer) = (ends[0], ends[1])
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // The kernel ends the child with the thread that started it: the thread must live as long.
-        _ = NamedThread(name: "child") {
+        let hasThread = NamedThread.start(name: "child") {
             let (pid, code) = Self.spawn(program, arguments, environment, output, errors)
             let report = [pid, code]
             _ = unsafe write(writer, report, 8)
             close(writer)
             if code == 0 { status.set(Self.exitStatus(of: pid)) }
+        }
+        guard hasThread else {
+            for end in ends { close(end) }
+            throw SpawnError(program: program, code: EAGAIN)
         }
         var report: [Int32] = [0, 0]
         let count = unsafe read(reader, &report, 8)
