@@ -195,6 +195,7 @@ import Testing
         (#""address":"A4:C1:38:11:22:33","name":"strap""#, "there is a device 'strap' already"),
         (#""address":"A4:C1:38:11:22:33","name":"a","key":"12""#, "32 or 24 hexadecimal digits"),
         (#""address":"A4:C1:38:11:22:33","name":"a","title":"b\nc""#, "one line, without control characters"),
+        (#""address":"A4:C1:38:11:22:33","name":"a","title":"b\u2028c""#, "one line, without control characters"),
         (#""address":"A4:C1:38:11:22:33","name":"a","profiles":["none"]"#, "no profile is named 'none'"),
     ])
     func `a device that would be wrong is refused with a reason`(members: String, reason: String) async throws {

@@ -64,10 +64,11 @@ struct DeviceEditor: Sendable {
         return (proposal, ConfigSource(name: path, text: digits + "\n"))
     }
 
-    /// Refuses characters that a one-line scalar cannot hold.
+    /// Refuses characters that a one-line scalar cannot hold; YAML also breaks lines at U+2028 and U+2029.
     private static func refuseControlCharacters(in texts: [String?]) throws(BackendError) {
         let scalars = texts.lazy.compactMap(\.self).flatMap(\.unicodeScalars)
-        guard scalars.contains(where: { $0.properties.generalCategory == .control }) else { return }
+        let breaks: [Unicode.GeneralCategory] = [.control, .lineSeparator, .paragraphSeparator]
+        guard scalars.contains(where: { breaks.contains($0.properties.generalCategory) }) else { return }
         throw BackendError(.invalid, "names, areas and notes are one line, without control characters")
     }
 
