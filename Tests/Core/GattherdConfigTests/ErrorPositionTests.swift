@@ -162,6 +162,29 @@ import Testing
         )
     }
 
+    @Test func `a long line is cut around the place of an error`() throws {
+        let padding = String(repeating: " ", count: 500)
+        for (before, after) in [(padding, padding), ("", padding), (padding, ""), ("", "")] {
+            let error = try #require(errors(in: "log: {\(before)level: loud\(after)}").first)
+            let lines = error.description.split(separator: "\n")
+            #expect(lines.count == 3 && lines[1].count <= 166)
+            let marked = zip(lines[1], lines[2]).filter { $0.1 == "^" || $0.1 == "~" }.map(\.0)
+            #expect(String(marked) == "loud")
+            #expect(lines[1].contains(" | …") == !before.isEmpty && lines[1].hasSuffix("…") == !after.isEmpty)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `the mistakes of a generated file are limited`() {
+        let values = String(repeating: "x,", count: 50_000)
+        let many = errors(in: "bluetooth: {adapters: [\(values)x]}")
+        #expect(many.count == 1001)
+        #expect(many.last?.problem.description == "49001 more mistakes are left out; correct these first")
+        let options = (0..<30_000).map { "o\($0): x" }.joined(separator: ",")
+        let device = "devices: [{name: a, address: C0:FF:EE:00:00:01, options: {\(options)}}]"
+        #expect(errors(in: device).count == 1001)
+    }
+
     @Test(arguments: [
         ("gatway: x", "unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
         ("mqtt: {url: 'mqtt://a', retian: true}", "unknown key 'retian' in 'mqtt'; did you mean 'retain'?"),

@@ -36,11 +36,12 @@ extension ConfigError: CustomStringConvertible {
     package var description: String {
         guard let place else { return "\(file): \(severity.rawValue): \(problem)" }
         let gutter = String(repeating: " ", count: "\(place.line)".count)
-        let indent = String(repeating: " ", count: place.column - 1)
-        let caret = "^" + String(repeating: "~", count: place.width - 1)
+        let excerpt = place.excerpt
+        let indent = String(repeating: " ", count: excerpt.column - 1)
+        let caret = "^" + String(repeating: "~", count: excerpt.width - 1)
         return """
             \(place): \(severity.rawValue): \(problem)
-            \(place.line) | \(place.excerpt)
+            \(place.line) | \(excerpt.text)
             \(gutter) | \(indent)\(caret)
             """
     }
@@ -67,8 +68,13 @@ struct FileNode {
 
 /// The errors found so far while a configuration is read.
 final class ConfigFindings {
+    /// The maximum number of errors; a generated file may repeat a mistake in each of its values.
+    private static let maximum = 1000
+
     private let order: [String]
     private var all: [ConfigError] = []
+    /// The number of errors above the maximum.
+    private var omitted = 0
 
     /// - Parameter files: The files' names in the order in which they are read.
     init(files: [String]) {
@@ -76,16 +82,20 @@ final class ConfigFindings {
     }
 
     func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+        guard all.count < Self.maximum else { return omitted += 1 }
         all.append(ConfigError(problem, at: place))
     }
 
     /// The reported errors, in the order of the text.
     var sorted: [ConfigError] {
         let ranks = Dictionary(zip(order, order.indices)) { first, _ in first }
-        return
+        let sorted =
             all
             .map { (rank: (ranks[$0.file] ?? 0, $0.place?.line ?? 0, $0.place?.column ?? 0), error: $0) }
             .sorted { $0.rank < $1.rank }
             .map(\.error)
+        guard omitted > 0, let file = order.first else { return sorted }
+        let advice = "\(omitted) more mistakes are left out; correct these first"
+        return sorted + [ConfigError(.conflict(advice), file: file)]
     }
 }

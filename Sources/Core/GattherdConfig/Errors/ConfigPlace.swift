@@ -89,14 +89,24 @@ package struct ConfigPlace: Sendable {
     /// The file's name.
     package var file: String { source.name }
 
-    /// The whole line, with control characters made visible.
-    package var excerpt: String {
+    /// The maximum number of characters of an excerpt; lines of generated files may be very long.
+    private static let longestExcerpt = 160
+
+    /// The line around the place, with control characters made visible, and the place in it.
+    var excerpt: (text: String, column: Int, width: Int) {
+        let all = source.line(line)
+        let half = Self.longestExcerpt / 2
+        let start = all.count > Self.longestExcerpt ? max(0, min(column - 1, all.count) - half) : 0
+        let part = all[start...].prefix(Self.longestExcerpt)
         var text = String.UnicodeScalarView()
-        for character in source.line(line) {
+        if start > 0 { text.append("…") }
+        for character in part {
             let isControl = character.value < 0x20 || character.value == 0x7F
             text.append(isControl ? (character == "\t" ? " " : "\u{FFFD}") : character)
         }
-        return String(text)
+        if part.endIndex < all.count { text.append("…") }
+        let shift = start > 0 ? start - 1 : 0
+        return (String(text), column - shift, min(width, max(1, part.endIndex - column + 1)))
     }
 }
 

@@ -25,7 +25,8 @@ package final class SectionReader {
     private let substitution: Substitution
     private var members: [String: [Member]] = [:]
     private var order: [String] = []
-    private var known: [String] = []
+    /// The keys that were read, in order, and for look-ups.
+    private var (known, knownNames): ([String], Set<String>) = ([], [])
     private var forbidden: Set<String> = []
     /// True if a part is not a mapping; missing keys are then not reported.
     private var isBroken = false
@@ -74,7 +75,7 @@ package final class SectionReader {
 
     /// Reports each key that was not read.
     func finish() {
-        for name in order where !known.contains(name) && !forbidden.contains(name) {
+        for name in order where !knownNames.contains(name) && !forbidden.contains(name) {
             let nearest = Spelling.nearest(to: name, among: known)
             let problem = ConfigProblem.unknownKey(name, section: title, nearest: nearest, known: known)
             for member in members[name] ?? [] { report(problem, at: member.key.place) }
@@ -221,7 +222,7 @@ package final class SectionReader {
 
     /// Returns the members named `key` that are not empty.
     private func present(_ key: String) -> [Member] {
-        if !known.contains(key) { known.append(key) }
+        if knownNames.insert(key).inserted { known.append(key) }
         return (members[key] ?? []).filter { !$0.value.node.isNull }
     }
 

@@ -49,6 +49,9 @@ extension Configuration {
         }
     }
 
+    /// The maximum number of mismatches; a generated file may repeat a mistake in each of its values.
+    private static let maximumMismatches = 1000
+
     /// Returns the names in the configuration that no profile has.
     package func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
@@ -62,7 +65,8 @@ extension Configuration {
         let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
         let listening = (named + made).flatMap { $0.listeningFindings(with: registry) }
         let options = (named + made).flatMap { $0.optionFindings(with: registry) }
-        return unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
+        let all = unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
+        return Array(all.prefix(Self.maximumMismatches))
     }
 }
 
