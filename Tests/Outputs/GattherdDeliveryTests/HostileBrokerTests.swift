@@ -1,6 +1,7 @@
 import GattherdDelivery
 import GattherdMQTT
 import GattherdMachines
+import GattherdModel
 import GattherdSync
 import Glibc
 import TestKit
