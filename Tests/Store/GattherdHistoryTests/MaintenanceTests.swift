@@ -32,6 +32,18 @@ struct MaintenanceTests {
         try await history.close()
     }
 
+    @Test(arguments: [[.min], [.min, .max], [.max, -1]] as [[Int64]])
+    func `summaries of extreme integers can be checked and repaired`(values: [Int64]) throws {
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        try file.append(.plain(values.map { .integer($0) }))
+        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(7200))))
+        while file.isUpkeepDue { try file.upkeep() }
+        #expect(try HistoryReader(path: folder.database).check().isEmpty)
+        try file.connection.execute("UPDATE minute SET n = n + 1 WHERE ts = (SELECT min(ts) FROM minute)")
+        let check = try SummaryCheck(file.connection)
+        #expect(try check.differences().map(\.resolution) == [.minutes, .hours])
+    }
+
     @Test(
         arguments: [
             "UPDATE sample SET series = 99", "UPDATE outbox SET last = 0", "UPDATE minute SET quantity = 99",

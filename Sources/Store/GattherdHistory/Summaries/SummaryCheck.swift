@@ -107,7 +107,8 @@ struct SummaryCheck {
     ///
     /// Spans in which rows from ?3 to ?4 or from ?5 to ?6 may have been deleted are not compared.
     ///
-    /// Sums may differ by rounding errors, because they depend on the order.
+    /// Sums may differ by rounding errors, because they depend on the order. The limit is computed with real numbers,
+    /// because SQLite's `abs()` fails with the lowest integer, which some devices send for an unknown value.
     private static func comparison(of resolution: Resolution, with finer: Resolution) -> String {
         let rows =
             finer == .samples
@@ -126,7 +127,7 @@ struct SummaryCheck {
                 ) WHERE NOT (ts < ?4 AND ts > ?3 - \(resolution.length)) AND NOT (ts < ?6 AND ts > ?5 - \(resolution.length))
                 GROUP BY ts, quantity
                 HAVING sum(side) <> 0 OR sum(n * side) <> 0 OR min(min) <> max(min) OR min(max) <> max(max)
-                    OR abs(sum(sum * side)) > 1e-9 * max(n) * (max(abs(min(min)), abs(max(max))) + 1)
+                    OR abs(sum(sum * side)) > 1e-9 * max(n) * (max(abs(0.0 + min(min)), abs(0.0 + max(max))) + 1)
             )
             """
     }
