@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdModel
 import GattherdProcess
 import TestKit
@@ -149,6 +150,25 @@ struct SkippedEntriesTests {
         let starts = [5, 10, 15, 20, 25, 30, .max].map { unused.start(ofLast: $0, through: 230) }
         #expect(starts.dropLast() == [225, 120, 115, 10, 5, 0])
         #expect(starts.last.map { $0 < 0 } == true)
+    }
+
+    @Test func `the gaps of a file are found without sorting its entries, which may be millions`() throws {
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        try file.append(.plain(integers: 0..<10))
+        try file.connection.execute(
+            """
+            INSERT INTO event (id, ts, kind, detail) VALUES (200, 0, 'link', '{}'), (300, 0, 'link', '{}');
+            INSERT INTO outbox (first, last, octets, ts, ts_last, arrived) VALUES (500, 600, 0, 0, 0, 0)
+            """
+        )
+        var expected = UnusedNumbers()
+        for (after, through) in [(10, 199), (300, 499), (600, 800)] as [(Int64, Int64)] {
+            expected.add(after: after, through: through)
+        }
+        #expect(try UnusedNumbers(file.connection, after: 0, through: 800) == expected)
+        #expect(try UnusedNumbers(file.connection, after: 550, through: 690) == UnusedNumbers())
+        let plan = try Statement("EXPLAIN QUERY PLAN " + UnusedNumbers.entries, on: file.connection)
+        #expect(try !plan.rows { row in row.text(3) }.contains { $0.contains("TEMP B-TREE") })
     }
 
     @Test func `a gap is an event of its output, and other notices are events of history`() {

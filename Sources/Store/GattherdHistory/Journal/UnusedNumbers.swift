@@ -49,6 +49,8 @@ package struct UnusedNumbers: Hashable, Sendable {
 extension UnusedNumbers {
     /// Finds the gaps between the entries of a file.
     ///
+    /// A long backlog has millions of extents, so the entries are merged as they are read, and not sorted.
+    ///
     /// - Parameters:
     ///   - connection: The file.
     ///   - floor: A number above which all extents are in the file.
@@ -57,21 +59,28 @@ extension UnusedNumbers {
     init(_ connection: SQLiteConnection, after floor: Int64, through end: Int64) throws(StoreFault) {
         self.init()
         guard end - floor > Self.smallest else { return }
-        let others = ["event", "reject", "correction"].map { "SELECT id, id FROM \($0) WHERE id > ?1 AND id <= ?2" }
-        let select = try Statement(
-            """
-            WITH used (first, last) AS (
-                VALUES (?1, ?1), (?2 + 1, ?2 + 1)
-                UNION ALL SELECT first, last FROM outbox
-                    WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND first <= ?2
-                UNION ALL \(others.joined(separator: " UNION ALL "))
-            )
-            SELECT before, first - 1 FROM (SELECT first, lag(last) OVER (ORDER BY first, last) AS before FROM used)
-            WHERE first - before > \(Self.smallest) ORDER BY first
-            """,
-            on: connection
-        )
-        let found = try select.rows(binding: floor, end) { row in (row.integer(0), row.integer(1)) }
-        for (after, through) in found { add(after: after, through: through) }
+        let select = try Statement(Self.entries, on: connection)
+        select.bind(floor, end)
+        var last = floor
+        while try select.step() {
+            addGap(after: last, before: select.integer(0))
+            last = max(last, select.integer(1))
+        }
+        addGap(after: last, before: end + 1)
     }
+
+    private mutating func addGap(after last: Int64, before first: Int64) {
+        if first - last > Self.smallest { add(after: last, through: first - 1) }
+    }
+
+    /// Selects the first and the last number of all entries above ?1, up to and including ?2, in order.
+    static let entries: String = {
+        let others = ["event", "reject", "correction"].map {
+            "UNION ALL SELECT id, id FROM \($0) WHERE id > ?1 AND id <= ?2"
+        }
+        return """
+            SELECT first, last FROM outbox WHERE first > ?1 - \(Extent.capacity) AND last > ?1 AND first <= ?2
+            \(others.joined(separator: " ")) ORDER BY 1
+            """
+    }()
 }

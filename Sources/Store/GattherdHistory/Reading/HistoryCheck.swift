@@ -78,8 +78,8 @@ struct HistoryCheck {
             SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM metric_series)
         ) UNION ALL
         SELECT 'it is not clear which readings wait for delivery' WHERE EXISTS (
-            SELECT 1 FROM (SELECT *, lead(first) OVER (ORDER BY first) AS next FROM outbox)
-            WHERE last < first OR ts_last < ts OR next <= last
+            SELECT 1 FROM outbox WHERE last < first OR ts_last < ts
+                OR last >= (SELECT min(first) FROM outbox AS next WHERE next.first > outbox.first)
         ) UNION ALL
         SELECT 'a summary of a quantity that is not there' WHERE EXISTS (
             SELECT 1 FROM minute WHERE quantity NOT IN (SELECT id FROM quantity)
