@@ -132,4 +132,26 @@ struct MaintenanceTests {
         #expect(try HistoryReader(path: folder.database).allRows().count == (isOnline ? 3001 : 1001))
         #expect(try await folder.shell.value("PRAGMA auto_vacuum") == "2")
     }
+
+    @Test(.enabled(if: SmallFileSystem.isPossible))
+    func `a WAL that a reader let fill the disk is used again after the reader's end`() throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        let file = try HistoryFile(path: disk.path + "/h.db", consumers: .one, log: .silent)
+        try file.append(.plain(integers: 0..<10))
+        try file.flushPendingState()
+        let reader = try HistoryDatabase.openForReading(disk.path + "/h.db")
+        try reader.execute("BEGIN; SELECT count(*) FROM sample")
+        // The same page again and again: the database needs no room, only the WAL does.
+        let strap = DeviceRecord(device: "strap", address: "C0:FF:EE:00:00:01")
+        var time = Fixture.epoch
+        func record() throws(StoreFault) {
+            time = time.advanced(by: .seconds(1))
+            try file.record(strap, seenAt: time)
+        }
+        let fault = #expect(throws: StoreFault.self) { while true { try record() } }
+        #expect(fault?.kind == .full)
+        try reader.execute("COMMIT")
+        try? record()
+        for _ in 0..<100 { try record() }
+    }
 }

@@ -105,9 +105,14 @@ struct WALCheckpointer {
         if pages >= threshold * 4 {
             connection.checkpoint(SQLITE_CHECKPOINT_RESTART, timeout: Self.timeout)
         } else {
-            connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+            copy()
         }
         next = pages + threshold / 4
+    }
+
+    /// Copies the WAL as far as readers permit, without waiting for them.
+    func copy() {
+        connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
     }
 
     /// Copies and truncates the WAL.

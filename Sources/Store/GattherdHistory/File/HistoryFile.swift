@@ -208,12 +208,20 @@ final class HistoryFile {
             meter.didRollBack()
             journal?.didRollBack()
             clock.didRollBack()
+            makeRoom(after: error)
             throw error
         }
         meter.didCommit()
         if let progress { journal?.didSave(progress) }
         journal?.didCommit()
         retention.didCommit()
+    }
+
+    /// Copies the WAL after a commit for which the disk had no room.
+    ///
+    /// A reader may have let the WAL fill the disk. When it has ended, the next commits need no other space.
+    private func makeRoom(after fault: StoreFault) {
+        if fault.kind == .full { checkpointer.copy() }
     }
 
     /// Commits a cursor that no other commit has saved.
@@ -300,6 +308,16 @@ final class HistoryFile {
 
     /// Runs one short step of background work.
     func upkeep() throws(StoreFault) {
+        do throws(StoreFault) {
+            try runStep()
+        } catch {
+            makeRoom(after: error)
+            throw error
+        }
+        checkpointIfDue()
+    }
+
+    private func runStep() throws(StoreFault) {
         if clock.currentShift != nil {
             try correctTimestamps()
         } else if let journal, isSkipDue {
@@ -314,7 +332,6 @@ final class HistoryFile {
             isScanNext = true
             try retention.step(newest ?? .min)
         }
-        checkpointIfDue()
     }
 
     private func rebuildExtents() throws(StoreFault) {
