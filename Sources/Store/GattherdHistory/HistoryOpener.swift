@@ -54,6 +54,11 @@ struct HistoryOpener {
         reporter.movedAside(to: place, fault)
     }
 
+    /// Moves the WAL of a file that another program has deleted or replaced aside, before the path is opened again.
+    func moveRemainsAside() throws(StoreFault) {
+        try DamagedFile(path: options.path).moveRemainsAside(at: options.clock.now())
+    }
+
     /// Releases the lock.
     mutating func close() {
         carriedOver = nil

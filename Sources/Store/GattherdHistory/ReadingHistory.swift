@@ -344,6 +344,17 @@ extension ReadingHistory {
         updateStatus()
     }
 
+    /// Opens the path again if another program has deleted, renamed or replaced the file in use.
+    func reopenIfReplaced() {
+        guard file?.connection.isReplaced == true else { return }
+        recordFailure(StoreFault("\(options.path): the file was deleted or replaced while it was in use", .disk))
+        // A renamed file gets all commits.
+        file?.truncateWAL()
+        abandonFile()
+        do throws(StoreFault) { try opener.moveRemainsAside() } catch { return recordFailure(error) }
+        replaceFile(nil)
+    }
+
     /// Opens the file in place of the one before, if there was one; a damaged file is replaced by a new one.
     private func openFile() throws(StoreFault) {
         do throws(StoreFault) {
@@ -402,6 +413,7 @@ extension ReadingHistory {
         loop.schedule(after: options.limits.passInterval) { [weak self] in
             self?.assumeIsolated { $0.startPass() }
         }
+        reopenIfReplaced()
         if let file {
             maintain { () throws(StoreFault) in try file.startPass() }
             maintenance.setClockDoubt(file.clock.doubt, reporter)

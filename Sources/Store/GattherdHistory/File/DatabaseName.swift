@@ -65,6 +65,17 @@ struct DamagedFile {
         return target
     }
 
+    /// Renames the files that belonged to a database that another program has deleted or replaced.
+    ///
+    /// The next database with this name would apply the WAL.
+    ///
+    /// - Parameter time: A part of the new names.
+    /// - Throws: ``StoreFault`` when the directory cannot be written.
+    func moveRemainsAside(at time: Timestamp) throws(StoreFault) {
+        let target = freePath("replaced", stamped: time)
+        for suffix in ["-wal", "-shm"] { try rename(suffix, to: target) }
+    }
+
     private func rename(_ suffix: String, to target: String) throws(StoreFault) {
         guard unsafe Glibc.rename(path + suffix, target + suffix) != 0, errno != ENOENT else { return }
         throw StoreFault(errno: errno, "cannot move the file aside", path: path + suffix)

@@ -255,6 +255,11 @@ final class HistoryFile {
         checkpointer.runIfDue()
     }
 
+    /// Copies and truncates the WAL, if no reader needs it.
+    func truncateWAL() {
+        checkpointer.truncate()
+    }
+
     /// Writes pending state that no commit has saved, and truncates the WAL.
     func flushPendingState() throws(StoreFault) {
         if let journal, !journal.isFullySaved { try commit(deletesAll: true) { () throws(StoreFault) in } }

@@ -1,5 +1,7 @@
 import CSQLite
 import GattherdModel
+import GattherdSync
+import Glibc
 
 /// One open SQLite database, used by one thread at a time and closed when it is released.
 ///
@@ -40,6 +42,15 @@ import GattherdModel
         unsafe sqlite3_close_v2(raw)
         OpenDatabases.remove(file)
         unsafe pages.deallocate()
+    }
+
+    /// True if another program has deleted or renamed the open file, or given its name to another file.
+    ///
+    /// False if its folder is missing too, where no other file can be opened.
+    var isReplaced: Bool {
+        guard let file else { return false }
+        if let found = OpenDatabases.File(path) { return found != file }
+        return unsafe access(path, F_OK) != 0 && errno == ENOENT && access(path.parentFolder, W_OK) == 0
     }
 
     /// Runs literal statements without results, one after the other.
