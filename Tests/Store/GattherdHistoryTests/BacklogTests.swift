@@ -142,4 +142,47 @@ struct BacklogTests {
         try upkeep(file, at: 2000)
         #expect(try waiting(file) == nil)
     }
+
+    /// Runs a pass `seconds` after the start; returns the number of its steps.
+    private func steps(_ file: HistoryFile, at seconds: Int) throws(StoreFault) -> Int {
+        try file.startPass(at: Fixture.epoch.advanced(by: .seconds(seconds)))
+        var steps = 0
+        while file.isUpkeepDue {
+            try file.upkeep()
+            steps += 1
+        }
+        return steps
+    }
+
+    @Test func `old samples that wait are read in one pass, and again when some are delivered or dropped`() throws {
+        var limits = HistoryLimits(samples: .seconds(60))
+        limits.backlogAge = .seconds(200_000)
+        let clock = GatewayClock(now: { Fixture.epoch })
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: .one,
+            limits: limits,
+            clock: clock,
+            log: .silent
+        )
+        for start in stride(from: 0, to: 20_000, by: 1000) {
+            var batch = ReadingBatch()
+            for second in start..<(start + 1000) {
+                batch.add(Fixture.plain(), at: Fixture.epoch.advanced(by: .seconds(second)), (0, .integer(1)))
+            }
+            try file.append(batch)
+        }
+        try upkeep(file)
+        let samples = "SELECT count(*) FROM sample"
+        let first = try steps(file, at: 100_000)
+        #expect(try steps(file, at: 100_060) <= first - 4)
+        #expect(try file.connection.integer(samples) == 20_000)
+        file.journal?.acknowledge(through: 5000)
+        try upkeep(file, at: 100_120)
+        #expect(try file.connection.integer("SELECT min(seq) FROM sample") == 5001)
+        #expect(try steps(file, at: 100_180) <= first - 4)
+        try upkeep(file, at: 300_000)
+        #expect(file.undelivered == 15_000)
+        #expect(try file.connection.integer(samples) == 0)
+    }
 }

@@ -55,6 +55,9 @@ final class Backlog {
         )
     }
 
+    /// False while delivery is off.
+    var hasConsumers: Bool { journal != nil }
+
     /// The last reading that all consumers have acknowledged.
     var delivered: Int64 { journal?.delivered ?? saved }
 

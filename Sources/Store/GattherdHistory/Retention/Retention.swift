@@ -32,6 +32,7 @@ final class Retention {
     private(set) var isCaughtUp = false
     /// The times of readings that were dropped from the backlog, whose samples are deleted next.
     private var dropped: ClosedRange<Int64>?
+    private var waiting = WaitingSamples()
     /// The number of used pages when no row could be deleted.
     private var stuckAt: Int64?
 
@@ -95,12 +96,14 @@ final class Retention {
 
     /// Ends the pass, because the clock has changed.
     func cancelPass() {
+        waiting.removeAll()
         pass.removeAll()
         (part, place) = (0, .min)
     }
 
-    /// Reads again the spans of time in which rows may have been deleted.
+    /// Reads again the spans of time in which rows may have been deleted; call this after rows were moved, too.
     func readPurged() throws(StoreFault) {
+        waiting.removeAll()
         for table in tables {
             try table.readPurged()
             passPurgedTimes(table)
@@ -156,7 +159,8 @@ final class Retention {
         guard let keep = limits.keep(table.kind) else { return false }
         let age = Timestamp(microseconds: part.now).advanced(by: .zero - keep).microseconds
         var end = min(age, part.times.upperBound)
-        let start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
+        var start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
+        if table.kind == .samples { start = waiting.start(after: start, waitingState) }
         guard try table.hasRow(after: start, before: end) else { return false }
         // A clock in doubt must not move the marks beyond the stored rows.
         let summedEnd = part.isLimited ? min(end, newest) : end
@@ -179,7 +183,15 @@ final class Retention {
         passPurgedTimes(table)
         didChangeLists()
         place = outcome.reached ?? place
+        if table.kind == .samples {
+            waiting.add(after: start, through: outcome.reached ?? end.subtractingReportingOverflow(1).partialValue)
+        }
         return outcome.reached != nil
+    }
+
+    /// Without consumers, new samples wait for nobody, whatever their times are.
+    private var waitingState: WaitingSamples.State? {
+        backlog.hasConsumers ? WaitingSamples.State(delivered: backlog.delivered, dropped: undelivered) : nil
     }
 
     /// Returns the first instant whose rows are not summarised.
