@@ -198,6 +198,13 @@ struct ImportTests {
         try await eventually { try await folder.shell.value("SELECT count(*) FROM history") == "0" }
         #expect(try await folder.shell.value("SELECT sum(n) FROM history_minutes") == "600")
         try await history.close()
+        #expect(try importing((0..<660).map { row($0, 1) }) == (60, 600), "deleted samples count as stored")
+        let other = HistorySeries(device: "box", profile: "", stream: "", metric: "other", unit: nil, source: "read")
+        #expect(try importing((0..<60).map { row($0, 1, other) }) == (60, 0), "others of the same time do not")
+        for view in ["history_minutes", "history_hours"] {
+            let counts = try await folder.shell.rows("SELECT metric, sum(n) FROM \(view) GROUP BY 1 ORDER BY 1")
+            #expect(counts == [["other", "60"], ["value", "660"]])
+        }
     }
 
     @Test func `an import and a daemon exclude each other`() async throws {

@@ -3,8 +3,9 @@ public import GattherdModel
 
 /// Imports samples into a history that no daemon has open; creates the history if necessary.
 ///
-/// A sample that is stored already, with the same time, series and value, is skipped. Imported readings get numbers
-/// below zero: they are not part of the journal and never delivered. An error ends the import; committed samples stay.
+/// A sample that is stored already, with the same time, series and value, is skipped; so is one that may have been
+/// deleted, see ``DeletedSpans``. Imported readings get numbers below zero: they are not part of the journal and never
+/// delivered. An error ends the import; committed samples stay.
 public final class HistoryImport {
     /// The number of samples per transaction; the samples of one instant are never divided.
     private static let chunk = 4096
@@ -25,6 +26,7 @@ public final class HistoryImport {
     private let state: StateTable
     private let table: SeriesTable
     private let rollups: Rollups
+    private let deleted: DeletedSpans
     private let selectKnown: Statement
     private let selectSeries: Statement
     private let insert: Statement
@@ -43,6 +45,7 @@ public final class HistoryImport {
         rollups = try Rollups(connection, state)
         rollups.purgedMinutes = try state.purged(.minutes)
         rollups.purgedHours = try state.purged(.hours)
+        deleted = try DeletedSpans(connection, state)
         lowest = try state.value(of: .imported)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample") ?? .min
         selectKnown = try Statement("SELECT series, value FROM sample WHERE ts = ?1", on: connection)
@@ -108,6 +111,7 @@ public final class HistoryImport {
                 instant = row.time
             }
             let key = try key(of: row.series, at: row.time)
+            guard try !deleted.contains(key.quantity, at: row.time.microseconds) else { continue }
             let content = ImportPlan.Content(key.series, row.value)
             let isNew = seen.insert(ImportPlan.Occurrence(content: content, seq: row.seq)).inserted
             if let count = there[content], count > 0 {
