@@ -166,4 +166,19 @@ struct LostEntriesTests {
         #expect(try all(file, after: 90).gaps == [gap])
         #expect(try all(file, after: 110).gaps.isEmpty)
     }
+
+    @Test func `readings that the backlog drops while they are searched for a consumer are a gap`() throws {
+        let file = try open { $0.backlogAge = .seconds(1000) }
+        for round in 0..<50 { try fill(file, at: round * 100) }
+        file.journal?.acknowledge(through: file.head, by: "copy")
+        try file.flushPendingState()
+        try file.rewind("copy", to: 0)
+        try file.upkeep()
+        #expect(file.isScanDue, "a step finds only some of the readings")
+        try finish(file, at: 5500)
+        let found = try all(file, after: 0)
+        let missing = found.gaps.flatMap { Array($0.after + 1...$0.through) }
+        #expect(missing.count > 1000)
+        #expect((found.seqs + missing).sorted() == Array(1...5050))
+    }
 }

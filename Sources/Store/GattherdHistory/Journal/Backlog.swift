@@ -13,6 +13,7 @@ final class Backlog {
     private let limits: HistoryLimits
     private let select: Statement
     private let delete: Statement
+    private let leaveOut: Statement
     /// True if nothing could be dropped because delivery holds all extents.
     private var isStuck = false
     private var isAgeDue = false
@@ -53,6 +54,7 @@ final class Backlog {
             "DELETE FROM outbox WHERE first > ?1 AND first <= ?2 RETURNING first, octets",
             on: connection
         )
+        leaveOut = try Statement(RewindScan.leaveOut, on: connection)
     }
 
     /// False while delivery is off.
@@ -172,6 +174,7 @@ final class Backlog {
             try connection.transaction { () throws(StoreFault) in
                 delete.bind(start, oldest.first)
                 try meter.delete(delete)
+                try leaveOut.run(binding: oldest.last)
                 try state.set(.journalFrom, to: max(oldest.last, state.value(of: .journalFrom)))
             }
         } catch {

@@ -303,6 +303,7 @@ final class Journal {
 
     /// Reads again from which number on all extents are there; call this after a commit that changed it.
     func readStart() throws(StoreFault) {
+        try scan.reload()
         start = try state.value(of: .journalFrom)
         lastTrimmed = try state.value(of: .journalTrimmed)
         try readUnused()

@@ -28,6 +28,7 @@ final class RewindScan {
     private let save: Statement
     private let remove: Statement
     private let selectCorrection: Statement
+    private let select: Statement
 
     init(_ connection: SQLiteConnection, _ meter: BacklogMeter, _ extents: ExtentTable) throws(StoreFault) {
         (self.meter, self.extents) = (meter, extents)
@@ -49,7 +50,17 @@ final class RewindScan {
         )
         remove = try Statement("DELETE FROM rewind", on: connection)
         selectCorrection = try Statement("SELECT max(id) FROM correction", on: connection)
-        let select = try Statement("SELECT after, through, ts, seq, correction FROM rewind", on: connection)
+        select = try Statement("SELECT after, through, ts, seq, correction FROM rewind", on: connection)
+        try reload()
+    }
+
+    /// Makes a scan leave out the readings up to ?1, which were dropped meanwhile.
+    ///
+    /// The numbers of dropped readings stay marked as lost, also those that the scan had rebuilt before.
+    static let leaveOut = "UPDATE rewind SET after = max(after, ?1)"
+
+    /// Reads the progress from the file, which may have changed.
+    func reload() throws(StoreFault) {
         saved = try select.rows { row in
             Progress(
                 after: row.integer(0),
