@@ -139,6 +139,29 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
+    @Test func `entries that the backlog had dropped before are in the gap of those that are skipped`() throws {
+        var limits = HistoryLimits()
+        limits.backlogAge = .seconds(1000)
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: [JournalConsumerOptions(name: "influx", longestBacklog: 150)],
+            limits: limits,
+            clock: GatewayClock(now: { Fixture.epoch }),
+            log: .silent
+        )
+        try file.append(.plain(integers: 1...100))
+        try file.startPass(at: Fixture.epoch.advanced(by: .seconds(2000)))
+        while file.isUpkeepDue { try file.upkeep() }
+        #expect(file.undelivered == 100)
+        try file.append(.plain(integers: 101...160))
+        while file.isUpkeepDue { try file.upkeep() }
+        let first = try file.entries(after: 0, limit: 100, for: "influx").missing
+        #expect(first == JournalGap(after: 0, through: 10, reason: "more than the longest backlog"))
+        let second = try file.entries(after: 10, limit: 100, for: "influx").missing
+        #expect(second == JournalGap(after: 10, through: 100, reason: "dropped by the limits of the backlog"))
+        #expect(try file.entries(after: 100, limit: 100, for: "influx").readings.map(\.seq) == Array(101...160))
+    }
+
     @Test func `gaps among the numbers are counted and passed over`() {
         var unused = UnusedNumbers()
         unused.add(after: 10, through: 110)

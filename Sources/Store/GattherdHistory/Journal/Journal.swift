@@ -214,7 +214,9 @@ final class Journal {
             let end = unused.start(ofLast: longest, through: head)
             let count = try extents.count(after: start, through: end)
             let first = try reader.first(after: start, consumer.content) ?? .max
-            skip(through: end, by: index, isLoss: first <= end)
+            // Entries that were lost before are in the gap, too.
+            let hasLost = try lost.hasLost(after: start, through: end, dropped: self.start)
+            skip(through: end, by: index, isLoss: hasLost || first <= end)
             if count > 0 {
                 gaps.append(Gap(consumer: consumer.name, after: start, through: end, readings: Int(clamping: count)))
             }

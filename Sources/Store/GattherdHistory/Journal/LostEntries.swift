@@ -54,6 +54,12 @@ final class LostEntries {
         return batch
     }
 
+    /// True if some of the numbers are lost; `dropped` is the number up to which extents may be missing.
+    func hasLost(after seq: Int64, through end: Int64, dropped: Int64) throws(StoreFault) -> Bool {
+        let highest = try marks(dropped: dropped).map(\.through).max() ?? 0
+        return try isLost(after: seq, through: min(end, highest))
+    }
+
     private func marks(dropped: Int64) throws(StoreFault) -> [Mark] {
         [
             (try state.value(of: .lastDeleted), "deleted by the limits of history"),
