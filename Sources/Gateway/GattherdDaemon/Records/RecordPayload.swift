@@ -1,5 +1,6 @@
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 /// The records of one decoded payload.
 struct RecordPayload {
@@ -134,11 +135,11 @@ struct RecordPayload {
     }
 }
 
-/// The digest FNV-1a of a record's contents, which is stored.
+/// The digest of a record's contents, which is stored.
 struct RecordDigest {
-    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+    private var hash = StableHash()
 
-    var value: Int64 { Int64(bitPattern: state) }
+    var value: Int64 { Int64(bitPattern: hash.value) }
 
     mutating func add(_ octets: Span<UInt8>) {
         for index in octets.indices { add(octets[index]) }
@@ -160,6 +161,6 @@ struct RecordDigest {
     }
 
     private mutating func add(_ octet: UInt8) {
-        state = (state ^ UInt64(octet)) &* 0x100_0000_01B3
+        hash.add(octet)
     }
 }

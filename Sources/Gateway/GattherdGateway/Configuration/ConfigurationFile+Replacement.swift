@@ -13,8 +13,7 @@ struct ConfigurationText: Hashable, Sendable {
 
     /// A version string that changes with the content.
     var version: String {
-        let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        return "\(bytes.count)-\(String(hash, radix: 16))"
+        "\(bytes.count)-\(String(StableHash.fnv1a(bytes), radix: 16))"
     }
 }
 
