@@ -92,6 +92,16 @@ public enum JournalEntry: Hashable, Sendable {
         guard case .reading(let reading) = self else { return nil }
         return reading
     }
+
+    /// The approximate size in bytes, in memory and as text.
+    public var size: Int {
+        switch self {
+        case .reading(let reading): reading.size
+        case .event(let event, _): 160 + event.detail.utf8.count
+        case .reject(let reject, _): 160 + 2 * reject.payload.count + reject.reason.utf8.count
+        case .correction: 100
+        }
+    }
 }
 
 /// Consecutive entries of the journal.

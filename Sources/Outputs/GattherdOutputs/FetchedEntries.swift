@@ -87,16 +87,6 @@ struct FetchedEntries: Sendable {
 }
 
 extension JournalEntry {
-    /// The approximate size in bytes, in memory and as text.
-    public var size: Int {
-        switch self {
-        case .reading(let reading): reading.size
-        case .event(let event, _): 160 + event.detail.utf8.count
-        case .reject(let reject, _): 160 + 2 * reject.payload.count + reject.reason.utf8.count
-        case .correction: 100
-        }
-    }
-
     /// The entry's own time; a correction has none.
     public var time: Timestamp? {
         switch self {

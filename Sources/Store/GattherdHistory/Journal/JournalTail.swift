@@ -144,15 +144,3 @@ private struct EntryQueue: Sendable {
         return low
     }
 }
-
-extension JournalEntry {
-    /// The approximate size in bytes.
-    var size: Int {
-        switch self {
-        case .reading(let reading): reading.size
-        case .event(let event, _): 80 + event.detail.utf8.count
-        case .reject(let reject, _): 120 + reject.payload.count + reject.reason.utf8.count
-        case .correction: 80
-        }
-    }
-}
