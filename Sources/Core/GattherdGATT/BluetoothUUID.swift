@@ -50,14 +50,14 @@ public struct BluetoothUUID: Hashable, Sendable {
 
     /// The shortest form on air, little-endian: 2, 4 or 16 octets.
     package var shortestOctets: [UInt8] {
-        guard low == Self.baseLow, high & 0xFFFF_FFFF == Self.baseHighTail else {
-            return Self.littleEndian(low, count: 8) + Self.littleEndian(high, count: 8)
+        var writer = PayloadWriter()
+        if low == Self.baseLow, high & 0xFFFF_FFFF == Self.baseHighTail {
+            writer.append(high >> 32, octets: assigned16 == nil ? 4 : 2)
+        } else {
+            writer.append(low, octets: 8)
+            writer.append(high, octets: 8)
         }
-        return Self.littleEndian(high >> 32, count: assigned16 == nil ? 4 : 2)
-    }
-
-    private static func littleEndian(_ number: UInt64, count: Int) -> [UInt8] {
-        (0..<count).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * $0)) }
+        return writer.octets
     }
 
     /// The lowercase 36-character form that BlueZ uses on D-Bus.

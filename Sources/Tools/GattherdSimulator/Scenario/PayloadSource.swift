@@ -1,3 +1,5 @@
+import GattherdGATT
+
 /// The source of the values that a characteristic notifies.
 ///
 /// Each value is a function of the notification's number, so that tests can identify it.
@@ -136,5 +138,7 @@ public struct HeartRatePattern: Hashable, Sendable {
 
 /// The little-endian two's complement of `value` in this number of bytes.
 func littleEndian(_ value: Int, octets: Int) -> [UInt8] {
-    (0..<octets).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+    var writer = PayloadWriter()
+    writer.append(UInt64(bitPattern: Int64(value)), octets: octets)
+    return writer.octets
 }
