@@ -16,7 +16,8 @@ public struct SampleWriter {
 
     /// Writes a line.
     ///
-    /// - Returns: False if the format cannot represent the sample: line protocol has no unknown values.
+    /// - Returns: False if the format cannot represent the sample: line protocol has no unknown values, and no times
+    ///   before 1677 or after 2262.
     public mutating func write(_ row: HistoryRow) -> Bool {
         switch format {
         case .json: return writeJSON(row)
@@ -64,7 +65,8 @@ public struct SampleWriter {
     private mutating func writePoint(_ row: HistoryRow) -> Bool {
         let series = row.series
         let element = element(row)
-        guard let value = LineProtocol.field(row.value) else { return false }
+        let (nanoseconds, isBeyond) = row.time.microseconds.multipliedReportingOverflow(by: 1000)
+        guard !isBeyond, let value = LineProtocol.field(row.value) else { return false }
         let tags: [(name: String, value: String?)] = [
             ("device", series.device), ("element", element),
             ("kind", series.kind == .gauge ? nil : series.kind.rawValue),
@@ -76,7 +78,7 @@ public struct SampleWriter {
             bytes += ",\(name)=".utf8
             LineProtocol.escape(value, LineProtocol.inTag, to: &bytes)
         }
-        bytes += " value=\(value) \(row.time.microseconds)000\n".utf8
+        bytes += " value=\(value) \(nanoseconds)\n".utf8
         return true
     }
 

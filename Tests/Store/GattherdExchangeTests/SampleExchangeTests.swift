@@ -123,6 +123,18 @@ import Testing
         #expect(written(rows + [next], .line) == point(0, 0.5) + point(1, 0.5) + point(0, 1))
     }
 
+    @Test func `line protocol skips times that it cannot represent, and all others can be read`() throws {
+        let (first, last) = (Int64.min / 1000, Int64.max / 1000)
+        for microseconds in [first - 1, first, -1, 0, last, last + 1] {
+            let time = Timestamp(microseconds: microseconds)
+            var writer = SampleWriter(.line)
+            let isWritten = writer.write(HistoryRow(seq: 7, time: time, series: series(), value: .integer(1)))
+            #expect(isWritten == (first...last).contains(microseconds))
+            let text = String(decoding: writer.bytes, as: UTF8.self)
+            #expect(try read(text, .line).map(\.time) == (isWritten ? [time] : []))
+        }
+    }
+
     @Test func `line protocol skips unknown values and counts them`() throws {
         let row = HistoryRow(seq: 7, time: Self.time, series: series(), value: .null)
         var writer = SampleWriter(.line)

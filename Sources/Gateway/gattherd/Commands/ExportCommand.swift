@@ -18,7 +18,7 @@ extension CommandSpec {
         details: """
             JSON lines contain all columns of a sample; 'gattherd import' reads them. In line protocol, the measurement is the
             metric, the field is 'value', and device, profile, stream, source and unit are tags; unknown values (null) are
-            left out. Without --format, the extension of FILE (.jsonl, .lp) decides.
+            left out, and times before 1677 or after 2262. Without --format, the extension of FILE (.jsonl, .lp) decides.
             """,
         exits: [
             .data: "there is no such device or metric, or the history is damaged",
@@ -65,7 +65,8 @@ struct ExportCommand {
         _ = destination.write(writer.bytes)
         try destination.finish()
         if unwritten > 0 {
-            Terminal.printError("gattherd export: left out \(unwritten) values that are not known: use --format json")
+            let reason = "not known, or from before 1677 or after 2262"
+            Terminal.printError("gattherd export: left out \(unwritten) values that are \(reason): use --format json")
         }
     }
 }
