@@ -90,9 +90,9 @@ enum FleetAppend {
                     AND s.metric = w.metric AND s.profile = w.profile AND s.source = w.source AND s.kind = w.kind
                     AND s.unit IS NOT DISTINCT FROM w.unit;
                 EXIT WHEN array_position(ids, NULL) IS NULL;
-                INSERT INTO gattherd.quantity (gateway, device, metric, unit)
-                SELECT DISTINCT owner, w.device, w.metric, w.unit FROM unnest(devices, metrics, units) AS w(device,
-                    metric, unit)
+                INSERT INTO gattherd.quantity (gateway, device, stream, metric, unit)
+                SELECT DISTINCT owner, w.device, w.stream, w.metric, w.unit
+                FROM unnest(devices, streams, metrics, units) AS w(device, stream, metric, unit)
                 ON CONFLICT DO NOTHING;
                 INSERT INTO gattherd.air (device, profile, stream)
                 SELECT DISTINCT w.device, w.profile, w.stream
@@ -104,8 +104,8 @@ enum FleetAppend {
                 SELECT owner, w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, w.first, a.id
                 FROM unnest(devices, profiles, streams, metrics, units, kinds, sources, firsts)
                     AS w(device, profile, stream, metric, unit, kind, source, first)
-                JOIN gattherd.quantity q ON q.gateway = owner AND q.device = w.device AND q.metric = w.metric
-                    AND q.unit IS NOT DISTINCT FROM w.unit
+                JOIN gattherd.quantity q ON q.gateway = owner AND q.device = w.device AND q.stream = w.stream
+                    AND q.metric = w.metric AND q.unit IS NOT DISTINCT FROM w.unit
                 LEFT JOIN gattherd.air a ON w.source = 'advert' AND a.device = w.device AND a.profile = w.profile
                     AND a.stream = w.stream
                 ON CONFLICT DO NOTHING;

@@ -28,8 +28,8 @@ package final class FleetDatabase: Sendable {
     ///
     /// After the first release a step is never edited, only followed by another one.
     static let steps = [FleetTables.tables + FleetLeases.tables + FleetRuns.tables]
-    /// A table that schemas of version 1 from before the first release lack.
-    private static let newestTable = "gattherd.run"
+    /// A column that schemas of version 1 from before the first release lack.
+    static let newestColumn = (table: "gattherd.quantity", name: "stream")
     /// All that has no rows is made again with each version.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
@@ -126,7 +126,7 @@ package final class FleetDatabase: Sendable {
                 first release, \(remedy)
                 """
         }
-        guard version > 0, try !connection.has(newestTable) else { return nil }
+        guard version > 0, try !connection.has(newestColumn.name, of: newestColumn.table) else { return nil }
         return "it is from before the first release: \(remedy)"
     }
 

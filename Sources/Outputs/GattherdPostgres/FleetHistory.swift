@@ -5,14 +5,22 @@ package struct FleetHistory: Sendable {
     /// A selection; `nil` means all.
     package struct Query: Hashable, Sendable {
         package var device: String?
+        package var stream: String?
         package var metric: String?
         /// The first instant.
         package var since: Timestamp?
         /// The first instant after the selection.
         package var until: Timestamp?
 
-        package init(device: String? = nil, metric: String? = nil, since: Timestamp? = nil, until: Timestamp? = nil) {
-            (self.device, self.metric, self.since, self.until) = (device, metric, since, until)
+        package init(
+            device: String? = nil,
+            stream: String? = nil,
+            metric: String? = nil,
+            since: Timestamp? = nil,
+            until: Timestamp? = nil
+        ) {
+            (self.device, self.stream, self.metric) = (device, stream, metric)
+            (self.since, self.until) = (since, until)
         }
     }
 
@@ -26,13 +34,15 @@ package struct FleetHistory: Sendable {
         package let value: SampleValue
         package let unit: String?
         package let source: String
+        package let stream: String
     }
 
-    /// The summary of one metric's numbers in a time span, of those that one gateway delivered.
+    /// The summary of one metric of a stream in a time span, of the numbers that one gateway delivered.
     package struct Bucket: Hashable, Sendable {
         package let gateway: String
         package let time: Timestamp
         package let device: String
+        package let stream: String
         package let metric: String
         package let unit: String?
         package let n: Int
@@ -51,11 +61,12 @@ package struct FleetHistory: Sendable {
     /// Passes samples to `body`, oldest first, until it returns false.
     package func rows(_ body: (Row) -> Bool) async throws(FleetDatabase.Failure) {
         let sql = """
-            SELECT gateway, ts, seq, device, metric, coalesce(whole::text, value::text), label, unit, source
+            SELECT gateway, ts, seq, device, metric, coalesce(whole::text, value::text), label, unit, source,
+                stream
             FROM gattherd.history WHERE \(Self.filter(query.times))
             ORDER BY ts, gateway, seq, metric, element NULLS FIRST
             """
-        try await fleet.read(sql, [query.device, query.metric]) { cells in Row(cells).map(body) ?? true }
+        try await fleet.read(sql, query.names) { cells in Row(cells).map(body) ?? true }
     }
 
     /// Passes summaries to `body`, oldest span first, until it returns false.
@@ -67,17 +78,17 @@ package struct FleetHistory: Sendable {
         guard !parts.isEmpty else { return }
         let sql = """
             SELECT gateway, gattherd.floored(ts, \(step)), device, metric, unit, sum(n), min(low), sum(total) / sum(n),
-                max(high)
+                max(high), stream
             FROM (\(parts.joined(separator: " UNION ALL "))) AS part
-            GROUP BY 1, 2, 3, 4, 5 ORDER BY 2, 1, 3, 4, 5
+            GROUP BY 1, 2, 3, 4, 5, 10 ORDER BY 2, 1, 3, 4, 10, 5
             """
-        try await fleet.read(sql, [query.device, query.metric]) { cells in Bucket(cells).map(body) ?? true }
+        try await fleet.read(sql, query.names) { cells in Bucket(cells).map(body) ?? true }
     }
 
     /// Returns the times of the summarised numbers, to the hour; `nil` if there are none.
     package func extent() async throws(FleetDatabase.Failure) -> ClosedRange<Timestamp>? {
         let sql = "SELECT min(ts), max(ts) + 3599999999 FROM gattherd.history_hours WHERE \(Self.filter(query.times))"
-        let cells = try await fleet.rows(sql, [query.device, query.metric]).first ?? []
+        let cells = try await fleet.rows(sql, query.names).first ?? []
         guard cells.count == 2, let low = cells[0].flatMap({ Int64($0) }), let high = cells[1].flatMap({ Int64($0) }),
             low <= high
         else { return nil }
@@ -89,6 +100,12 @@ package struct FleetHistory: Sendable {
         try await fleet.rows("SELECT DISTINCT device FROM gattherd.series ORDER BY 1").compactMap { $0.first ?? nil }
     }
 
+    /// Returns the streams of the selected devices.
+    package func streams() async throws(FleetDatabase.Failure) -> [String] {
+        let sql = "SELECT DISTINCT stream FROM gattherd.series WHERE $1::text IS NULL OR device = $1 ORDER BY 1"
+        return try await fleet.rows(sql, [query.device]).compactMap { $0.first ?? nil }
+    }
+
     /// Returns the metrics of the selected devices.
     package func metrics() async throws(FleetDatabase.Failure) -> [String] {
         let sql = "SELECT DISTINCT metric FROM gattherd.series WHERE $1::text IS NULL OR device = $1 ORDER BY 1"
@@ -98,12 +115,16 @@ package struct FleetHistory: Sendable {
     private static func filter(_ times: Range<Int64>) -> String {
         """
         ($1::text IS NULL OR device = $1) AND ($2::text IS NULL OR metric = $2)
+        AND ($3::text IS NULL OR stream = $3)
         AND ts >= '\(times.lowerBound)'::bigint AND ts < '\(times.upperBound)'::bigint
         """
     }
 }
 
 extension FleetHistory.Query {
+    /// The arguments of the filter.
+    fileprivate var names: [String?] { [device, metric, stream] }
+
     var times: Range<Int64> {
         let start = since?.microseconds ?? .min
         return start..<max(start, until?.microseconds ?? .max)
@@ -113,7 +134,7 @@ extension FleetHistory.Query {
 extension FleetHistory.Row {
     /// `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
-        guard cells.count == 9, let time = cells[1].flatMap({ Int64($0) }), let seq = cells[2].flatMap({ Int64($0) })
+        guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let seq = cells[2].flatMap({ Int64($0) })
         else { return nil }
         let number = cells[5].flatMap { text in
             Int64(text).map { SampleValue.integer($0) } ?? Double(text).map { SampleValue.real($0) }
@@ -126,7 +147,8 @@ extension FleetHistory.Row {
             metric: cells[4] ?? "",
             value: cells[6].map { SampleValue.text($0) } ?? number ?? .null,
             unit: cells[7],
-            source: cells[8] ?? ""
+            source: cells[8] ?? "",
+            stream: cells[9] ?? ""
         )
     }
 }
@@ -134,14 +156,15 @@ extension FleetHistory.Row {
 extension FleetHistory.Bucket {
     /// `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
-        guard cells.count == 9, let time = cells[1].flatMap({ Int64($0) }), let n = cells[5].flatMap({ Int($0) })
+        guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let n = cells[5].flatMap({ Int($0) })
         else { return nil }
-        let numbers = cells[6...].compactMap { $0.flatMap { Double($0) } }
+        let numbers = cells[6...8].compactMap { $0.flatMap { Double($0) } }
         guard numbers.count == 3 else { return nil }
         self.init(
             gateway: cells[0] ?? "",
             time: Timestamp(microseconds: time),
             device: cells[2] ?? "",
+            stream: cells[9] ?? "",
             metric: cells[3] ?? "",
             unit: cells[4],
             n: n,

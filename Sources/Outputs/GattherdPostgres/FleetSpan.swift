@@ -33,7 +33,7 @@ struct FleetSpan: Hashable {
 
     /// The rows, without the time range.
     var sql: String {
-        let columns = "SELECT gateway, ts, device, metric, unit"
+        let columns = "SELECT gateway, ts, device, stream, metric, unit"
         return switch tier {
         case .hours: "\(columns), n, min AS low, mean * n AS total, max AS high FROM gattherd.history_hours WHERE true"
         case .minutes:

@@ -26,8 +26,8 @@ enum FleetTables {
         );
         CREATE TABLE gattherd.quantity (
             id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, gateway int NOT NULL REFERENCES gattherd.gateway,
-            device text NOT NULL, metric text NOT NULL, unit text,
-            UNIQUE NULLS NOT DISTINCT (gateway, device, metric, unit)
+            device text NOT NULL, stream text NOT NULL, metric text NOT NULL, unit text,
+            UNIQUE NULLS NOT DISTINCT (gateway, device, stream, metric, unit)
         );
         CREATE TABLE gattherd.air (
             id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, device text NOT NULL, profile text NOT NULL,

@@ -36,6 +36,13 @@ struct FleetTransaction {
         try rows("SELECT to_regclass($1) IS NOT NULL", [.text(table)]).first?.first == "t"
     }
 
+    func has(_ column: String, of table: String) throws(PostgresError) -> Bool {
+        try rows(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2)",
+            [.text(table), .text(column)]
+        ).first?.first == "t"
+    }
+
     func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
         try connection.encrypted(password, of: role)
     }

@@ -30,12 +30,13 @@ enum FleetViews {
         JOIN gattherd.journal i ON i.id = r.first_journal
         JOIN gattherd.gateway f ON f.id = i.gateway;
 
-        -- One row for each metric of a gateway's device; of advertisements, that of the gateway which heard it last.
+        -- One row for each metric of a stream of a gateway's device; of advertisements, that of the gateway which heard
+        -- it last.
         CREATE OR REPLACE VIEW gattherd.latest AS
-        SELECT DISTINCT ON (l.owner, l.address, l.device, l.metric) l.gateway, l.seq, l.ts, l.time, l.device, l.profile,
-            l.stream, l.metric, l.value, l.unit, l.source, l.element, l.kind, l.label, l.whole, l.epoch
+        SELECT DISTINCT ON (l.owner, l.address, l.device, l.stream, l.metric) l.gateway, l.seq, l.ts, l.time, l.device,
+            l.profile, l.stream, l.metric, l.value, l.unit, l.source, l.element, l.kind, l.label, l.whole, l.epoch
         FROM (
-            SELECT DISTINCT ON (g.id, q.device, q.metric) g.name AS gateway, h.seq, h.ts,
+            SELECT DISTINCT ON (g.id, q.device, q.stream, q.metric) g.name AS gateway, h.seq, h.ts,
                 gattherd.rfc3339(h.ts) AS time, q.device, q.profile, q.stream, q.metric, h.value, q.unit, q.source,
                 h.element, q.kind, h.label, h.whole, j.epoch,
                 CASE WHEN q.air IS NULL OR q.metric = 'rssi' THEN g.id END AS owner,
@@ -45,9 +46,9 @@ enum FleetViews {
             JOIN gattherd.journal j ON j.id = h.journal
             JOIN gattherd.gateway g ON g.id = j.gateway
             LEFT JOIN gattherd.device d ON d.gateway = g.id AND d.device = q.device
-            ORDER BY g.id, q.device, q.metric, h.journal DESC, h.seq DESC
+            ORDER BY g.id, q.device, q.stream, q.metric, h.journal DESC, h.seq DESC
         ) AS l
-        ORDER BY l.owner, l.address, l.device, l.metric, l.ts DESC;
+        ORDER BY l.owner, l.address, l.device, l.stream, l.metric, l.ts DESC;
 
         CREATE OR REPLACE VIEW gattherd.series AS
         SELECT g.name AS gateway, q.device, q.profile, q.stream, q.metric, q.unit, q.kind,
@@ -59,13 +60,13 @@ enum FleetViews {
 
         CREATE OR REPLACE VIEW gattherd.history_minutes AS
         SELECT g.name AS gateway, m.ts, gattherd.rfc3339(m.ts) AS time, q.device, q.metric, q.unit, m.n, m.min,
-            gattherd.mean(m.sum, m.n) AS mean, m.max
+            gattherd.mean(m.sum, m.n) AS mean, m.max, q.stream
         FROM gattherd.minute m JOIN gattherd.quantity q ON q.id = m.quantity
             JOIN gattherd.gateway g ON g.id = q.gateway;
 
         CREATE OR REPLACE VIEW gattherd.history_hours AS
         SELECT g.name AS gateway, m.ts, gattherd.rfc3339(m.ts) AS time, q.device, q.metric, q.unit, m.n, m.min,
-            gattherd.mean(m.sum, m.n) AS mean, m.max
+            gattherd.mean(m.sum, m.n) AS mean, m.max, q.stream
         FROM gattherd.hour m JOIN gattherd.quantity q ON q.id = m.quantity
             JOIN gattherd.gateway g ON g.id = q.gateway;
 

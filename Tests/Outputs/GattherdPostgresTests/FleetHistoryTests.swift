@@ -91,6 +91,32 @@ struct FleetHistoryTests {
         #expect(try await Self.history(centre, query).metrics() == ["bpm", "mode"])
     }
 
+    @Test func `streams with one metric name have rows of their own, and a query selects one`() async throws {
+        let centre = try await Centre()
+        let levels = [MetricDescriptor(name: "level", unit: "%")]
+        let streams = ["battery", "vendor"].map {
+            StreamDefinition(device: "strap", profile: "test", stream: $0, metrics: levels)
+        }
+        try await centre.sink(of: "attic").deliver(
+            (1...6).map { Entries.reading($0, (0, .integer($0 % 2 == 0 ? 98 : 40)), of: streams[$0 % 2 == 0 ? 0 : 1]) }
+        )
+        for view in ["history_minutes", "history_hours"] {
+            let rows = try await centre.rows("SELECT stream, n, min, mean, max FROM gattherd.\(view) ORDER BY 1")
+            #expect(rows == [["battery", "3", "98", "98", "98"], ["vendor", "3", "40", "40", "40"]])
+        }
+        let latest = try await centre.rows("SELECT stream, value FROM gattherd.latest ORDER BY 1")
+        #expect(latest == [["battery", "98"], ["vendor", "40"]])
+        for step in [Duration.seconds(3600), .seconds(60), .seconds(1)] {
+            let buckets = try await Self.buckets(Self.history(centre), step)
+            #expect(buckets.map(\.stream) == ["battery", "vendor"] && buckets.map(\.mean) == [98, 40])
+        }
+        let vendor = Self.history(centre, .init(stream: "vendor", metric: "level"))
+        #expect(try await Self.rows(vendor).map(\.value) == Array(repeating: .integer(40), count: 3))
+        #expect(try await Self.rows(vendor).allSatisfy { $0.stream == "vendor" })
+        #expect(try await Self.buckets(vendor, .seconds(60)).map(\.mean) == [40])
+        #expect(try await vendor.streams() == ["battery", "vendor"])
+    }
+
     @Test(arguments: [Duration.seconds(3600), .seconds(7200), .seconds(60), .seconds(300), .milliseconds(700)])
     func `summaries are those of the samples in the range`(step: Duration) async throws {
         let centre = try await Centre()

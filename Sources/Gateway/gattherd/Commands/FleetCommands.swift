@@ -175,8 +175,8 @@ struct FleetCommands {
                 coalesce(b.rssi, s.value), d.first_seen, d.last_seen
             FROM gattherd.devices d FULL JOIN gattherd.bids b USING (device, gateway)
             LEFT JOIN (
-                SELECT l.gateway, l.device, l.value FROM gattherd.latest l
-                WHERE l.metric = 'rssi' AND l.source = 'advert'
+                SELECT DISTINCT ON (l.gateway, l.device) l.gateway, l.device, l.value FROM gattherd.latest l
+                WHERE l.metric = 'rssi' AND l.source = 'advert' ORDER BY l.gateway, l.device, l.ts DESC
             ) s USING (device, gateway)
             LEFT JOIN (SELECT l.address, l.owner FROM gattherd.leases l WHERE l.state = 'owned') o
                 ON o.address = coalesce(d.address, b.address)
