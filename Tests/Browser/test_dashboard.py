@@ -573,6 +573,42 @@ class ModuleTests(unittest.TestCase):
             self.assertLess(begin[2], 250)
         self.assertEqual(begins[2], [False, None, 0])
 
+    def test_a_metric_of_several_streams_is_shown_for_each(self) -> None:
+        shown = self.page.run("""
+            const stream = (name, unit) => ({ stream: name, metrics: [{ metric: "battery_level", unit, kind: "gauge" }] });
+            const streams = [stream("battery", "%"), stream("vendor", "V")];
+            const values = { "battery/battery_level": 98, battery_level: 98, "vendor/battery_level": 3.1 };
+            snapshot([
+              { ...device, streams, values },
+              { ...device, device: "plain", streams: [streams[0]], values: { battery_level: 98 } },
+            ]);
+            return [...model.devices.values()].map((each) =>
+              sortedMetrics(each).map((name) => [metricWords(name), each.unit(name), each.values[name], each.battery]));
+        """)
+        self.assertEqual(shown, [
+            [['battery level (battery)', '%', 98, 98], ['battery level (vendor)', 'V', 3.1, 98]],
+            [['battery level', '%', 98, 98]]])
+
+    def test_a_chart_reads_one_stream_or_combines_all(self) -> None:
+        path, means = self.page.run("""
+            const url = arguments[0];
+            const ts = new Date().toISOString();
+            rows["1m"] = [{ ts, n: 1, min: 98, mean: 98, max: 98 }, { ts, n: 3, min: 2, mean: 2, max: 2 }];
+            const range = { from: Date.now() - 3600000, to: Date.now() + 60000, every: "1m", step: 60000 };
+            const lamp = { name: "lamp", unit: () => null };
+            return (async () => {
+              const { readSeries } = await import(`${url}series.js`);
+              requests.length = 0;
+              await readSeries(lamp, "vendor/battery_level", range, undefined);
+              const first = requests[0];
+              const { rows: all } = await readSeries(lamp, "rssi", range, undefined);
+              return [first, all.filter((row) => row.n === 4).map(({ mean, min, max }) => [mean, min, max])];
+            })();
+        """, self.gateway.url)
+        self.assertIn('metric=battery_level', path)
+        self.assertIn('stream=vendor', path)
+        self.assertEqual(means, [[26, 2, 98]])
+
     def test_text_from_outside_is_shown_as_it_is(self) -> None:
         for script, text in (('value("door_open")', 'door_open'),
                              ('eventWords({ kind: "broker", detail: { state: "topic_denied", topic: "a/b_c" } })',

@@ -33,14 +33,30 @@ import Testing
         #expect(await service.get("/api/v1/devices/nobody").status == 404)
     }
 
+    @Test func `a metric of several streams has a value for each, and its plain name is that of the first`() async {
+        let samples = { (level: Int64, rssi: Int64) in
+            [Sample(metric: 0, value: .integer(level)), Sample(metric: 1, value: .integer(rssi))]
+        }
+        live.describe(LiveFixtures.description(batteries: ["vendor", "battery"]))
+        live.observe(LiveFixtures.batch(LiveFixtures.battery("battery"), samples(98, -60)))
+        live.observe(LiveFixtures.batch(LiveFixtures.battery("vendor"), samples(40, -70)))
+        let shared = #""battery/battery_level":98,"battery_level":98,"rssi":-70,"vendor/battery_level":40"#
+        #expect(await service.get("/api/v1/devices/strap").text.hasSuffix(#""values":{\#(shared)}}"#))
+        live.describe(LiveFixtures.description(batteries: ["vendor"]))
+        let alone = #""values":{"battery_level":40,"rssi":-70}}"#
+        #expect(await service.get("/api/v1/devices/strap").text.hasSuffix(alone))
+    }
+
     @Test func `history queries have the syntax of the command line`() async throws {
         let query = [
-            "device": "strap", "metric": "heart_rate", "since": "1h", "until": "now", "every": "1m", "limit": "5",
+            "device": "strap", "stream": "pulse", "metric": "heart_rate", "since": "1h", "until": "now", "every": "1m",
+            "limit": "5",
         ]
         let answer = await service.get("/api/v1/history", query: query)
         #expect(answer.text == "\"history\"")
         let asked = try #require(backend.queries.first)
-        #expect(asked.device == "strap" && asked.metric == "heart_rate" && asked.since == "1h")
+        #expect(asked.device == "strap" && asked.stream == "pulse" && asked.metric == "heart_rate")
+        #expect(asked.since == "1h")
         #expect(asked.until == "now" && asked.every == "1m" && asked.limit == 5)
         #expect(await service.get("/api/v1/rejects", query: ["device": "dial"]).text == "\"rejects\"")
         #expect(backend.queries.last?.limit == 1000)
@@ -57,7 +73,7 @@ import Testing
     @Test(arguments: [
         ("status", "foo", "this path takes none"), ("devices", "device", "this path takes none"),
         ("devices/strap", "limit", "this path takes none"), ("rejects", "every", "use device, limit"),
-        ("events", "device", "this path takes none"), ("history", "foo", "use device, metric, since, until, every"),
+        ("events", "device", "this path takes none"), ("history", "foo", "use device, stream, metric, since, until"),
     ])
     func `an unknown argument is refused with the known ones`(
         path: String,

@@ -68,6 +68,20 @@ import Testing
         }
     }
 
+    @Test func `the stream that has a metric second never changes its plain name`() async throws {
+        live.update(LiveFixtures.link("strap", .ready))
+        live.describe(LiveFixtures.description(batteries: ["battery", "vendor"]))
+        try await serve { [live] _, port in
+            let client = try Self.listen(port)
+            _ = Self.next("snapshot", client)
+            let level = { (number: Int64) in [Sample(metric: 0, value: .integer(number))] }
+            live.observe(LiveFixtures.batch(LiveFixtures.battery("vendor"), level(40)))
+            #expect(Self.next("values", client) == #"{"strap":{"vendor/battery_level":40}}"#)
+            live.observe(LiveFixtures.batch(LiveFixtures.battery("battery"), level(98)))
+            #expect(Self.next("values", client) == #"{"strap":{"battery/battery_level":98,"battery_level":98}}"#)
+        }
+    }
+
     @Test func `a reader follows downloads of stored records`() async throws {
         live.update(LiveFixtures.link("strap", .ready))
         try await serve { [live, backend] _, port in

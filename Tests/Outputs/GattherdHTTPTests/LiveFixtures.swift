@@ -22,6 +22,22 @@ enum LiveFixtures {
         return batch
     }
 
+    /// A stream with a battery level and the signal strength, as a format of advertisements has.
+    static func battery(_ stream: String) -> StreamDefinition {
+        StreamDefinition(
+            device: "strap",
+            profile: "test",
+            stream: stream,
+            metrics: [MetricDescriptor(name: "battery_level", unit: "%"), .signalStrength]
+        )
+    }
+
+    /// A device that has these streams of ``battery(_:)``.
+    static func description(batteries streams: [String]) -> DeviceDescription {
+        let streams = streams.map { DeviceDescription.Stream(name: $0, metrics: battery($0).metrics) }
+        return DeviceDescription(device: "strap", address: "C0:FF:EE:00:00:01", streams: streams)
+    }
+
     static func link(_ device: String, _ state: LinkState, _ reason: LinkReason? = nil) -> LinkStatus {
         var status = LinkStatus(device: device, state: state, since: time)
         status.reason = reason

@@ -3,7 +3,7 @@
 import { addDevice, read } from "./api.js";
 import { find, make, setText } from "./dom.js";
 import { address } from "./router.js";
-import { plain, sortedMetrics, states, withUnit } from "./words.js";
+import { metricWords, sortedMetrics, states, withUnit } from "./words.js";
 
 /** Pause between two looks at what is in reach, in milliseconds; the gateway goes on listening for longer. */
 const pause = 2000;
@@ -182,7 +182,7 @@ export class AddPage {
   showFirst() {
     const device = this.model.devices.get(this.added);
     const metrics = device ? sortedMetrics(device) : [];
-    const values = metrics.slice(0, 4).map((metric) => `${plain(metric)} ${withUnit(device.values[metric], device.unit(metric))}`);
+    const values = metrics.slice(0, 4).map((metric) => `${metricWords(metric)} ${withUnit(device.values[metric], device.unit(metric))}`);
     const state = device ? states[device.state]?.name ?? device.state : "not yet known";
     setText(this.news, values.length ? `First values: ${values.join(", ")}` : `Waiting for its first value: ${state}`);
   }

@@ -4,7 +4,7 @@ import { controlField } from "./controls.js";
 import { canvas, make, setText } from "./dom.js";
 import { address } from "./router.js";
 import { drawSpark } from "./sparkline.js";
-import { counted, linkSummary, plain, sortedMetrics, states, withUnit } from "./words.js";
+import { counted, linkSummary, metricWords, sortedMetrics, states, withUnit } from "./words.js";
 
 /** Lines for metrics on a card. */
 const rowLimit = 5;
@@ -130,7 +130,7 @@ export class CardView {
       this.invalidate(name);
     };
     const spark = canvas({ class: "spark", "aria-hidden": "true" }, redraw);
-    const row = { text, spark, drawn: 0, title: make("dt", { title: plain(metric) }, plain(metric)), body: make("dd", {}, text, spark) };
+    const row = { text, spark, drawn: 0, title: make("dt", { title: metricWords(metric) }, metricWords(metric)), body: make("dd", {}, text, spark) };
     card.values.append(row.title, row.body);
     return row;
   }

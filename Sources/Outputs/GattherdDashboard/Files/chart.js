@@ -2,7 +2,7 @@
 
 import { timeMarks, valueAxis } from "./axes.js";
 import { canvas, colour, sheet } from "./dom.js";
-import { moment, plain, value, withUnit } from "./words.js";
+import { metricWords, moment, value, withUnit } from "./words.js";
 
 /** The most metrics of a chart; each has a colour. */
 export const seriesLimit = 4;
@@ -220,7 +220,7 @@ export class Chart {
   words(time) {
     const parts = this.series.map((series) => {
       const row = rowAt(series, time);
-      const name = this.series.length > 1 ? `${plain(series.metric)} ` : "";
+      const name = this.series.length > 1 ? `${metricWords(series.metric)} ` : "";
       return row ? name + rowWords(row, series.unit) : null;
     });
     return `${moment(time)}: ${parts.filter(Boolean).join(", ")}`;

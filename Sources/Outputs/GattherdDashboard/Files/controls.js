@@ -2,7 +2,7 @@
 
 import { set } from "./api.js";
 import { make } from "./dom.js";
-import { plain, value, withUnit } from "./words.js";
+import { plain, value, valueName, withUnit } from "./words.js";
 
 /** The shortest pause between two requests of one control, in milliseconds. */
 const shortestPause = 150;
@@ -67,9 +67,10 @@ export function controlField(device, control, attempt, place = "page") {
   field.update = (device) => {
     current = device;
     for (const input of field.inputs) input.disabled = device.state !== "ready";
-    if (!metric || device.values[metric] == null || sender.isAhead(device.values[metric])) return;
+    const echo = metric && device.values[valueName(device.values, control.echo, metric)];
+    if (echo == null || sender.isAhead(echo)) return;
     // A slider that is held must not move under the finger.
-    if (!field.inputs.some((input) => input.type === "range" && input.matches(":active"))) field.show(device.values[metric]);
+    if (!field.inputs.some((input) => input.type === "range" && input.matches(":active"))) field.show(echo);
   };
   sender.onIdle = () => field.update(current);
   return field;

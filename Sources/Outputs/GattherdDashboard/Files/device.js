@@ -10,7 +10,7 @@ import { mergeEvents } from "./model.js";
 import { fillEvents, fillFailed, fillRejects } from "./records.js";
 import { address } from "./router.js";
 import { Explanation } from "./why.js";
-import { counted, linkSummary, plain, sortedMetrics, states, withUnit } from "./words.js";
+import { counted, linkSummary, metricWords, sortedMetrics, states, withUnit } from "./words.js";
 
 export class DevicePage {
   /** `attempt` runs requests of the user, `attemptRead` those of the page; both report failures. */
@@ -153,7 +153,7 @@ export class DevicePage {
       if (!this.rows.has(metric)) {
         const body = make("dd", {});
         this.rows.set(metric, body);
-        this.values.append(make("div", {}, make("dt", {}, plain(metric)), body));
+        this.values.append(make("div", {}, make("dt", {}, metricWords(metric)), body));
       }
       setText(this.rows.get(metric), withUnit(device.values[metric], device.unit(metric)));
     }

@@ -2,7 +2,7 @@
 
 import { seriesLimit } from "./chart.js";
 import { colour } from "./dom.js";
-import { plain } from "./words.js";
+import { metricWords, nameParts } from "./words.js";
 
 /** Offers a file for saving. */
 function save(name, blob) {
@@ -23,9 +23,11 @@ function cell(content) {
 
 /** Returns the values of a chart as CSV: one line for each row of each series. */
 export function csv(device, series) {
-  const lines = series.flatMap(({ metric, unit, rows }) => rows.map((row) =>
-    [new Date(row.time).toISOString(), device, metric, unit, row.n, row.min, row.mean, row.max]));
-  return [["time", "device", "metric", "unit", "n", "min", "mean", "max"], ...lines]
+  const lines = series.flatMap(({ metric, unit, rows }) => rows.map((row) => {
+    const { stream, metric: name } = nameParts(metric);
+    return [new Date(row.time).toISOString(), device, name, unit, row.n, row.min, row.mean, row.max, stream];
+  }));
+  return [["time", "device", "metric", "unit", "n", "min", "mean", "max", "stream"], ...lines]
     .map((line) => `${line.map(cell).join(",")}\r\n`).join("");
 }
 
@@ -46,7 +48,7 @@ export function savePNG(title, name, chart) {
   pen.fillText(title, 10 * scale, 18 * scale);
   let x = 10 * scale;
   chart.series.slice(0, seriesLimit).forEach(({ metric, unit }, index) => {
-    const words = plain(metric) + (unit ? ` (${unit})` : "");
+    const words = metricWords(metric) + (unit ? ` (${unit})` : "");
     pen.fillStyle = colour(`series-${index + 1}`);
     pen.fillText(words, x, 38 * scale);
     x += pen.measureText(words).width + 18 * scale;

@@ -5,7 +5,7 @@ import { Chart, rowWords, seriesLimit } from "./chart.js";
 import { make, setText } from "./dom.js";
 import { saveCSV, savePNG } from "./export.js";
 import { readSeries } from "./series.js";
-import { counted, moment, plain, sortedMetrics, withUnit } from "./words.js";
+import { counted, metricWords, moment, sharedMetrics, sortedMetrics, withUnit } from "./words.js";
 
 const minute = 60000;
 const day = 1440 * minute;
@@ -69,7 +69,10 @@ export class History {
     this.metrics = metrics;
     this.choices.replaceChildren(...metrics.map((metric) => make("button", {
       type: "button", "data-metric": metric, onclick: () => this.toggle(metric),
-    }, make("i", { class: "swatch", "aria-hidden": "true" }), plain(metric))));
+    }, make("i", { class: "swatch", "aria-hidden": "true" }), metricWords(metric))));
+    // A metric that another stream has by now is named by stream.
+    const shared = sharedMetrics(device.values);
+    this.chosen = this.chosen.filter((metric) => !shared.has(metric));
     if (!this.chosen.length && metrics.length) this.chosen = [metrics[0]];
     this.showChosen();
     this.load();
@@ -148,7 +151,7 @@ export class History {
     this.chart.show(series, from, to, step);
     this.summary = `${this.title}: ${series.map((each) => summary(each, series.length > 1)).join("; ")}`;
     if (this.chart.cursor === null) setText(this.line, this.summary);
-    const names = series.map((each) => plain(each.metric)).join(", ");
+    const names = series.map((each) => metricWords(each.metric)).join(", ");
     this.chart.canvas.setAttribute("aria-label", `${names} of ${this.device.label}: ${this.summary}. Arrow keys move through the values.`);
     this.fillTable();
   }
@@ -158,12 +161,12 @@ export class History {
     const rows = this.chart.series.flatMap(({ metric, unit, rows: own }) => own.map((row) => [row, metric, unit]));
     rows.sort(([one], [other]) => other.time - one.time);
     this.table.replaceChildren(...rows.slice(0, tableLimit).map(([row, metric, unit]) =>
-      make("tr", {}, make("td", {}, moment(row.time)), make("td", {}, plain(metric)), make("td", {}, rowWords(row, unit)))));
+      make("tr", {}, make("td", {}, moment(row.time)), make("td", {}, metricWords(metric)), make("td", {}, rowWords(row, unit)))));
   }
 }
 
 function summary({ metric, unit, rows }, isNamed) {
-  const name = isNamed ? `${plain(metric)} ` : "";
+  const name = isNamed ? `${metricWords(metric)} ` : "";
   if (!rows.length) return `${name}no values`;
   const n = rows.reduce((sum, row) => sum + row.n, 0);
   const mean = rows.reduce((sum, row) => sum + row.mean * row.n, 0) / n;

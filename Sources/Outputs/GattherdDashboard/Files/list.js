@@ -2,7 +2,7 @@
 
 import { make, setText } from "./dom.js";
 import { address } from "./router.js";
-import { plain, sortedMetrics, span, states, withUnit } from "./words.js";
+import { metricWords, nameParts, sortedMetrics, span, states, withUnit } from "./words.js";
 
 /** Columns: class, heading, and the text of a device. */
 const columns = [
@@ -55,10 +55,10 @@ export class ListView {
     setText(row.open, device.label);
     if (row.open.title !== device.name) row.open.title = device.name;
     setText(row.state, state.name);
-    const all = sortedMetrics(device).filter((metric) => !metric.startsWith("battery"));
+    const all = sortedMetrics(device).filter((metric) => !nameParts(metric).metric.startsWith("battery"));
     const numbers = all.filter((metric) => typeof device.values[metric] === "number");
     const metrics = (numbers.length ? numbers : all).slice(0, 3);
-    setText(row.newest, metrics.map((metric) => `${plain(metric)} ${withUnit(device.values[metric], device.unit(metric))}`).join(" · "));
+    setText(row.newest, metrics.map((metric) => `${metricWords(metric)} ${withUnit(device.values[metric], device.unit(metric))}`).join(" · "));
     row.newest.classList.toggle("stale", device.state !== "ready");
     for (const [cell, words] of row.cells) setText(cell, words(device, this.model.now()));
   }

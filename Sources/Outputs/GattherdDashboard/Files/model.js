@@ -60,7 +60,8 @@ class Device {
     this.streams = device.streams;
     this.controls = device.controls;
     this.records = device.records ?? [];
-    this.metrics = new Map(device.streams.flatMap((stream) => stream.metrics.map((metric) => [metric.metric, metric])));
+    this.metrics = new Map(device.streams.flatMap(({ stream, metrics }) =>
+      metrics.flatMap((metric) => [[metric.metric, metric], [`${stream}/${metric.metric}`, metric]])));
     this.values = device.values;
   }
 

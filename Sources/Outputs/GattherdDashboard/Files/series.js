@@ -1,6 +1,7 @@
 // The values of a metric in a range of time, read from history.
 
 import { read } from "./api.js";
+import { nameParts } from "./words.js";
 
 /** The most rows that the gateway returns. */
 const rowLimit = 10000;
@@ -20,16 +21,31 @@ function row(each) {
   return { time: Date.parse(each.ts), mean, min: each.min ?? mean, max: each.max ?? mean, n: each.n ?? 1 };
 }
 
+/** Combines the summaries of one time, which several streams of the device may have. */
+export function combined(rows) {
+  const all = [];
+  for (const each of rows) {
+    const last = all.at(-1);
+    if (last?.ts !== each.ts || each.n === undefined) {
+      all.push({ ...each });
+      continue;
+    }
+    const n = last.n + each.n;
+    Object.assign(last, { n, mean: (last.mean * last.n + each.mean * each.n) / n, min: Math.min(last.min, each.min), max: Math.max(last.max, each.max) });
+  }
+  return all;
+}
+
 /**
- * Reads a series for a chart. `range` has `from`, `to`, `every` and `step`.
+ * Reads a series for a chart. `metric` is the name of a value. `range` has `from`, `to`, `every` and `step`.
  * Values that seldom change hold until the next one; the last one before the range holds at its beginning.
  */
 export async function readSeries(device, metric, range, signal) {
   const { from, to, every, step } = range;
-  const query = { device: device.name, metric, since: text(from), until: text(to), every, limit: rowLimit };
+  const query = { device: device.name, ...nameParts(metric), since: text(from), until: text(to), every, limit: rowLimit };
   if (to - from <= shortest) delete query.every;
   const { rows: found } = await read("history", query, signal);
-  const rows = found.map(row).filter(Boolean);
+  const rows = combined(found).map(row).filter(Boolean);
   const series = { metric, unit: device.unit(metric), rows, isHeld: isSeldom(rows, step) };
   if (!series.isHeld) return series;
   const before = await lastBefore(device, metric, from, signal);
@@ -51,7 +67,8 @@ function isSeldom(rows, step) {
  */
 async function lastBefore(device, metric, time, signal) {
   const last = async (from, to, every) => {
-    const query = { device: device.name, metric, since: text(from), until: text(Math.min(to, time)), every, limit: rowLimit };
+    const range = { since: text(from), until: text(Math.min(to, time)), every };
+    const query = { device: device.name, ...nameParts(metric), ...range, limit: rowLimit };
     const { rows } = await read("history", query, signal);
     return rows.map(row).filter(Boolean).at(-1) ?? null;
   };

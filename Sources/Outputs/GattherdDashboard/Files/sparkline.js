@@ -2,6 +2,8 @@
 
 import { read } from "./api.js";
 import { colour, sheet } from "./dom.js";
+import { combined } from "./series.js";
+import { nameParts, valueNames } from "./words.js";
 
 /** The time ranges of a sparkline, shortest first: length in milliseconds, and the interval of its summaries. */
 export const sparkRanges = [
@@ -110,7 +112,7 @@ export class SparkHistory {
     const device = this.model.devices.get(name);
     if (!device) return [];
     const now = this.model.now();
-    return Object.keys(device.values)
+    return valueNames(device.values)
       .filter((metric) => typeof device.values[metric] === "number" && device.spark(metric).isIncomplete(now));
   }
 
@@ -125,7 +127,8 @@ export class SparkHistory {
       const { rows } = await read("history", { device: name, since, every, limit: rowLimit });
       const isLast = index === sparkRanges.length - 1;
       for (const metric of metrics) {
-        const own = rows.filter((row) => row.metric === metric);
+        const { stream, metric: name } = nameParts(metric);
+        const own = combined(rows.filter((row) => row.metric === name && (stream === null || row.stream === stream)));
         if (own.length < 3 && !isLast) continue;
         device.spark(metric).fill(own, step, this.model.now());
         wanted.delete(metric);

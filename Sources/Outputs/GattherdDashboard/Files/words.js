@@ -33,6 +33,31 @@ export const reasonWords = (reason) => reasons[reason] ?? reason ?? "";
 /** Returns a name without underscores: `heart rate` for `heart_rate`. */
 export const plain = (name) => name.replaceAll("_", " ");
 
+/** Returns the parts of a value's name: `stream/metric` if several streams have the metric, else the metric alone. */
+export function nameParts(name) {
+  const [metric, stream = null] = name.split("/").reverse();
+  return { stream, metric };
+}
+
+/** Returns a value's name in words: `battery level`, or `battery level (vendor)` if several streams have the metric. */
+export function metricWords(name) {
+  const { stream, metric } = nameParts(name);
+  return stream === null ? plain(metric) : `${plain(metric)} (${plain(stream)})`;
+}
+
+/** Returns the metrics that several streams have. */
+export const sharedMetrics = (values) => new Set(
+  Object.keys(values).map(nameParts).filter(({ stream }) => stream).map(({ metric }) => metric));
+
+/** Returns the names of all values; a metric that several streams have is named by stream only. */
+export function valueNames(values) {
+  const shared = sharedMetrics(values);
+  return Object.keys(values).filter((name) => !shared.has(name));
+}
+
+/** Returns the name under which `values` have a stream's metric. */
+export const valueName = (values, stream, metric) => (sharedMetrics(values).has(metric) ? `${stream}/${metric}` : metric);
+
 /** Joins a number and its unit by a space that does not break the line. */
 const joined = (number, unit) => `${number}\u00A0${unit}`;
 
@@ -105,11 +130,11 @@ export function eventWords(event) {
 export function sortedMetrics(device) {
   const rank = (metric) => {
     if (typeof device.values[metric] === "string") return 2;
-    return typeof device.values[metric] === "number" && metric !== "battery_level" ? 0 : 1;
+    return typeof device.values[metric] === "number" && nameParts(metric).metric !== "battery_level" ? 0 : 1;
   };
-  const known = device.metrics ? [...device.metrics.keys()] : [];
-  const all = [...known, ...Object.keys(device.values).filter((metric) => !known.includes(metric))];
-  return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other));
+  const names = valueNames(device.values);
+  const known = device.metrics ? [...device.metrics.keys()].filter((metric) => names.includes(metric)) : [];
+  return [...known, ...names.filter((metric) => !known.includes(metric))].sort((one, other) => rank(one) - rank(other));
 }
 
 /** Describes a link: duration or next attempt, failed attempts, reason. */

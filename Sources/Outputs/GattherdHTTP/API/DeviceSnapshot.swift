@@ -29,9 +29,7 @@ struct DeviceSnapshot {
         writer.key("controls")
         writer.array(description?.controls ?? []) { $1.writeJSON(to: &$0) }
         writer.key("values")
-        writer.beginObject()
-        for stream in streams { stream.writeValues(to: &writer) }
-        writer.endObject()
+        NamedValues(streams, description).writeJSON(to: &writer)
         writer.endObject()
     }
 
@@ -51,17 +49,6 @@ struct DeviceSnapshot {
             writer.endObject()
         }
         writer.endObject()
-    }
-}
-
-extension LiveStream {
-    /// Writes a member for each metric that has a value.
-    func writeValues(to writer: inout JSONWriter) {
-        for (metric, value) in zip(stream.metrics, values) {
-            guard let value else { continue }
-            writer.key(metric.name)
-            writer.value(value)
-        }
     }
 }
 

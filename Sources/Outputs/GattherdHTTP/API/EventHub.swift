@@ -88,7 +88,7 @@ final class EventHub: Sendable {
             let pictures = DeviceSnapshot.all(status, live.picture)
             messages += pictures.filter { changes.devices.contains($0.status.device) }.map(EventMessage.device)
         }
-        if !changes.streams.isEmpty { messages.append(EventMessage.values(changes.streams)) }
+        if !changes.streams.isEmpty { messages.append(EventMessage.values(changes.streams, changes.descriptions)) }
         return messages + changes.events.map(EventMessage.event)
     }
 

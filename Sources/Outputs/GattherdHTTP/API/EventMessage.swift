@@ -53,15 +53,13 @@ enum EventMessage {
         }
     }
 
-    /// The newest values of the streams that had readings, by device and metric.
-    static func values(_ streams: [LiveStream]) -> [UInt8] {
+    /// The newest values of the streams that had readings, by device and metric; see ``NamedValues``.
+    static func values(_ streams: [LiveStream], _ descriptions: [String: DeviceDescription]) -> [UInt8] {
         message("values") { writer in
             writer.beginObject()
             for (device, streams) in Dictionary(grouping: streams, by: \.stream.device) {
                 writer.key(device)
-                writer.beginObject()
-                for stream in streams { stream.writeValues(to: &writer) }
-                writer.endObject()
+                NamedValues(streams, descriptions[device]).writeJSON(to: &writer)
             }
             writer.endObject()
         }

@@ -36,6 +36,7 @@ package protocol HTTPBackend: Sendable {
 /// Times have the syntax of the command line.
 package struct RecordQuery: Hashable, Sendable {
     package var device: String?
+    package var stream: String?
     package var metric: String?
     package var since: String?
     package var until: String?
@@ -51,6 +52,7 @@ package struct RecordQuery: Hashable, Sendable {
     /// - Throws: ``BackendError`` for an invalid limit.
     init(_ request: HTTPRequest) throws(BackendError) {
         device = request.query["device"]
+        stream = request.query["stream"]
         metric = request.query["metric"]
         since = request.query["since"]
         until = request.query["until"]

@@ -111,7 +111,7 @@ extension Route {
     private func arguments(of request: HTTPRequest) -> [String]? {
         switch self {
         case .file, .health, .readiness, .metrics, .unknown: nil
-        case .history: ["device", "metric", "since", "until", "every", "limit"]
+        case .history: ["device", "stream", "metric", "since", "until", "every", "limit"]
         case .events where !request.wantsJSON: []
         case .events, .rejects: ["device", "limit"]
         case .administration(.log): ["level", "device", "limit"]

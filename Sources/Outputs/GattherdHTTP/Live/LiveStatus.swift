@@ -24,6 +24,8 @@ package final class LiveStatus: Sendable {
         /// Devices whose description changed.
         var devices: [String] = []
         var streams: [LiveStream] = []
+        /// The descriptions of all devices.
+        var descriptions: [String: DeviceDescription] = [:]
         var events: [LifecycleEvent] = []
     }
 
@@ -87,6 +89,7 @@ package final class LiveStatus: Sendable {
             changes.links = shared.newLinks.compactMap { shared.links[$0] }
             changes.devices = Array(shared.newDevices)
             changes.streams = shared.streams.values.filter(\.isNew)
+            changes.descriptions = shared.descriptions
             for stream in changes.streams { shared.streams[ObjectIdentifier(stream.stream)]?.isNew = false }
             changes.events = shared.events.suffix(shared.newEvents)
             shared.hasOtherDevices = false
