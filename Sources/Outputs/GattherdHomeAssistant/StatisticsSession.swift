@@ -1,13 +1,14 @@
 package import GattherdModel
 
-/// The metric of a device, as the history summarises it.
+/// The metric of a device's stream, as the history summarises it.
 package struct StatisticsQuantity: Hashable, Sendable {
     package let device: String
+    package let stream: String
     package let metric: String
     package let unit: String?
 
-    package init(device: String, metric: String, unit: String?) {
-        (self.device, self.metric, self.unit) = (device, metric, unit)
+    package init(device: String, stream: String, metric: String, unit: String?) {
+        (self.device, self.stream, self.metric, self.unit) = (device, stream, metric, unit)
     }
 }
 

@@ -3,7 +3,7 @@ public import GattherdModel
 
 /// The metrics of one time range, ready to be drawn; the size does not depend on the number of samples.
 public struct Chart {
-    /// The numbers of one metric of a device in one column of the chart.
+    /// The numbers of one metric of a stream in one column of the chart.
     struct Cell {
         var n: Int
         var min: Double
@@ -24,7 +24,7 @@ public struct Chart {
         }
     }
 
-    /// One metric of a device in one unit.
+    /// One metric of a stream in one unit.
     struct Series {
         let name: ChartName
         /// The cells of the time range; `nil` for cells without a value.
@@ -86,7 +86,7 @@ public struct Chart {
         let cell = Cell(n: bucket.n, min: min, max: max, sum: bucket.mean * Double(bucket.n))
         let offset = bucket.time.microseconds &- times.lowerBound.microseconds
         let index = Swift.min(Swift.max(0, Int(offset / step)), count - 1)
-        let name = ChartName(device: bucket.device, metric: bucket.metric, unit: bucket.unit)
+        let name = ChartName(device: bucket.device, stream: bucket.stream, metric: bucket.metric, unit: bucket.unit)
         if found[name]?.add(cell, at: index) == nil {
             found[name] = Series(name, cell, at: index, of: count)
         }
@@ -97,6 +97,15 @@ public struct Chart {
 
     /// The metrics, ordered by device and name.
     var series: [Series] { found.values.sorted { $0.name < $1.name } }
+
+    /// Returns the name of a series in words, with its stream if the device has the metric in several.
+    func title(of name: ChartName) -> String {
+        let isShared = found.keys.contains {
+            $0.device == name.device && $0.metric == name.metric && $0.stream != name.stream
+        }
+        let metric = isShared ? "\(name.stream)/\(name.metric)" : name.metric
+        return "\(name.device) \(metric)" + (name.unit.map { ", \($0)" } ?? "")
+    }
 }
 
 extension Chart.Series {
@@ -123,15 +132,15 @@ extension Chart.Cell {
     }
 }
 
-/// The device, metric and unit of a chart.
+/// The device, stream, metric and unit of a chart.
 struct ChartName: Hashable, Comparable {
     let device: String
+    let stream: String
     let metric: String
     let unit: String?
 
     static func < (left: Self, right: Self) -> Bool {
-        (left.device, left.metric, left.unit ?? "") < (right.device, right.metric, right.unit ?? "")
+        (left.device, left.metric, left.stream, left.unit ?? "")
+            < (right.device, right.metric, right.stream, right.unit ?? "")
     }
-
-    var text: String { "\(device) \(metric)" + (unit.map { ", \($0)" } ?? "") }
 }

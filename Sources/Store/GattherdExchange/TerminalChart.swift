@@ -36,15 +36,16 @@ public struct TerminalChart {
         let body = zip(labels, rows).map { label, row in
             label.suffix(axisWidth).leftPadded(to: axisWidth) + (label.isEmpty ? bar : tick) + row
         }
-        return [title(series)] + body + timeAxis(chart)
+        return [title(series, chart)] + body + timeAxis(chart)
     }
 
-    private func title(_ series: Chart.Series) -> String {
+    private func title(_ series: Chart.Series, _ chart: Chart) -> String {
+        let name = chart.title(of: series.name)
         let total = series.total
         let numbers =
             "n \(total.n)  min \(ChartNumber.text(total.min))  mean \(ChartNumber.text(total.mean))"
             + "  max \(ChartNumber.text(total.max))"
-        return series.name.text + "  " + numbers.leftPadded(to: width - series.name.text.count - 2)
+        return name + "  " + numbers.leftPadded(to: width - name.count - 2)
     }
 
     /// The dots of a column reach from the minimum to the maximum, and to the mean of the previous column.

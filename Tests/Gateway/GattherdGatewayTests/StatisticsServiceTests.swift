@@ -174,6 +174,37 @@ import Testing
         #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
     }
 
+    @Test func `streams with one metric name have statistics of their own`() async throws {
+        try await writeHistory(hours: 1)
+        let other = StreamDefinition(
+            device: "weather",
+            profile: "test",
+            stream: "indoor",
+            metrics: [MetricDescriptor(name: "temperature", unit: "°C")]
+        )
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { Self.start })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        var batch = ReadingBatch()
+        batch.samples = [Sample(metric: 0, value: .real(40))]
+        let time = Self.start.advanced(by: .seconds(120))
+        batch.readings = [Reading(stream: other, time: time, source: .read, samples: 0..<1)]
+        try await history.append(batch)
+        try await history.close()
+        home.content.update { content in
+            let id = "gattherd_attic_c0ffee000020_indoor-temperature"
+            content.add("sensor.weather_indoor", uniqueID: id, unit: "°C")
+        }
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        #expect(await step(service, at: .seconds(3600 + 300)) == .done)
+        let messages = try home.content.state.imports.map {
+            try JSONDecoder().decode(Message.self, from: Data($0.utf8))
+        }
+        let means = messages.map { ($0.metadata.statistic_id, $0.stats.map(\.mean)) }
+        let found = Dictionary(means, uniquingKeysWith: +)
+        #expect(found == ["sensor.weather_temperature": [15], "sensor.weather_indoor": [40]])
+    }
+
     @Test func `a clock that is certainly wrong imports nothing, and a later one ends a cursor in the future`()
         async throws
     {

@@ -327,8 +327,8 @@ struct RequestTests {
         ("history", #"{"since":5}"#, #"{"status":"error","error":"'since' must be text"}"#),
         (
             "history", #"{"from":"1h","transaction":1}"#,
-            #"{"status":"error","error":"unknown key 'from'; use 'device', 'metric', 'since', 'until', 'every', "#
-                + #"'limit' and 'transaction'","transaction":1}"#
+            #"{"status":"error","error":"unknown key 'from'; use 'device', 'stream', 'metric', 'since', 'until', "#
+                + #"'every', 'limit' and 'transaction'","transaction":1}"#
         ),
         (
             "history", #"{"limit":1,"device":"strap","transaction":2}"#,

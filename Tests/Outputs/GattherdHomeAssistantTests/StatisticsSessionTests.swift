@@ -9,11 +9,16 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct StatisticsSessionTests {
     private static let start = Timestamp(microseconds: 1_795_230_000_000_000)
     private static let hour = HourSummary(start: start, min: 10, mean: 21.25, max: 30)
-    private static let quantity = StatisticsQuantity(device: "weather", metric: "temperature", unit: "°C")
+    private static let quantity = StatisticsQuantity(
+        device: "weather",
+        stream: "env",
+        metric: "temperature",
+        unit: "°C"
+    )
     /// The metric in the unit of today, and in that of an older profile.
     private static let series = [
         "gattherd_attic_a_env-temperature": [
-            StatisticsQuantity(device: "weather", metric: "temperature", unit: nil), quantity,
+            StatisticsQuantity(device: "weather", stream: "env", metric: "temperature", unit: nil), quantity,
         ]
     ]
 

@@ -108,12 +108,13 @@ struct CentralHistoryTests {
         let shell = SQLiteShell(folder.file("gattherd.db"))
         let head = "seq, ts, time, device, profile, stream, metric"
         let text = "coalesce(value::text, label)"
+        let summary = "SELECT ts, time, device, metric, unit, stream, n, min, max"
         let means = "SELECT device, metric, unit, sum(round(mean * 1000))"
         let queries = [
             ("SELECT \(head), VALUE, unit, source, element, kind FROM VIEW(history) ORDER BY 1, 7, 11", text),
             ("SELECT \(head), VALUE, unit, source, element, kind FROM VIEW(latest) ORDER BY 4, 7", text),
-            ("SELECT ts, time, device, metric, unit, n, min, max FROM VIEW(history_minutes) ORDER BY 1, 3, 4", ""),
-            ("SELECT ts, time, device, metric, unit, n, min, max FROM VIEW(history_hours) ORDER BY 1, 3, 4", ""),
+            ("\(summary) FROM VIEW(history_minutes) ORDER BY 1, 3, 4", ""),
+            ("\(summary) FROM VIEW(history_hours) ORDER BY 1, 3, 4", ""),
             ("\(means) FROM VIEW(history_hours) GROUP BY 1, 2, 3 ORDER BY 1, 2", ""),
             ("SELECT ts, time, device, kind, detail FROM VIEW(events) ORDER BY 1, 4, 5", ""),
             ("SELECT ts, time, device, characteristic, bytes, reason FROM VIEW(rejects) ORDER BY 1, 5", ""),

@@ -10,6 +10,7 @@ import Testing
     private func bucket(
         _ minute: Int,
         _ range: ClosedRange<Double>,
+        stream: String = "heart_rate",
         metric: String = "heart_rate",
         unit: String? = "bpm",
         n: Int = 2
@@ -17,6 +18,7 @@ import Testing
         HistoryBucket(
             time: Self.start.advanced(by: .seconds(60 * minute)),
             device: "strap",
+            stream: stream,
             metric: metric,
             unit: unit,
             n: n,
@@ -69,6 +71,18 @@ import Testing
         let lines = TerminalChart(width: 80, height: 4).lines(chart(minutes: 1, buckets))
         #expect(lines.filter { $0.hasPrefix("strap ") }.count == 2)
         #expect(lines.contains { $0.hasPrefix("strap rr  ") && $0.hasSuffix("min 0.001  mean 0.0015  max 0.002") })
+    }
+
+    @Test func `streams with one metric name have plots of their own, with their names`() {
+        let buckets = ["battery", "vendor"].enumerated().flatMap { index, stream in
+            (0..<3).map { bucket($0, Double(index)...Double(index), stream: stream, metric: "level", unit: "%") }
+        }
+        let lines = TerminalChart(width: 80, height: 4).lines(chart(minutes: 3, buckets + [bucket(0, 3...3)]))
+        let titles = lines.filter { $0.hasPrefix("strap ") }
+        #expect(
+            titles.map { $0.prefix { $0 != "," } } == ["strap heart_rate", "strap battery/level", "strap vendor/level"]
+        )
+        #expect(titles[1].hasSuffix("n 6  min 0  mean 0  max 0") && titles[2].hasSuffix("n 6  min 1  mean 1  max 1"))
     }
 
     @Test func `points finer than a column are merged with exact extremes and a weighted mean`() {

@@ -32,6 +32,16 @@ enum Fixture {
             metrics: [MetricDescriptor(name: metric)]
         )
     }
+
+    /// A stream with a battery level, which devices may have in several streams.
+    static func battery(_ stream: String, device: String = "strap") -> StreamDefinition {
+        StreamDefinition(
+            device: device,
+            profile: "\(stream)-profile",
+            stream: stream,
+            metrics: [MetricDescriptor(name: "battery_level", unit: "%")]
+        )
+    }
 }
 
 extension ReadingBatch {

@@ -174,9 +174,37 @@ struct ReaderTests {
         #expect(seen == 2)
     }
 
-    private func allBuckets(every step: Duration) throws(StoreFault) -> [HistoryBucket] {
+    @Test func `streams with one metric name have values of their own, and a query selects one`() async throws {
+        var batch = ReadingBatch()
+        for (second, streams) in [(0, ["vendor", "battery"]), (1, ["battery", "vendor"]), (7200, ["battery"])] {
+            for stream in streams {
+                let value: SampleValue = .integer(stream == "battery" ? 98 : 40)
+                batch.add(Fixture.battery(stream), at: Fixture.epoch.advanced(by: .seconds(second)), (0, value))
+            }
+        }
+        try await history.append(batch)
+        #expect(try reader.latest(device: "strap").map(\.series.stream) == ["battery", "vendor"])
+        #expect(try reader.latest(device: "strap").map(\.value) == [.integer(98), .integer(40)])
+        #expect(try reader.streams(device: "strap") == ["battery", "vendor"])
+        #expect(try reader.streams(device: "box").isEmpty)
+        for step in [Duration.seconds(1), .seconds(60), .seconds(3600), .seconds(86_400)] {
+            let buckets = try allBuckets(every: step)
+            #expect(buckets.allSatisfy { $0.mean == ($0.stream == "battery" ? 98 : 40) }, "\(buckets)")
+            #expect(buckets.prefix(2).map(\.stream) == ["battery", "vendor"])
+        }
+        let query = HistoryQuery(device: "strap", stream: "vendor", metric: "battery_level")
+        #expect(try reader.allRows(query).map(\.value) == [.integer(40), .integer(40)])
+        let spans = try allBuckets(query, every: .seconds(3600))
+        #expect(spans.map(\.stream) == ["vendor"] && spans.map(\.n) == [2])
+        #expect(try reader.extent(ofNumbers: query)?.upperBound == Fixture.epoch.advanced(by: .seconds(1)))
+    }
+
+    private func allBuckets(
+        _ query: HistoryQuery = HistoryQuery(),
+        every step: Duration
+    ) throws(StoreFault) -> [HistoryBucket] {
         var buckets: [HistoryBucket] = []
-        try reader.buckets(HistoryQuery(), every: step) { bucket in
+        try reader.buckets(query, every: step) { bucket in
             buckets.append(bucket)
             return true
         }

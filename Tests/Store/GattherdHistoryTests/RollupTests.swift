@@ -197,7 +197,7 @@ struct RollupTests {
         try connection.execute(
             """
             INSERT INTO stream VALUES (1, 'box', 'test', 'plain');
-            INSERT INTO quantity VALUES (1, 'box', 'value', NULL), (2, 'box', 'other', 'V');
+            INSERT INTO quantity VALUES (1, 'box', 'plain', 'value', NULL), (2, 'box', 'plain', 'other', 'V');
             INSERT INTO metric_series (id, stream, metric, unit, kind, repeated, source, quantity)
             VALUES (1, 1, 'value', NULL, 'gauge', 0, 'notify', 1), (2, 1, 'value', NULL, 'gauge', 0, 'read', 1),
                 (3, 1, 'other', 'V', 'gauge', 0, 'read', 2);

@@ -19,8 +19,8 @@ struct ViewTests {
             ("history", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
             ("latest", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
             ("series", "device,profile,stream,metric,unit,kind,first,last,first_ts,last_ts"),
-            ("history_minutes", "ts,time,device,metric,unit,n,min,mean,max"),
-            ("history_hours", "ts,time,device,metric,unit,n,min,mean,max"),
+            ("history_minutes", "ts,time,device,metric,unit,n,min,mean,max,stream"),
+            ("history_hours", "ts,time,device,metric,unit,n,min,mean,max,stream"),
             ("devices", "device,address,name,profiles,first_seen,last_seen"),
             ("events", "ts,time,device,kind,detail"),
             ("rejects", "ts,time,device,characteristic,bytes,reason"),
@@ -110,7 +110,7 @@ struct ViewTests {
         #expect(!plan.contains("TEMP B-TREE") && !plan.contains("AUTOMATIC"), "\(plan)")
     }
 
-    @Test func `latest has the newest row per device and metric of all sources, also with wrong clocks`() async throws {
+    @Test func `latest has the newest row per stream and metric of all sources, also with wrong clocks`() async throws {
         var batch = ReadingBatch()
         batch.add(Fixture.heartRate("a"), (0, .integer(1)), (2, .real(0.5)), (2, .real(0.75)))
         batch.add(Fixture.heartRate("b"), (0, .integer(2)))
@@ -127,6 +127,30 @@ struct ViewTests {
         #expect(
             rows == [
                 ["3", "a", "heart_rate", "3"], ["1", "a", "rr_interval", "0.75"], ["2", "b", "heart_rate", "2"],
+            ]
+        )
+    }
+
+    @Test func `streams with one metric name have rows of their own in latest, minutes and hours`() async throws {
+        let streams = ["battery", "vendor"].map { Fixture.battery($0) }
+        for minute in 0..<3 {
+            var batch = ReadingBatch()
+            let time = Fixture.epoch.advanced(by: .seconds(minute * 60))
+            batch.add(streams[0], at: time, (0, .integer(98)))
+            batch.add(streams[1], at: time, (0, .integer(Int64(10 + minute))))
+            try await history.append(batch)
+        }
+        let latest = try await folder.shell.rows("SELECT stream, metric, value FROM latest ORDER BY stream")
+        #expect(latest == [["battery", "battery_level", "98"], ["vendor", "battery_level", "12"]])
+        let minutes = "SELECT stream, n, min, mean, max FROM history_minutes ORDER BY stream, ts"
+        #expect(
+            try await folder.shell.rows(minutes) == Array(repeating: ["battery", "1", "98", "98.0", "98"], count: 3)
+                + (10...12).map { ["vendor", "1", "\($0)", "\($0).0", "\($0)"] }
+        )
+        let hours = "SELECT stream, n, min, mean, max FROM history_hours ORDER BY stream"
+        #expect(
+            try await folder.shell.rows(hours) == [
+                ["battery", "3", "98", "98.0", "98"], ["vendor", "3", "10", "11.0", "12"],
             ]
         )
     }

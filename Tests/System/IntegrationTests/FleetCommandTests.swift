@@ -53,9 +53,9 @@ struct FleetCommandTests {
         #expect(devices.hasPrefix(named + #""profiles":"bthome","rssi":-70,"#), "\(devices)")
 
         let rows = try await run("history", "--fleet", url, "--metric", "temperature", "--format", "csv").text
-        let first = "attic,2026-11-21T03:20:00.000000Z,1,tag,temperature,21.5,°C,advert\n"
-        let second = "attic,2026-11-21T03:22:00.000000Z,2,tag,temperature,22.5,°C,advert\n"
-        #expect(rows == "gateway,time,seq,device,metric,value,unit,source\n" + first + second)
+        let first = "attic,2026-11-21T03:20:00.000000Z,1,tag,temperature,21.5,°C,advert,bthome\n"
+        let second = "attic,2026-11-21T03:22:00.000000Z,2,tag,temperature,22.5,°C,advert,bthome\n"
+        #expect(rows == "gateway,time,seq,device,metric,value,unit,source,stream\n" + first + second)
         let since = ["--since", "2026-11-21T03:21:00Z", "--format", "json"]
         let later = try await run("history", "--fleet", url, since[0], since[1], since[2], since[3]).text
         #expect(later.hasPrefix(#"{"gateway":"attic","time":"2026-11-21T03:22:00"#) && later.count { $0 == "\n" } == 1)

@@ -14,10 +14,12 @@ import Testing
                 .split(separator: "\n")
         }
         let csv = try await lines("csv")
-        #expect(csv == ["time,seq,device,metric,value,unit,source", csv.last])
-        #expect(csv.last == "2026-11-21T03:20:10.000000Z,6,strap,heart_rate,5,bpm,notify")
+        #expect(csv == ["time,seq,device,metric,value,unit,source,stream", csv.last])
+        #expect(csv.last == "2026-11-21T03:20:10.000000Z,6,strap,heart_rate,5,bpm,notify,heart_rate")
         let object = #"{"time":"2026-11-21T03:20:10.000000Z","seq":6,"device":"strap","metric":"heart_rate","#
-        #expect(try await lines("json") == [object + #""value":5,"unit":"bpm","source":"notify"}"#])
+        #expect(
+            try await lines("json") == [object + #""value":5,"unit":"bpm","source":"notify","stream":"heart_rate"}"#]
+        )
         let table = try await lines("table")
         #expect(table.count == 2 && table[0].hasPrefix("TIME  ") && table[1].contains("  strap  "))
     }
@@ -27,9 +29,29 @@ import Testing
         let spans = try await history.gattherd("history", "--metric", "heart_rate", "--every", "1m", "--format", "csv")
         let lines = spans.output.split(separator: "\n")
         #expect(lines.count == 1 + 61)
-        #expect(lines[1] == "2026-11-21T03:20:00.000000Z,strap,heart_rate,55,0,27.0,54,bpm")
-        #expect(lines[2] == "2026-11-21T03:21:00.000000Z,strap,heart_rate,60,0,29.5,59,bpm")
-        #expect(lines[61] == "2026-11-21T04:20:00.000000Z,strap,heart_rate,5,55,57.0,59,bpm")
+        #expect(lines[1] == "2026-11-21T03:20:00.000000Z,strap,heart_rate,55,0,27.0,54,bpm,heart_rate")
+        #expect(lines[2] == "2026-11-21T03:21:00.000000Z,strap,heart_rate,60,0,29.5,59,bpm,heart_rate")
+        #expect(lines[61] == "2026-11-21T04:20:00.000000Z,strap,heart_rate,5,55,57.0,59,bpm,heart_rate")
+    }
+
+    @Test func `streams with one metric name are printed apart, and one can be selected`() async throws {
+        let history = try await HistoryFolder(seconds: 1)
+        let lines = [("battery", 98), ("vendor", 40)].map { stream, level in
+            #"{"ts":0,"device":"strap","stream":"\#(stream)","metric":"level","value":\#(level)}"#
+        }
+        let file = try history.folder.write(lines.joined(separator: "\n"), to: "in.jsonl")
+        #expect(try await history.gattherd("import", file).code == 0)
+        let metric = ["history", "--metric", "level", "--format"]
+        let spans = try await history.gattherd(metric + ["csv", "--every", "1h"]).output.split(separator: "\n")
+            .dropFirst()
+        let start = "1970-01-01T00:00:00.000000Z,strap,level,1,"
+        #expect(spans == ["\(start)98,98.0,98,,battery", "\(start)40,40.0,40,,vendor"])
+        let plot = try await history.gattherd(metric + ["plot"]).output
+        #expect(plot.contains("strap battery/level ") && plot.contains("strap vendor/level "))
+        let selected = try await history.gattherd(metric + ["json", "--stream", "vendor"]).output
+        #expect(selected.hasSuffix("\"stream\":\"vendor\"}\n") && selected.count { $0 == "\n" } == 1)
+        let unknown = try await history.gattherd(metric + ["json", "--stream", "vender"])
+        #expect(unknown.code == 65 && unknown.complaints.contains("no stream 'vender'; did you mean 'vendor'?"))
     }
 
     @Test func `a plot covers the samples or the requested time`() async throws {

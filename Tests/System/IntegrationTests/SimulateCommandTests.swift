@@ -70,9 +70,11 @@ import Testing
         let client = try RawClient(try #require(UInt16(port)))
         #expect(client.get("/").body.hasPrefix("<!doctype html>"))
         #expect(client.get("/api/v1/devices/dial").body.contains(#""control":"number","kind":"integer","min":0,"#))
-        let page = client.get("/api/v1/history?device=dial&metric=number&since=1h&limit=1").body
+        let page = client.get("/api/v1/history?device=dial&stream=number&metric=number&since=1h&limit=1").body
         #expect(page.hasPrefix(#"{"rows":[{"ts":"20"#))
         #expect(page.contains(#""device":"dial","metric":"number","value":"#))
+        #expect(page.contains(#""stream":"number"}"#))
+        #expect(client.get("/api/v1/history?stream=none&since=1h&every=1h").body == #"{"rows":[],"next":null}"#)
         #expect(client.get("/api/v1/history?since=soon").status == 400)
         #expect(client.get("/api/v1/rejects").body == "[]")
         client.send("GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n")
@@ -185,11 +187,15 @@ import Testing
         let health = try await answer(to: "health", "")
         #expect(health.contains(#""devices":6,"ready":6,"seq":"#))
         #expect(health.contains(#""outputs":[{"name":"mqtt","state":"connected","backlog":"#))
-        let rows = try await answer(to: "history", #"{"device":"dial","metric":"number","since":"1h","limit":1}"#)
+        let query = #"{"device":"dial","stream":"number","metric":"number","since":"1h","limit":1}"#
+        let rows = try await answer(to: "history", query)
         #expect(rows.hasPrefix(#"{"status":"ok","data":{"chunk":0,"last":true,"next":"20"#))
         #expect(rows.contains(#""device":"dial","metric":"number","value":"#))
         let spans = try await answer(to: "history", #"{"device":"dial","metric":"number","every":"1h"}"#)
         #expect(spans.contains(#""max":128,"#))
+        #expect(spans.contains(#""stream":"number"}"#))
+        let none = try await answer(to: "history", #"{"stream":"none"}"#)
+        #expect(none.contains(#""rows":[]"#))
         #expect(try await answer(to: "history", #"{"since":"soon"}"#).contains("'soon' is not a time; write 1h"))
     }
 

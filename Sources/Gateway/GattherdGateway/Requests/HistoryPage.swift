@@ -22,6 +22,8 @@ extension RowCollector {
             writer.optional(row.series.unit) { $0.string($1) }
             writer.key("source")
             writer.string(row.series.source)
+            writer.key("stream")
+            writer.string(row.series.stream)
         }
     }
 
@@ -41,6 +43,8 @@ extension RowCollector {
             writer.value(bucket.max)
             writer.key("unit")
             writer.optional(bucket.unit) { $0.string($1) }
+            writer.key("stream")
+            writer.string(bucket.stream)
         }
     }
 }

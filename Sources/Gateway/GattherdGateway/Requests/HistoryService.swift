@@ -117,22 +117,27 @@ private struct RecordSpan {
     let step: Duration?
 
     init(_ request: HistoryRequest) throws(BackendError) {
-        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
+        query = HistoryQuery(
+            device: request.device,
+            stream: request.stream,
+            metric: request.metric,
+            since: since,
+            until: until
+        )
         step = try Self.step(request.every)
     }
 
     init(_ request: RecordQuery) throws(BackendError) {
-        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
+        query = HistoryQuery(
+            device: request.device,
+            stream: request.stream,
+            metric: request.metric,
+            since: since,
+            until: until
+        )
         step = try Self.step(request.every)
-    }
-
-    private static func query(
-        _ device: String?,
-        _ metric: String?,
-        since: String?,
-        until: String?
-    ) throws(BackendError) -> HistoryQuery {
-        HistoryQuery(device: device, metric: metric, since: try instant(since), until: try instant(until))
     }
 
     private static func instant(_ text: String?) throws(BackendError) -> Timestamp? {

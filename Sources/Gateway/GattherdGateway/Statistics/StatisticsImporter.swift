@@ -77,7 +77,12 @@ package struct StatisticsImporter: Sendable {
             guard let address = devices[gauge.device] else { continue }
             let device = HomeAssistantIdentity.device(address, of: gateway)
             let key = HomeAssistantIdentity.key(stream: gauge.stream, metric: gauge.metric)
-            let quantity = StatisticsQuantity(device: gauge.device, metric: gauge.metric, unit: gauge.unit)
+            let quantity = StatisticsQuantity(
+                device: gauge.device,
+                stream: gauge.stream,
+                metric: gauge.metric,
+                unit: gauge.unit
+            )
             series[HomeAssistantIdentity.entity(key, of: device), default: []].append(quantity)
         }
         return series
@@ -91,7 +96,12 @@ package struct StatisticsImporter: Sendable {
         let query = HistoryQuery(since: times.lowerBound, until: times.upperBound)
         try reader.buckets(query, every: .seconds(3600)) { bucket in
             guard let min = bucket.min.number, let max = bucket.max.number, bucket.mean.isFinite else { return true }
-            let quantity = StatisticsQuantity(device: bucket.device, metric: bucket.metric, unit: bucket.unit)
+            let quantity = StatisticsQuantity(
+                device: bucket.device,
+                stream: bucket.stream,
+                metric: bucket.metric,
+                unit: bucket.unit
+            )
             let summary = HourSummary(start: bucket.time, min: min, mean: bucket.mean, max: max)
             hours[quantity, default: []].append(summary)
             return true

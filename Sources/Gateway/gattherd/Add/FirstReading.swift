@@ -43,10 +43,16 @@ struct FirstReading {
     private var values: [String] {
         let rows = (try? HistoryReader(path: configuration.history.path.value).latest(device: device)) ?? []
         let known = rows.filter { $0.value != .null }
-        let width = known.map(\.series.metric.count).max() ?? 0
-        return known.map { row in
+        let names = known.map { row in
+            let isShared = known.contains {
+                $0.series.metric == row.series.metric && $0.series.stream != row.series.stream
+            }
+            return isShared ? "\(row.series.stream)/\(row.series.metric)" : row.series.metric
+        }
+        let width = names.map(\.count).max() ?? 0
+        return zip(names, known).map { name, row in
             let unit = row.series.unit.map { " \($0)" } ?? ""
-            return Terminal.harmless("  \(row.series.metric.padded(to: width))  \(RowPrinter.text(row.value))\(unit)")
+            return Terminal.harmless("  \(name.padded(to: width))  \(RowPrinter.text(row.value))\(unit)")
         }
     }
 

@@ -19,7 +19,13 @@ struct FleetHistoryCommand {
         }
         (form, step) = (try HistoryCommand.form(arguments), try HistoryCommand.step(arguments))
         let asked = try HistorySelection.query(arguments)
-        query = .init(device: asked.device, metric: asked.metric, since: asked.since, until: asked.until)
+        query = .init(
+            device: asked.device,
+            stream: asked.stream,
+            metric: asked.metric,
+            since: asked.since,
+            until: asked.until
+        )
         output = arguments.value("output")
         let access = try FleetAccess(arguments, text)
         (history, url) = (FleetHistory(access.fleet, query), access.url)
@@ -38,7 +44,7 @@ struct FleetHistoryCommand {
             format,
             [
                 ("gateway", 12), ("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8),
-                ("source", 8),
+                ("source", 8), ("stream", 16),
             ],
             output: output
         )
@@ -48,6 +54,7 @@ struct FleetHistoryCommand {
                     [
                         .text(row.gateway), .text(row.time.rfc3339), .integer(row.seq), .text(row.device),
                         .text(row.metric), row.value, row.unit.map { .text($0) } ?? .null, .text(row.source),
+                        .text(row.stream),
                     ],
                     at: row.time
                 )
@@ -61,7 +68,7 @@ struct FleetHistoryCommand {
             format,
             [
                 ("gateway", 12), ("time", 27), ("device", 16), ("metric", 24), ("n", 7), ("min", 12), ("mean", 20),
-                ("max", 12), ("unit", 8),
+                ("max", 12), ("unit", 8), ("stream", 16),
             ],
             output: output
         )
@@ -72,7 +79,7 @@ struct FleetHistoryCommand {
                     [
                         .text(found.gateway), .text(bucket.time.rfc3339), .text(bucket.device), .text(bucket.metric),
                         .integer(Int64(bucket.n)), bucket.min, .real(bucket.mean), bucket.max,
-                        bucket.unit.map { .text($0) } ?? .null,
+                        bucket.unit.map { .text($0) } ?? .null, .text(bucket.stream),
                     ],
                     at: bucket.time
                 )
@@ -116,6 +123,10 @@ struct FleetHistoryCommand {
             let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.devices() }
             try expect(device, "device", known)
         }
+        if let stream = query.stream {
+            let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.streams() }
+            try expect(stream, "stream", known)
+        }
         if let metric = query.metric {
             let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.metrics() }
             try expect(metric, "metric", known)
@@ -146,6 +157,7 @@ extension HistoryBucket {
         self.init(
             time: bucket.time,
             device: device,
+            stream: bucket.stream,
             metric: bucket.metric,
             unit: bucket.unit,
             n: bucket.n,

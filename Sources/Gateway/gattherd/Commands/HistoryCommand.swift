@@ -7,6 +7,7 @@ extension CommandSpec {
         name: "history",
         summary: "print samples, also while the daemon runs",
         options: HistorySelection.options + [
+            .value("stream", "NAME", "only this stream"),
             .value("metric", "NAME", "only this metric"),
             .value("every", "TIME", "n, min, mean and max per 1m, 1h, …"),
             .value(
@@ -25,13 +26,13 @@ extension CommandSpec {
             gateways heard is one reading.
             """,
         json: """
-            {"time", "seq", "device", "metric", "value", "unit", "source"}, one object a line; with --every
-            {"time", "device", "metric", "n", "min", "mean", "max", "unit"}
+            {"time", "seq", "device", "metric", "value", "unit", "source", "stream"}, one object a line; with --every
+            {"time", "device", "metric", "n", "min", "mean", "max", "unit", "stream"}
 
             Times are RFC 3339 in UTC; with --fleet, "gateway" is the first member. A metric with several values has a line for each.
             """,
         exits: [
-            .data: "there is no such device or metric, or the history is damaged",
+            .data: "there is no such device, stream or metric, or the history is damaged",
             .cannotCreate: "the output file cannot be created",
             .unavailable: "there is no history, or the centre cannot be reached",
         ],
@@ -96,7 +97,10 @@ struct HistoryCommand {
     private func printRows(_ format: RowFormat) throws(CommandFailure) {
         var printer = try RowPrinter(
             format,
-            [("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8), ("source", 8)],
+            [
+                ("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8), ("source", 8),
+                ("stream", 16),
+            ],
             selection
         )
         try selection.read { (reader) throws(StoreFault) in
@@ -106,7 +110,7 @@ struct HistoryCommand {
                     [
                         .text(row.time.rfc3339), .integer(row.seq), .text(series.device), .text(series.metric),
                         row.value,
-                        series.unit.map { .text($0) } ?? .null, .text(series.source),
+                        series.unit.map { .text($0) } ?? .null, .text(series.source), .text(series.stream),
                     ],
                     at: row.time
                 )
@@ -120,7 +124,7 @@ struct HistoryCommand {
             format,
             [
                 ("time", 27), ("device", 16), ("metric", 24), ("n", 7), ("min", 12), ("mean", 20), ("max", 12),
-                ("unit", 8),
+                ("unit", 8), ("stream", 16),
             ],
             selection,
             fromSummaries: true
@@ -132,6 +136,7 @@ struct HistoryCommand {
                         .text(bucket.time.rfc3339), .text(bucket.device), .text(bucket.metric),
                         .integer(Int64(bucket.n)),
                         bucket.min, .real(bucket.mean), bucket.max, bucket.unit.map { .text($0) } ?? .null,
+                        .text(bucket.stream),
                     ],
                     at: bucket.time
                 )

@@ -41,6 +41,7 @@ struct HistorySelection {
         }
         let query = HistoryQuery(
             device: arguments.value("device"),
+            stream: arguments.value("stream"),
             metric: arguments.value("metric"),
             since: try instant("since"),
             until: try instant("until")
@@ -65,6 +66,10 @@ struct HistorySelection {
     func explainNothing() throws(CommandFailure) {
         if let device = query.device {
             try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })
+        }
+        if let stream = query.stream {
+            let known = try read { (reader) throws(StoreFault) in try reader.streams(device: query.device) }
+            try expect(stream, "stream", among: known)
         }
         if let metric = query.metric {
             let known = try read { (reader) throws(StoreFault) in try reader.metrics(device: query.device) }

@@ -14,6 +14,7 @@ public enum BridgeRequest: Hashable, Sendable {
 /// A part of the history; times have the format of the command line.
 public struct HistoryRequest: Hashable, Sendable {
     public var device: String?
+    public var stream: String?
     public var metric: String?
     public var since: String?
     public var until: String?
@@ -88,10 +89,11 @@ extension BridgeRequest {
 extension HistoryRequest {
     /// Reads an object with the properties' names; an empty payload requests the oldest rows of everything.
     init(_ payload: RequestPayload) throws(RequestError) {
-        let names = ["device", "metric", "since", "until", "every", "limit"]
+        let names = ["device", "stream", "metric", "since", "until", "every", "limit"]
         for member in try payload.members(names) {
             switch member.name {
             case "device": device = try member.text
+            case "stream": stream = try member.text
             case "metric": metric = try member.text
             case "since": since = try member.text
             case "until": until = try member.text

@@ -20,7 +20,7 @@ enum HistoryViews {
         CROSS JOIN stream ON stream.id = series.stream
         """
 
-    /// The newest sample of each metric.
+    /// The newest sample of each metric of a stream.
     ///
     /// Imported samples, numbered below zero, may be newer than live ones. Among live samples the last to arrive is the
     /// newest, whatever the clock did.
@@ -29,13 +29,13 @@ enum HistoryViews {
             newest.metric, sample.value, newest.unit, newest.source, \(element(of: "newest")) AS element, newest.kind
         FROM (
             SELECT *, row_number() OVER (
-                PARTITION BY device, metric ORDER BY iif(seq > 0, live, ts) DESC, seq DESC
+                PARTITION BY device, stream, metric ORDER BY iif(seq > 0, live, ts) DESC, seq DESC
             ) AS rank
             FROM (
                 SELECT stream.device, stream.profile, stream.stream, series.metric, series.unit, series.source,
                     series.kind, series.repeated, head.ts, head.seq, head.ix,
                     first_value(head.ts) OVER (
-                        PARTITION BY stream.device, series.metric ORDER BY head.seq DESC
+                        PARTITION BY stream.device, stream.stream, series.metric ORDER BY head.seq DESC
                     ) AS live
                 FROM head JOIN metric_series AS series ON series.id = head.series
                 JOIN stream ON stream.id = series.stream
@@ -152,7 +152,7 @@ extension HistoryViews {
     private static func buckets(of table: String, andNewer newer: String) -> String {
         """
         SELECT bucket.ts, \(rfc3339("bucket.ts")) AS time, quantity.device, quantity.metric, quantity.unit,
-            bucket.n, bucket.min, bucket.sum / bucket.n AS mean, bucket.max
+            bucket.n, bucket.min, bucket.sum / bucket.n AS mean, bucket.max, quantity.stream
         FROM (SELECT ts, quantity, n, sum, min, max FROM \(table) UNION ALL \(newer)) AS bucket
         CROSS JOIN quantity ON quantity.id = bucket.quantity
         """

@@ -11,7 +11,7 @@ enum Schema {
     /// Step n takes a file from version n to version n + 1; the first one creates all tables.
     static let steps = [tables + journal + epochs + records + clock + lists + rollups]
     /// A column that files of version 1 from before the first release lack.
-    static let newest = (table: "record_cursor", column: "shift")
+    static let newest = (table: "quantity", column: "stream")
 
     /// Runs the steps that the file has not had, each in its own transaction.
     static func migrate(_ connection: SQLiteConnection, steps: [String]) throws(StoreFault) {
@@ -35,16 +35,18 @@ enum Schema {
     /// sample. Booleans are stored as 1 and 0; `boolean` marks the series that have them. `head` is the position of
     /// the newest row of each series. Each commit writes it, so it is a small table of its own.
     ///
-    /// A `quantity` is a metric of a device in a unit, from any source. `proven` devices have become ready once.
+    /// A `quantity` is a metric of a device's stream in a unit, from any profile and source. `proven` devices have
+    /// become ready once.
     private static let tables = """
         CREATE TABLE stream (
             id INTEGER PRIMARY KEY, device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL,
             UNIQUE (device, profile, stream)
         ) STRICT;
         CREATE TABLE quantity (
-            id INTEGER PRIMARY KEY, device TEXT NOT NULL, metric TEXT NOT NULL, unit TEXT
+            id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, metric TEXT NOT NULL,
+            unit TEXT
         ) STRICT;
-        CREATE INDEX quantity_of_device ON quantity (device, metric);
+        CREATE INDEX quantity_of_device ON quantity (device, stream, metric);
         CREATE TABLE metric_series (
             id INTEGER PRIMARY KEY, stream INTEGER NOT NULL REFERENCES stream, metric TEXT NOT NULL, unit TEXT,
             kind TEXT NOT NULL, repeated INTEGER NOT NULL, source TEXT NOT NULL, quantity INTEGER REFERENCES quantity,

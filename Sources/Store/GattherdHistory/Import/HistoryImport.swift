@@ -151,6 +151,7 @@ public final class HistoryImport {
             key = try table.series(
                 descriptor,
                 of: stream,
+                named: series.stream,
                 device: series.device,
                 source: series.source,
                 first: time

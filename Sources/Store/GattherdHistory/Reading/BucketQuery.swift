@@ -10,9 +10,14 @@ struct BucketQuery {
     init(_ query: HistoryQuery, on connection: SQLiteConnection) throws(StoreFault) {
         self.connection = connection
         times = query.times
-        quantities = try KeyedRows("SELECT id, device, metric, unit FROM quantity", on: connection) { row in
-            let quantity = Quantity(device: row.text(1), metric: row.text(2), unit: row.optionalText(3))
-            return query.selects(quantity.device, quantity.metric) ? quantity : nil
+        quantities = try KeyedRows("SELECT id, device, stream, metric, unit FROM quantity", on: connection) { row in
+            let quantity = Quantity(
+                device: row.text(1),
+                stream: row.text(2),
+                metric: row.text(3),
+                unit: row.optionalText(4)
+            )
+            return query.selects(quantity.device, quantity.stream, quantity.metric) ? quantity : nil
         }
     }
 

@@ -4,6 +4,7 @@ public import GattherdModel
 public struct HistoryQuery: Hashable, Sendable {
     /// The device's slug.
     public var device: String?
+    public var stream: String?
     public var metric: String?
     /// The first instant.
     public var since: Timestamp?
@@ -12,11 +13,13 @@ public struct HistoryQuery: Hashable, Sendable {
 
     public init(
         device: String? = nil,
+        stream: String? = nil,
         metric: String? = nil,
         since: Timestamp? = nil,
         until: Timestamp? = nil
     ) {
         self.device = device
+        self.stream = stream
         self.metric = metric
         self.since = since
         self.until = until
@@ -30,9 +33,9 @@ extension HistoryQuery {
         return start..<max(start, until?.microseconds ?? .max)
     }
 
-    /// True if the selection contains the metric of the device.
-    func selects(_ device: String, _ metric: String) -> Bool {
-        self.device ?? device == device && self.metric ?? metric == metric
+    /// True if the selection contains the metric of the device's stream.
+    func selects(_ device: String, _ stream: String, _ metric: String) -> Bool {
+        self.device ?? device == device && self.stream ?? stream == stream && self.metric ?? metric == metric
     }
 
     /// Returns the part of the selection in the `length` microseconds from `start`.
@@ -109,11 +112,12 @@ public struct HistoryRow: Sendable {
     }
 }
 
-/// The summary of one metric's numbers in a time span; labels and unknown values are not counted.
+/// The summary of one metric of a stream in a time span; labels and unknown values are not counted.
 public struct HistoryBucket: Hashable, Sendable {
     /// The start of the span: a multiple of its length since 1970 UTC.
     public let time: Timestamp
     public let device: String
+    public let stream: String
     public let metric: String
     public let unit: String?
     /// The number of numeric samples; at least one.
@@ -126,6 +130,7 @@ public struct HistoryBucket: Hashable, Sendable {
     public init(
         time: Timestamp,
         device: String,
+        stream: String,
         metric: String,
         unit: String?,
         n: Int,
@@ -135,6 +140,7 @@ public struct HistoryBucket: Hashable, Sendable {
     ) {
         self.time = time
         self.device = device
+        self.stream = stream
         self.metric = metric
         self.unit = unit
         self.n = n

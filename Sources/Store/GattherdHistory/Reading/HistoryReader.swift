@@ -34,7 +34,7 @@ public struct HistoryReader {
     /// - Parameters:
     ///   - query: The rows to summarise.
     ///   - step: The length of a span; at least a microsecond.
-    ///   - body: A function that receives the span of one metric of one device.
+    ///   - body: A function that receives the span of one metric of a device's stream.
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     public func buckets(
         _ query: HistoryQuery,
@@ -56,7 +56,7 @@ public struct HistoryReader {
         try TimeRangeQuery(on: connection).numbers(query)
     }
 
-    /// Returns the newest row of each metric of each device, or of one device, by name.
+    /// Returns the newest row of each metric of each stream, of all devices or of one, by name.
     public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
         try RecentRows(on: connection).samples(device: device)
     }
@@ -89,7 +89,7 @@ public struct HistoryReader {
 
     /// Passes rejected payloads to `body`, ordered by time, until `body` returns false.
     ///
-    /// The query's metric is ignored, because a reject has none.
+    /// The query's stream and metric are ignored, because a reject has none.
     public func rejects(_ query: HistoryQuery, _ body: (Reject) -> Bool) throws(StoreFault) {
         try RejectQuery(query, on: connection).run(body)
     }
@@ -100,6 +100,12 @@ public struct HistoryReader {
     public func devices() throws(StoreFault) -> [String] {
         let sql = "SELECT device FROM stream UNION SELECT device FROM device UNION SELECT device FROM reject ORDER BY 1"
         return try Statement(sql, on: connection).rows { row in row.text(0) }
+    }
+
+    /// Returns the streams of one device, or of all, that have or had samples, by name.
+    public func streams(device: String?) throws(StoreFault) -> [String] {
+        let sql = "SELECT DISTINCT stream FROM quantity WHERE ?1 IS NULL OR device = ?1 ORDER BY 1"
+        return try Statement(sql, on: connection).rows(binding: device) { row in row.text(0) }
     }
 
     /// Returns the metrics of one device, or of all, that have or had samples, by name.

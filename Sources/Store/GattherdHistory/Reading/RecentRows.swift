@@ -11,7 +11,7 @@ struct RecentRows {
         self.connection = connection
     }
 
-    /// Returns the newest row of each metric of each device, or of one device, by name.
+    /// Returns the newest row of each metric of each stream, of all devices or of one, by name.
     func samples(device: String?) throws(StoreFault) -> [HistoryRow] {
         let select = try Statement(
             """
@@ -19,7 +19,7 @@ struct RecentRows {
                 latest.unit, latest.source, series.kind, series.repeated
             FROM latest JOIN head ON head.seq = latest.seq
             JOIN metric_series AS series ON series.id = head.series AND series.metric = latest.metric
-            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
+            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric, latest.stream
             """,
             on: connection
         )

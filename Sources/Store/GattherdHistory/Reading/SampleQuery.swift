@@ -21,7 +21,7 @@ struct SampleQuery {
     init(_ query: HistoryQuery, on connection: SQLiteConnection) throws(StoreFault) {
         series = try KeyedRows(Self.seriesSQL, on: connection) { row in
             let series = HistorySeries(row, from: 1)
-            return query.selects(series.device, series.metric) ? series : nil
+            return query.selects(series.device, series.stream, series.metric) ? series : nil
         }
         walk = try RowWalk(Self.samples, in: query.times, on: connection)
     }

@@ -1,8 +1,9 @@
 import GattherdModel
 
-/// A measured quantity: a metric of a device in a unit.
+/// A measured quantity: a metric of a device's stream in a unit.
 struct Quantity: Equatable {
     let device: String
+    let stream: String
     let metric: String
     let unit: String?
 }
@@ -33,7 +34,7 @@ struct Resampler {
         if groups[row.quantity]?.add(numbers) == nil { groups[row.quantity] = numbers }
     }
 
-    /// Returns the buckets of the span, ordered by device and metric, and starts a new span.
+    /// Returns the buckets of the span, ordered by device, metric and stream, and starts a new span.
     mutating func finishSpan() -> [HistoryBucket] {
         guard let time = span.map({ Timestamp(microseconds: $0) }) else { return [] }
         defer {
@@ -43,7 +44,9 @@ struct Resampler {
         let buckets = groups.compactMap { id, numbers in
             quantities[id].flatMap(\.self).map { HistoryBucket(time: time, $0, numbers) }
         }
-        return buckets.sorted { ($0.device, $0.metric, $0.unit ?? "") < ($1.device, $1.metric, $1.unit ?? "") }
+        return buckets.sorted {
+            ($0.device, $0.metric, $0.stream, $0.unit ?? "") < ($1.device, $1.metric, $1.stream, $1.unit ?? "")
+        }
     }
 }
 
@@ -52,6 +55,7 @@ extension HistoryBucket {
         self.init(
             time: time,
             device: quantity.device,
+            stream: quantity.stream,
             metric: quantity.metric,
             unit: quantity.unit,
             n: Int(numbers.n),

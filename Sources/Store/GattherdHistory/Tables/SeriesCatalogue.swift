@@ -125,6 +125,7 @@ extension SeriesCatalogue {
         let key = try table.series(
             descriptor,
             of: stream.id,
+            named: stream.definition.stream,
             device: stream.definition.device,
             source: reading.source.rawValue,
             first: reading.time

@@ -44,11 +44,11 @@ final class SeriesTable {
             on: connection
         )
         findQuantity = try Statement(
-            "SELECT id FROM quantity WHERE device = ?1 AND metric = ?2 AND unit IS ?3",
+            "SELECT id FROM quantity WHERE device = ?1 AND stream = ?2 AND metric = ?3 AND unit IS ?4",
             on: connection
         )
         addQuantity = try Statement(
-            "INSERT INTO quantity (device, metric, unit) VALUES (?1, ?2, ?3) RETURNING id",
+            "INSERT INTO quantity (device, stream, metric, unit) VALUES (?1, ?2, ?3, ?4) RETURNING id",
             on: connection
         )
     }
@@ -59,16 +59,19 @@ final class SeriesTable {
         return try addStream.firstInteger(binding: device, profile, name) ?? 0
     }
 
-    /// Returns the keys of a metric of `stream` from `source`; a new series begins with `first`.
+    /// Returns the keys of a metric of `stream`, whose name is `streamName`, from `source`.
+    ///
+    /// A new series begins with `first`.
     func series(
         _ metric: MetricDescriptor,
         of stream: Int64,
+        named streamName: String,
         device: String,
         source: String,
         first: Timestamp
     ) throws(StoreFault) -> SeriesKey {
         let (name, unit, kind, isRepeated) = (metric.name, metric.unit, metric.kind.rawValue, metric.isRepeated)
-        let quantity = try quantity(name, unit, of: device)
+        let quantity = try quantity(name, unit, of: streamName, device)
         let known = try findSeries.firstInteger(binding: stream, name, unit, kind, isRepeated, source, quantity)
         if let known { return SeriesKey(series: known, quantity: quantity) }
         let added = try addSeries.firstInteger(
@@ -84,9 +87,14 @@ final class SeriesTable {
         return SeriesKey(series: added ?? 0, quantity: quantity)
     }
 
-    private func quantity(_ metric: String, _ unit: String?, of device: String) throws(StoreFault) -> Int64 {
-        if let id = try findQuantity.firstInteger(binding: device, metric, unit) { return id }
-        return try addQuantity.firstInteger(binding: device, metric, unit) ?? 0
+    private func quantity(
+        _ metric: String,
+        _ unit: String?,
+        of stream: String,
+        _ device: String
+    ) throws(StoreFault) -> Int64 {
+        if let id = try findQuantity.firstInteger(binding: device, stream, metric, unit) { return id }
+        return try addQuantity.firstInteger(binding: device, stream, metric, unit) ?? 0
     }
 
     /// Records that a series has a sample at `time`, which may be its first.
