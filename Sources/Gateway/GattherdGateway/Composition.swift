@@ -152,7 +152,10 @@ package struct Composition: Sendable {
 
     /// Records changes of the history's state, and gaps of outputs, as events.
     private func recordHistoryNotices() async {
-        for await notice in history.notices { gateway.recorder.record(kind: notice.kind, notice.members) }
+        for await notice in history.notices {
+            if case .restamped = notice { outputs.statistics?.didCorrectTimes() }
+            gateway.recorder.record(kind: notice.kind, notice.members)
+        }
     }
 
     /// Publishes the gateway's health, which its device in Home Assistant shows.

@@ -174,6 +174,19 @@ import Testing
         #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
     }
 
+    @Test func `all hours are imported again after a correction of times`() async throws {
+        try await writeHistory(hours: 4)
+        let service = try service()
+        service.didCorrectTimes()
+        #expect(await step(service, at: .zero) == .done)
+        #expect(await step(service, at: .seconds(3 * 3600 + 300)) == .done)
+        #expect(try imported().count == 3, "nothing was imported before the correction")
+        service.didCorrectTimes()
+        #expect(await step(service, at: .seconds(4 * 3600 + 300)) == .done)
+        #expect(try imported().map { $0[2] } == [20, 21, 22, 20, 21, 22, 23])
+        #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
+    }
+
     @Test func `streams with one metric name have statistics of their own`() async throws {
         try await writeHistory(hours: 1)
         let other = StreamDefinition(

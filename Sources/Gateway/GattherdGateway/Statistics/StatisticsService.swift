@@ -8,8 +8,8 @@ import GattherdSync
 /// Imports each completed hour into Home Assistant, some minutes after its end.
 ///
 /// A new installation begins with the current hour. Hours that could not be imported are imported later, so an outage
-/// of any length leaves no gap. Hours with values that came late, such as stored records, are imported again together
-/// with the next hour.
+/// of any length leaves no gap. Hours with values that came late, such as stored records, and all hours after a
+/// correction of times are imported again together with the next hour.
 package final class StatisticsService: Output {
     private struct State: Sendable {
         var status: OutputStatus
@@ -21,7 +21,7 @@ package final class StatisticsService: Output {
         var imported: Timestamp?
         /// The end of the last import that succeeded.
         var lastEnd: Timestamp?
-        /// The time of the oldest reading that came after the import of its hour.
+        /// The time of the oldest reading that came, or may have moved, after the import of its hour.
         var late: Timestamp?
     }
 
@@ -62,6 +62,15 @@ package final class StatisticsService: Output {
         let limit = imported.advanced(by: .zero - Self.longestDelay)
         guard let first = batch.readings.lazy.map(\.time).filter({ $0 >= limit }).min() else { return }
         if first < imported { state.withLock { $0.late = min(first, $0.late ?? first) } }
+    }
+
+    /// Notes that history has moved readings in time; never blocks.
+    ///
+    /// Hours without a reading by now keep what they had in Home Assistant, which has no way to remove it.
+    func didCorrectTimes() {
+        state.withLock { state in
+            if let imported = state.imported { state.late = imported.advanced(by: .zero - Self.longestDelay) }
+        }
     }
 
     package func run() async {
