@@ -304,6 +304,27 @@ import Testing
         #expect(heard == [expected])
     }
 
+    @Test func `a peripheral is paired if one of its objects is, whichever is used`() {
+        var tree = treeOfTwo
+        _ = reveal(&tree)
+        let ended = DBusValue.properties(["Paired": .boolean(true), "Connected": .boolean(false)])
+        _ = tree.change(Self.secondPath, "org.bluez.Device1", ended, [])
+        _ = tree.change(Self.devicePath, "org.bluez.Device1", .properties(["RSSI": .int16(-50)]), [])
+        #expect(tree.devicePath(id) == Self.devicePath)
+        #expect(tree.status(id)?.isPaired == true)
+        #expect(tree.bond(id)?.isPaired == true)
+    }
+
+    @Test func `the reason of a link's end is that of the object which had the link`() {
+        var tree = treeOfTwo
+        _ = reveal(&tree)
+        _ = tree.change(Self.devicePath, "org.bluez.Device1", .properties(["RSSI": .int16(-50)]), [])
+        tree.recordEndReason(Self.secondPath, .timedOut)
+        _ = tree.change(Self.secondPath, "org.bluez.Device1", .properties(["Connected": .boolean(false)]), [])
+        #expect(tree.devicePath(id) == Self.devicePath)
+        #expect(tree.endReason(id) == .timedOut)
+    }
+
     // MARK: - Attributes
 
     private func frames(of changes: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {

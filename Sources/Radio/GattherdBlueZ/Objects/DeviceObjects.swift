@@ -4,7 +4,7 @@ import GattherdGATT
 /// The device objects by path, found by their addresses as well.
 struct DeviceObjects {
     private var objects: [String: DeviceObject] = [:]
-    /// The paths of the devices with an address: one for each adapter that knows it.
+    /// The paths of the devices with an address; an adapter may have two of them.
     private var paths: [BluetoothAddress: Set<String>] = [:]
     /// The number of links so far.
     private var linkCount: UInt64 = 0

@@ -55,7 +55,18 @@ struct ObjectTree {
     }
 
     func status(_ id: PeripheralID) -> PeripheralStatus? {
-        devicePath(id).flatMap { devices[$0]?.status(id) }
+        guard var status = devicePath(id).flatMap({ devices[$0]?.status(id) }) else { return nil }
+        // Keys belong to the address, whichever object shows them.
+        if devices.paths(of: id.address).count > 1 { status.isPaired = bond(id)?.isPaired ?? false }
+        return status
+    }
+
+    /// The pairing of a peripheral, of whichever object has one.
+    func bond(_ id: PeripheralID) -> Bond? {
+        let bonds = devicePaths(id).compactMap { devices[$0]?.bond(id) }
+        var bond = bonds.first { $0.isPaired || $0.isBonded } ?? bonds.first(where: \.isTrusted) ?? bonds.first
+        bond?.isConnected = bonds.contains(where: \.isConnected)
+        return bond
     }
 
     /// The events of all objects; adapters last, so that their peripherals are known and need no scan.
@@ -66,7 +77,7 @@ struct ObjectTree {
         return devices.all.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
-    /// The status of the peripheral that an object is of.
+    /// The status of an object's peripheral.
     private func status(path: String) -> PeripheralStatus? {
         id(path: path).flatMap { status($0) }
     }
@@ -144,8 +155,9 @@ extension ObjectTree {
     func endReason(_ id: PeripheralID) -> DisconnectReason {
         guard let adapter = adapterPath(id.adapter) else { return .adapterLost }
         guard adapters[adapter]?.status?.isPowered == true else { return .adapterPoweredOff }
-        guard let device = devicePath(id) else { return .vanished }
-        return devices[device]?.endReason ?? .remote
+        let objects = devicePaths(id).compactMap { devices[$0] }
+        guard let newest = objects.map(\.link).max() else { return .vanished }
+        return objects.lazy.filter { $0.link == newest }.compactMap(\.endReason).first ?? .remote
     }
 
     /// Removes interfaces of an object.

@@ -30,7 +30,7 @@ struct PropertyChanges {
 }
 
 extension DBusValue {
-    /// A power in dBm, as BlueZ states it; `nil` for a number that code could not calculate with.
+    /// A power in dBm, as BlueZ states it; `nil` outside the range of 16 bits.
     var decibels: Int? { int.flatMap { Int16(exactly: $0) }.map { Int($0) } }
 }
 

@@ -42,7 +42,7 @@ final class PairingClient {
         try objects.requireLoaded()
         let tree = objects.tree
         let ids = Set(tree.devices.all.values.compactMap { tree.id(of: $0) })
-        return ids.compactMap { id in tree.devicePath(id).flatMap { tree.devices[$0]?.bond(id) } }
+        return ids.compactMap(tree.bond)
             .sorted { ($0.peripheral.address, $0.peripheral.adapter) < ($1.peripheral.address, $1.peripheral.adapter) }
     }
 
