@@ -212,7 +212,20 @@ struct RecordTrackerTests {
         #expect(tracker.receive(record, at: now) == .store(now, doubt: "the record has no time"))
     }
 
-    @Test func `a comparison with a wrong clock of the gateway is no setting of the device's clock`() {
+    @Test func `a setting of the device's clock stays one after a step of the gateway's clock`() {
+        var clock = DeviceClock(earlier: [], [])
+        let hour: Int64 = 3_600_000_000
+        let first = Int64(1_750_000_000_000_000)
+        _ = clock.compare(device: first, gateway: first)
+        for hours: Int64 in [1, 24, 25] {
+            let now = first + hours * hour
+            _ = clock.compare(device: now + 30_000_000, gateway: now)
+        }
+        clock.update { $0.move(by: 2_000_000) }
+        #expect(clock.earlier.count == 1)
+    }
+
+    @Test func `an error of the gateway's clock does not count as a setting of the device's clock`() {
         let hour: Int64 = 3_600_000_000
         let (then, ahead) = (Int64(1_750_000_000_000_000), 7 * hour)
         let now = then + 2 * hour

@@ -75,12 +75,13 @@ struct DeviceClock: Hashable, Sendable {
 
     /// Changes the comparisons after a step of the gateway's clock.
     ///
-    /// A comparison with a wrong clock of the gateway looked like a setting of the device's clock.
+    /// Removes settings that were only errors of the gateway's clock. The comparisons around one may be days apart, so
+    /// the drift that explains a difference of two comparisons does not count here.
     mutating func update(_ change: (inout Comparison) -> Void) {
         for index in earlier.indices { change(&earlier[index]) }
         for index in comparisons.indices { change(&comparisons[index]) }
         while let last = earlier.last, let first = comparisons.first, let newest = comparisons.last,
-            !first.isSet(since: last)
+            (first.offset &- last.offset).magnitude <= Self.tolerance.magnitude
         {
             earlier.removeLast()
             (comparisons, reached, lastReading) = ([last, newest], 0, nil)

@@ -184,7 +184,7 @@ public struct RecordTracker: Hashable, Sendable {
     ///
     /// Its number counts the intervals since a record before it; the first number counts them since 1970.
     private mutating func receive(_ record: ReceivedRecord, agedBy age: Int64, at now: Int64) -> Outcome {
-        // The times of a younger record than now, or of one from before 1970, have no bounds.
+        // Records from the future or from before 1970 are not dated: sums with their times could overflow.
         guard age >= 0, age <= now else { return storeUndated(at: now) }
         let (time, interval) = (now - age, max(1, record.interval ?? Self.resolution))
         let dated = DeviceClock.Dated(time: time, isComparable: true)
