@@ -138,7 +138,7 @@ struct ImportTests {
         let other = HistorySeries(
             device: "box",
             profile: "import",
-            stream: "value",
+            stream: "plain",
             metric: "value",
             unit: nil,
             source: "read"
@@ -205,6 +205,19 @@ struct ImportTests {
             let counts = try await folder.shell.rows("SELECT metric, sum(n) FROM \(view) GROUP BY 1 ORDER BY 1")
             #expect(counts == [["other", "60"], ["value", "660"]])
         }
+    }
+
+    @Test func `samples of a minute that is deleted in part are not counted again`() async throws {
+        let end = Fixture.epoch.advanced(by: .seconds(30 * 86_400 + 30))
+        var options = HistoryOptions(path: folder.database, consumers: [], clock: GatewayClock(now: { end }))
+        options.limits.samples = .seconds(30 * 86_400)
+        try await ReadingHistory.open(options, log: .silent).close()
+        try importing((0..<60).map { row($0, 1) })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await eventually { try await folder.shell.value("SELECT count(*) FROM history") == "30" }
+        try await history.close()
+        #expect(try importing((0..<60).map { row($0, 1) }) == (0, 60))
+        #expect(try await folder.shell.value("SELECT sum(n) FROM history_minutes") == "60")
     }
 
     @Test func `an import and a daemon exclude each other`() async throws {

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Finds minutes and hours of which only the summaries are left, because retention has deleted the samples.
+/// Finds minutes and hours of which retention has deleted samples; their summaries are left.
 ///
 /// An imported sample of such a span may be one of those that were deleted. Stored again, it would count twice in the
 /// summaries, so it counts as stored.
@@ -19,12 +19,12 @@ final class DeletedSpans {
         isHourDeleted = try Statement(Self.query(.hours), on: connection)
     }
 
-    /// Selects 1 if the span from ?1 to ?3 has a summary of the quantity ?2, but no sample.
+    /// Selects 1 if the span from ?1 to ?3 has a summary of more numbers of the quantity ?2 than it has samples.
     private static func query(_ resolution: Resolution) -> String {
         """
-        SELECT EXISTS (SELECT 1 FROM \(resolution.table) WHERE ts = ?1 AND quantity = ?2) AND NOT EXISTS (
-            SELECT 1 FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
-            WHERE sample.ts >= ?1 AND sample.ts < ?3 AND quantity = ?2
+        SELECT coalesce((SELECT n FROM \(resolution.table) WHERE ts = ?1 AND quantity = ?2), 0) > (
+            SELECT count(*) FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+            WHERE sample.ts >= ?1 AND sample.ts < ?3 AND quantity = ?2 AND typeof(value) IN ('integer', 'real')
         )
         """
     }
