@@ -13,6 +13,8 @@ struct HistoryOpener {
     private var carriedOver: HistoryFile.CarriedOver?
     /// True after a damaged file was moved aside, until a new one is open: the missing file is not reported as a loss.
     private var isMovedAside = false
+    /// True while the WAL of a file that was deleted or replaced may be there.
+    private var hasRemains = false
 
     init(_ options: HistoryOptions, _ tail: JournalTail, _ log: Log, _ reporter: HistoryReporter) {
         self.options = options
@@ -26,6 +28,7 @@ struct HistoryOpener {
     /// - Returns: The open file.
     /// - Throws: ``StoreFault``, `damaged` when the file must be moved aside.
     mutating func open() throws(StoreFault) -> HistoryFile {
+        try moveRemainsAside()
         try FileContent.expectHistory(options.path)
         let carriedOver = try lock()
         let lost = lostMark
@@ -54,9 +57,15 @@ struct HistoryOpener {
         reporter.movedAside(to: place, fault)
     }
 
-    /// Moves the WAL of a file that another program has deleted or replaced aside, before the path is opened again.
-    func moveRemainsAside() throws(StoreFault) {
+    /// Records that another program has deleted or replaced the file; the next opening moves its WAL aside.
+    mutating func expectRemains() {
+        hasRemains = true
+    }
+
+    private mutating func moveRemainsAside() throws(StoreFault) {
+        guard hasRemains else { return }
         try DamagedFile(path: options.path).moveRemainsAside(at: options.clock.now())
+        hasRemains = false
     }
 
     /// Releases the lock.

@@ -351,7 +351,7 @@ extension ReadingHistory {
         // A renamed file gets all commits.
         file?.truncateWAL()
         abandonFile()
-        do throws(StoreFault) { try opener.moveRemainsAside() } catch { return recordFailure(error) }
+        opener.expectRemains()
         replaceFile(nil)
     }
 

@@ -84,6 +84,7 @@ struct DamagedFile {
     private func freePath(_ word: String, stamped time: Timestamp) -> String {
         let stamp = time.rfc3339.prefix { $0 != "." }.filter { $0 != "-" && $0 != ":" }
         let wanted = "\(path).\(word)-\(stamp)Z"
-        return ([wanted] + (2...99).map { "\(wanted)-\($0)" }).first { unsafe access($0, F_OK) != 0 } ?? wanted
+        let names = [wanted] + (2...99).map { "\(wanted)-\($0)" }
+        return names.first { unsafe access($0, F_OK) != 0 && access($0 + "-wal", F_OK) != 0 } ?? wanted
     }
 }
