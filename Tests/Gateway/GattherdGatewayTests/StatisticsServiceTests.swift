@@ -167,11 +167,11 @@ import Testing
         service.observe(batch)
         #expect(await step(service, at: .seconds(3 * 3600 + 400)) == .done)
         // The hour is remembered over a restart, but Home Assistant is asked once an hour only.
-        #expect(cursor.read() == Self.start.advanced(by: Self.hour))
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour))
         #expect(try imported().count == 3)
         #expect(await step(service, at: .seconds(4 * 3600 + 300)) == .done)
         #expect(try imported().map { $0[2] } == [20, 21, 22, 21, 22, 23])
-        #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * 4))
     }
 
     @Test func `all hours are imported again after a correction of times`() async throws {
@@ -184,7 +184,17 @@ import Testing
         service.didCorrectTimes()
         #expect(await step(service, at: .seconds(4 * 3600 + 300)) == .done)
         #expect(try imported().map { $0[2] } == [20, 21, 22, 20, 21, 22, 23])
-        #expect(cursor.read() == Self.start.advanced(by: Self.hour * 4))
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * 4))
+    }
+
+    @Test func `no correction imports hours from before the first import`() async throws {
+        try await writeHistory(hours: 4)
+        let service = try service()
+        #expect(await step(service, at: .seconds(2 * 3600)) == .done)
+        #expect(await step(service, at: .seconds(3 * 3600 + 300)) == .done)
+        service.didCorrectTimes()
+        #expect(await step(service, at: .seconds(4 * 3600 + 300)) == .done)
+        #expect(try imported().map { $0[2] } == [22, 22, 23])
     }
 
     @Test func `streams with one metric name have statistics of their own`() async throws {
@@ -224,15 +234,15 @@ import Testing
         try await writeHistory(hours: 1)
         let service = try service()
         #expect(await step(service, at: .seconds(-2 * 86_400)) == .done)
-        #expect(cursor.read() == nil)
+        #expect(cursor.read()?.next == nil)
         let future = Self.start.advanced(by: .seconds(7 * 86_400))
-        try cursor.write(future)
+        try cursor.write(StatisticsCursor.Hours(next: future, first: future))
         clock.withLock { $0.isSynchronised = false }
         #expect(await step(service, at: .seconds(60)) == .done)
-        #expect(cursor.read() == future)
+        #expect(cursor.read()?.next == future)
         clock.withLock { $0.isSynchronised = true }
         #expect(await step(service, at: .seconds(60)) == .done)
-        #expect(cursor.read() == Self.start)
+        #expect(cursor.read()?.next == Self.start)
     }
 
     @Test func `a cursor that cannot be saved is a problem until it can`() async throws {
@@ -251,12 +261,12 @@ import Testing
     func `a damaged cursor begins with the current hour`(text: String) async throws {
         try Data(text.utf8).write(to: URL(filePath: cursor.path))
         #expect(await step(try service(), at: .seconds(60)) == .done)
-        #expect(cursor.read() == Self.start)
+        #expect(cursor.read()?.next == Self.start)
     }
 
     @Test func `a token that cannot be read names its file`() async throws {
         try FileManager.default.removeItem(atPath: folder.file("token"))
-        try cursor.write(Self.start)
+        try cursor.write(StatisticsCursor.Hours(next: Self.start, first: Self.start))
         try await writeHistory(hours: 1)
         let service = try service()
         #expect(await step(service, at: .seconds(4000)) == .failed)
@@ -265,7 +275,7 @@ import Testing
     }
 
     @Test func `the service imports at its start and stops at once`() async throws {
-        try cursor.write(Self.start)
+        try cursor.write(StatisticsCursor.Hours(next: Self.start, first: Self.start))
         try await writeHistory(hours: 1)
         clock.withLock { $0.now = Self.start.advanced(by: .seconds(4000)) }
         let service = try service()

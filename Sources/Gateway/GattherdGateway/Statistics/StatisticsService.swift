@@ -64,7 +64,7 @@ package final class StatisticsService: Output {
         if first < imported { state.withLock { $0.late = min(first, $0.late ?? first) } }
     }
 
-    /// Notes that history has moved readings in time; never blocks.
+    /// Marks the last 30 days as due again, because history has moved readings; never blocks.
     ///
     /// Hours without a reading by now keep what they had in Home Assistant, which has no way to remove it.
     func didCorrectTimes() {
@@ -113,13 +113,16 @@ package final class StatisticsService: Output {
         let (current, end) = (StatisticsImporter.hourStart(now), StatisticsImporter.end(at: now))
         let saved = cursor.read()
         // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
-        guard let saved, saved <= current || !clock.isSynchronised() else { return save(current) ? .done : .failed }
+        guard let saved, saved.next <= current || !clock.isSynchronised() else {
+            return save(StatisticsCursor.Hours(next: current, first: min(current, saved?.first ?? current)))
+                ? .done : .failed
+        }
         let late = state.withLock(\.late)
-        let start = min(saved, late.map { StatisticsImporter.hourStart($0) } ?? saved)
-        if start < saved, !save(start) { return .failed }
+        let start = max(saved.first, min(saved.next, late.map { StatisticsImporter.hourStart($0) } ?? saved.next))
+        if start < saved.next, !save(StatisticsCursor.Hours(next: start, first: saved.first)) { return .failed }
         let isDue = state.withLock { state in
             if state.late == late { state.late = nil }
-            state.imported = max(saved, end)
+            state.imported = max(saved.next, end)
             let isDue = start < end && state.lastEnd != end
             // The failure was one of the cursor's file.
             if !isDue, state.isFailing {
@@ -128,15 +131,15 @@ package final class StatisticsService: Output {
             }
             return isDue
         }
-        return isDue ? importHours(start..<end) : .done
+        return isDue ? importHours(start..<end, first: saved.first) : .done
     }
 
-    private func importHours(_ times: Range<Timestamp>) -> Outcome {
+    private func importHours(_ times: Range<Timestamp>, first: Timestamp) -> Outcome {
         state.withLock { $0.status.state = .connecting }
         do throws(HomeAssistantError) {
             var isSaved = true
             let report = try importer.run(times, isCancelled: { [isStopping] in isStopping.state }) { hour in
-                isSaved = save(hour) && isSaved
+                isSaved = save(StatisticsCursor.Hours(next: hour, first: first)) && isSaved
             }
             guard isSaved else { return .failed }
             state.withLock { $0.lastEnd = times.upperBound }
@@ -148,9 +151,9 @@ package final class StatisticsService: Output {
         }
     }
 
-    private func save(_ hour: Timestamp) -> Bool {
+    private func save(_ hours: StatisticsCursor.Hours) -> Bool {
         do throws(FileError) {
-            try cursor.write(hour)
+            try cursor.write(hours)
             return true
         } catch {
             fail("the hour up to which statistics are imported cannot be saved: \(error)")
