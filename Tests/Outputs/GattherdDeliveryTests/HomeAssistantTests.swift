@@ -35,7 +35,7 @@ import Testing
     @Test func `topic and identifiers depend on gateway and address, so a rename changes nothing`() {
         let topic = home.topic(of: "C0:FF:EE:00:00:01")
         #expect(topic == "homeassistant/device/gattherd_lab-1_c0ffee000001/config")
-        #expect(home.statuses == ["homeassistant/status"])
+        #expect(home.status == "homeassistant/status" && home.defaultStatus == nil)
     }
 
     @Test func `a device's discovery payload is exactly as expected`() {

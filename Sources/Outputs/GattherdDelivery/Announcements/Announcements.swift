@@ -111,6 +111,7 @@ struct Announcements {
         former.startSession(&queue)
         for index in formerBases.indices { formerBases[index].startSession(&queue) }
         if isDiscoverable { queue.append(.subscribeToBirth) }
+        if isDiscoverable, home.defaultStatus != nil { queue.append(.subscribeToDefaultBirth) }
         queue.append(.subscribeToRequests)
         queue.append(.subscribeToState)
         queue.append(.online)
@@ -160,7 +161,7 @@ struct Announcements {
     ///
     /// - Returns: A device that was removed, because it is not enrolled.
     mutating func receive(_ message: BrokerMessage, _ queue: inout PublishQueue) -> String? {
-        if home.statuses.contains(message.topic) {
+        if message.topic == home.status || message.topic == home.defaultStatus {
             let isBirth = !message.isRetained && message.payload == Array("online".utf8)
             if isBirth, isDiscoverable { births.request() }
             return nil
@@ -238,7 +239,8 @@ extension Announcements {
         case .description(let device): [topics.description(device)]
         case .discovery(let device): current.discoveryTopic(of: device).map { [$0] } ?? []
         case .subscribeToRequests: [topics.sets, topics.requests]
-        case .subscribeToBirth: home.statuses
+        case .subscribeToBirth: [home.status]
+        case .subscribeToDefaultBirth: home.defaultStatus.map { [$0] } ?? []
         case .subscribeToState: [topics.stateFilter]
         case .subscribeToRetained: [topics.availabilities, topics.descriptions, topics.leases, home.all]
         case .subscribeToRemoved(let device): [topics.all(of: device)]
@@ -256,7 +258,7 @@ extension Announcements {
             .online, .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
-        case .subscribeToBirth, .subscribeToState: return subscriptions(state, .newMessages)
+        case .subscribeToBirth, .subscribeToDefaultBirth, .subscribeToState: return subscriptions(state, .newMessages)
         case .subscribeToRetained, .subscribeToRemoved, .search: return subscriptions(state, .retainedMessages)
         case .unsubscribeFromState: return [.unsubscription(filter: topics.stateFilter)]
         case .endSearch(let filter): return [.unsubscription(filter: filter)]

@@ -26,12 +26,13 @@ struct HomeAssistant: Sendable {
     /// The dashboard's address; `nil` if no other host can open it.
     var configurationURL: String?
 
-    /// The topics on which Home Assistant may publish `online` after its start.
-    ///
-    /// Its default stays the same if the prefix of discovery is changed.
-    var statuses: [String] { prefix == "homeassistant" ? [status] : [status, "homeassistant/status"] }
+    /// The topic on which Home Assistant may publish `online` after its start.
+    var status: String { "\(prefix)/status" }
 
-    private var status: String { "\(prefix)/status" }
+    /// Home Assistant's own default, which stays `homeassistant/status` if only the prefix of discovery is changed.
+    ///
+    /// `nil` if it is ``status``.
+    var defaultStatus: String? { prefix == "homeassistant" ? nil : "homeassistant/status" }
 
     /// The filter for the discovery payloads of all devices, including those of other programs.
     var all: String { "\(prefix)/device/+/config" }

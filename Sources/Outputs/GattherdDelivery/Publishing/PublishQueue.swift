@@ -23,6 +23,8 @@ struct PublishQueue {
         case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
         case subscribeToBirth
+        /// The same for its default topic, which the broker's access list may forbid.
+        case subscribeToDefaultBirth
         /// The subscription that shows if another client overwrites `online`.
         case subscribeToState
         /// Its end before the last `offline`, which the broker would return while the connection is closed.
