@@ -35,10 +35,13 @@ package final class FleetDatabase: Sendable {
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
         FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
-    /// Continues as the owner of the schema, so that all of it has one owner: the functions run with its rights.
+    /// Continues as the owner of the tables, so that all has one owner: the functions run with its rights.
+    ///
+    /// The schema itself may have been made by somebody else.
     private static let becomeOwner = """
         DO $$ BEGIN EXECUTE format('SET LOCAL ROLE %I', (
-            SELECT pg_get_userbyid(n.nspowner) FROM pg_catalog.pg_namespace n WHERE n.nspname = 'gattherd')); END $$
+            SELECT pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
+            WHERE c.oid = 'gattherd.version'::regclass)); END $$
         """
     /// The functions that gateways may call.
     private static let rights = #"""
