@@ -14,11 +14,12 @@ final class OutputDestination {
     private var problem: Int32?
 
     /// - Parameters:
-    ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
+    ///   - path: The file, which is replaced if it exists; `nil`, `-` or `/dev/stdout` for standard output.
     ///   - word: The option of the path, for messages.
     /// - Throws: ``CommandFailure`` if the file cannot be made.
     init(path: String?, from word: String = "--output") throws(CommandFailure) {
-        self.path = path == "-" ? nil : path
+        // A draft of /dev/stdout would replace that link.
+        self.path = ["-", "/dev/stdout"].contains(path) ? nil : path
         guard let path = self.path else {
             draft = nil
             descriptor = STDOUT_FILENO
@@ -47,7 +48,8 @@ final class OutputDestination {
         let draft = try FileDraft(of: path)
         let mask = umask(0o022)
         umask(mask)
-        try draft.setMode(0o644 & ~mask)
+        // Not all file systems have permissions.
+        try? draft.setMode(0o644 & ~mask)
         return draft
     }
 
