@@ -120,7 +120,11 @@ final class ConfigurationEditor: Sendable {
     /// Undoes a change, unless a person has changed the file during the reload.
     private func takeBack(_ change: Change) throws(BackendError) {
         let present = try? file.text(ofPath: change.source.name)
-        guard present == ConfigurationText(bytes: change.source.bytes) else { return }
+        guard present == ConfigurationText(bytes: change.source.bytes) else {
+            let isDeleted = unsafe access(change.source.name, F_OK) != 0
+            if isDeleted, let secret = change.secret { unsafe unlink(secret.name) }
+            return
+        }
         defer { if let secret = change.secret { unsafe unlink(secret.name) } }
         guard let before = change.before else {
             unsafe unlink(change.source.name)
