@@ -13,12 +13,10 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     public static let writable = Self(rawValue: 2)
     /// The other end closed; data that it sent before can still be read.
     ///
-    /// Always reported, as is ``error``.
+    /// Always reported, as is ``error``; with ``halfClosed`` as an interest, only after both directions are closed.
     public static let hangUp = Self(rawValue: 4)
     public static let error = Self(rawValue: 8)
-    /// As an interest: the other end sends no more, which would be reported continuously.
-    ///
-    /// ``hangUp`` is then reported only after it has closed both directions.
+    /// As an interest: the end of the other side's data is not reported, which epoll would repeat again and again.
     public static let halfClosed = Self(rawValue: 16)
 
     init(events: UInt32) {

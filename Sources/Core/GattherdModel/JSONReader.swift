@@ -69,7 +69,7 @@ extension JSONReader {
 
     private mutating func object(depth: Int) throws(JSONError) -> [JSONMember] {
         var members: [JSONMember] = []
-        // A list would be compared with itself: too long for the many members that others may send.
+        // A set, because a search of a list for each member takes quadratic time.
         var names: Set<String> = []
         try self.members { reader, name throws(JSONError) in
             reader.skipSpace()

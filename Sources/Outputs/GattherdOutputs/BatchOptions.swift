@@ -6,8 +6,8 @@ public struct BatchOptions: Hashable, Sendable {
     public var entries = 1000
     /// The maximum number of entries of the first batch; each fast batch doubles it, up to ``entries``.
     ///
-    /// A receiver may be slow and the daemon may be killed soon, again and again. So the first batch is acknowledged
-    /// early.
+    /// A small first batch is acknowledged early, so a slow receiver makes progress although the daemon is killed again
+    /// and again.
     public var firstEntries = 16
     /// The bytes at which a batch is full; its last entry may exceed them.
     public var bytes = 1 << 20

@@ -15,7 +15,7 @@ package struct DaemonRun: Sendable {
 
     /// Reports to the centre that this daemon is alive.
     ///
-    /// - Returns: The reason why it must not deliver, with the remedy: an older daemon does so as the same gateway.
+    /// - Returns: The reason why it must not deliver, with the remedy: another daemon does so as the same gateway.
     func attend(
         _ client: PostgresClient,
         within limit: Duration

@@ -8,10 +8,10 @@ enum FleetRuns {
         """#
 
     static let sql = #"""
-        -- Records that a daemon delivers as the caller. Returns the reason why it may not: another daemon with the same
-        -- name is alive, and was there before. A daemon that was restarted on its machine ends soon after the start of
-        -- the next one. The name of a run begins with that of the machine, if it is known: a daemon on another machine
-        -- is a copy, and refused at once. One that is refused begins when all others are gone: since is infinite.
+        -- Records that a daemon delivers as the caller. Returns the reason if it may not: another daemon of this name was
+        -- there first. On one machine that is a restart, so the older one has 45 s to end. A daemon on another machine
+        -- is a copy and is refused at once; the name of a run begins with that of the machine, if it is known. A refused
+        -- daemon has an infinite `since` until all others are gone.
         CREATE OR REPLACE FUNCTION gattherd.attend(caller_run text) RETURNS text
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE

@@ -7,7 +7,7 @@ struct FleetTransaction {
         (self.connection, self.call) = (connection, call)
     }
 
-    /// Lets one command at a time change the schema or its rights; the rights are columns of rows that all change.
+    /// Lets one command at a time change the schema or its rights, because all of them change the same catalogue rows.
     private static let lock = "SELECT pg_advisory_xact_lock(1195463752, 0)"
 
     /// Runs `body` between BEGIN and COMMIT, while no other command does.

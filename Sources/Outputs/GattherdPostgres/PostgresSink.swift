@@ -140,7 +140,7 @@ package final class PostgresSink: CursorKeepingSink {
         }
     }
 
-    /// Starts the delivery, unless an older daemon delivers as the same gateway.
+    /// Starts the delivery, unless another daemon, which was there before, delivers as the same gateway.
     private func attend() async throws(OutputFault) {
         let conflict: String?
         do throws(PostgresError) {

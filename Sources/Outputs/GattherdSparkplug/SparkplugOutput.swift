@@ -150,7 +150,7 @@ extension SparkplugOutput {
         "client_id": ConfigDescription(
             "The client identifier, unique at the broker.",
             example: "edge-lab-1",
-            otherwise: "gattherd-, the gateway's name and that of the output"
+            otherwise: "gattherd-GATEWAY-OUTPUT, with the names of both"
         ),
         "group": ConfigDescription("The id of the group.", example: "site-1", otherwise: "gattherd"),
         "node": ConfigDescription("The id of the edge node.", example: "lab-1", otherwise: "the gateway's name"),

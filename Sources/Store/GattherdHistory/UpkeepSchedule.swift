@@ -15,7 +15,7 @@ struct UpkeepSchedule {
 
     /// The delay before a cursor gets a commit of its own: the next commit of a gateway in use comes earlier.
     private static let cursorDelay = Duration.milliseconds(250)
-    /// The delay after which writing has stopped: devices that send at all send more often.
+    /// The pause without commits after which the gateway counts as idle; active devices send more often.
     private static let flushingDelay = Duration.seconds(5)
     /// The interval between reports of dropped readings: one line a minute does not fill a log.
     private static let dropReportInterval = Duration.seconds(60)

@@ -300,11 +300,12 @@ import Testing
         #expect(one.devices.first?.name.place != other.devices.first?.name.place)
     }
 
-    @Test(.timeLimit(.minutes(3))) func `a thousand devices are read, and a thousand mistakes reported`() throws {
+    @Test(.timeLimit(.minutes(3)))
+    func `a thousand devices are read, and the first thousand mistakes reported`() throws {
         let good = (0..<1000).map { "  - {name: d\($0), address: \(address($0))}\n" }.joined()
         #expect(try parse("devices:\n" + good).devices.count == 1000)
         let bad = (0..<1000).map { "  - {name: d\($0), adress: \(address($0))}\n" }.joined()
-        #expect(errors(in: "devices:\n" + bad).count == 2000)
+        #expect(errors(in: "devices:\n" + bad).count == 1001, "the last one counts the others")
     }
 
     private func address(_ number: Int) -> String {

@@ -11,7 +11,7 @@ struct JournalRequestsTests {
         #expect(requests.headMoved(to: 45) == 5)
         #expect(requests.headMoved(to: 44) == 0)
         #expect(requests.head == 45)
-        #expect(requests.isFromEarlierRun(40) && !requests.isFromEarlierRun(41))
+        #expect(requests.mayBeFromEarlierRun(40) && !requests.mayBeFromEarlierRun(41))
     }
 
     @Test mutating func `one fetch is pending at a time`() {

@@ -159,7 +159,7 @@ struct MessageAssemblyTests {
         #expect(bench.messages.isEmpty)
     }
 
-    @Test func `a rejected message without a beginning contains no other one, and costs none`() {
+    @Test func `a rejected message without a beginning is skipped as a whole`() {
         var bench = Bench(MessageRule(extent: .end([10])))
         bench.receive(Array(repeating: 1, count: 90) + [10, 4, 6, 10])
         bench.receive(Array(repeating: 1, count: 15) + [10])

@@ -98,7 +98,7 @@ struct AdvertisementTests {
         #expect(try Self.decode("0101", "0201", "0202", "0201", by: decoder) == ["2", "nothing", "2", "2"])
     }
 
-    @Test func `repeated advertisements are no standstill of a computed rate`() throws {
+    @Test func `repeated advertisements do not set a computed rate to 0`() throws {
         let text = """
             contract: 1
             profile: wheel

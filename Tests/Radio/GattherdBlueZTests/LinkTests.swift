@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `an own scan ends when it is stopped or the adapter is switched off`(isStopped: Bool) async throws {
+    func `our scan ends when it is stopped or the adapter is switched off`(isStopped: Bool) async throws {
         try await Stage.run { stage in
             #expect(await startDiscovery(stage) == nil)
             if isStopped {

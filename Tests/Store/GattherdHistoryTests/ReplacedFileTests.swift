@@ -78,7 +78,7 @@ struct ReplacedFileTests {
         try await history.close()
     }
 
-    @Test func `a file in its place stays open, and so does one whose folder is missing`() async throws {
+    @Test func `a file stays open while it is in place or its folder is missing`() async throws {
         try await history.append(.plain(integers: 0..<10))
         let before = await history.identity
         await history.reopenIfReplaced()

@@ -179,10 +179,10 @@ public struct DeliveryMachine: Sendable {
 
     /// Delays readings of an earlier run.
     ///
-    /// Events of this run precede its readings and delay nothing.
+    /// The head alone does not tell: events of this run may precede its first reading.
     private mutating func delayBacklog(_ readings: [JournalReading]) {
         guard case .connected(let since) = phase, let first = readings.first else { return }
-        if journal.isFromEarlierRun(first.seq) { gate.delayBacklog(connectedSince: since) }
+        if journal.mayBeFromEarlierRun(first.seq) { gate.delayBacklog(connectedSince: since) }
     }
 
     private mutating func fetched(

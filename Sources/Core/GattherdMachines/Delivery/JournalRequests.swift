@@ -14,7 +14,7 @@ struct JournalRequests: Sendable {
     private let options: DeliveryMachine.Options
     /// The newest committed `seq`; `nil` until the journal has reported one.
     private(set) var head: Int64?
-    /// The newest `seq` of the journal as it existed before this run; `nil` until known.
+    /// The first reported head; entries up to it may be of an earlier run.
     private var firstHead: Int64?
     private var saves: CursorSaves
     /// The time of the next load; `nil` while one is pending and after the last.
@@ -40,7 +40,7 @@ struct JournalRequests: Sendable {
     }
 
     /// True for an entry that the journal had when its first head was reported.
-    func isFromEarlierRun(_ seq: Int64) -> Bool { firstHead.map { seq <= $0 } ?? false }
+    func mayBeFromEarlierRun(_ seq: Int64) -> Bool { firstHead.map { seq <= $0 } ?? false }
 
     mutating func cursorLoaded(_ seq: Int64) {
         saves.loaded(seq)

@@ -70,7 +70,7 @@ struct PublishGate: Sendable {
 
     mutating func open() { isOpen = true }
 
-    /// Delays a backlog for the same reason.
+    /// Delays a backlog until subscribers may be back.
     mutating func delayBacklog(connectedSince since: Duration) {
         drainAt = max(drainAt, since + options.reconnectPause)
     }

@@ -29,7 +29,7 @@ public enum ControlCall: Codable, Hashable, Sendable {
     /// The time in which a daemon that works replies; `nil` for requests that wait for files or devices.
     var replyLimit: Duration? {
         switch self {
-        // From memory. A small board under load needs milliseconds.
+        // The reply comes from memory: within milliseconds, even on a small board under load.
         case .status: .seconds(10)
         case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: nil
         }

@@ -2,8 +2,8 @@ import GattherdModel
 
 /// The newest values of a device's streams, by the name of the metric.
 ///
-/// A metric that several streams have is there once more for each of them, as `stream/metric`. By its plain name it is
-/// the value of the first of these streams.
+/// A metric of several streams also has a member `stream/metric` for each. Its plain name has the value of the first of
+/// these streams by name.
 struct NamedValues {
     private(set) var members: [(name: String, value: SampleValue)] = []
     private var places: [String: Int] = [:]

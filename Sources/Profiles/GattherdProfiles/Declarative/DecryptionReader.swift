@@ -47,7 +47,7 @@ struct DecryptionReader {
         let errors = reader.findings.count
         guard let nonce = [ByteSource].read(reader, "nonce") else { return [] }
         if mode == .ccm, reader.findings.count == errors, let count = nonce.fixedCount, !Self.nonces.contains(count) {
-            reader.report("the nonce of aes-ccm has 7 to 13 bytes, and this one \(count)", at: "nonce")
+            reader.report("the nonce of aes-ccm must have 7 to 13 bytes; this one has \(count)", at: "nonce")
         }
         return nonce
     }

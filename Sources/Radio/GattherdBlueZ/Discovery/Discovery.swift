@@ -38,9 +38,9 @@ final class Discovery {
                 onReply: { [weak self] outcome in self?.recordStart(outcome, on: adapter) }
             )
         } catch {
-            // The same error stands for any refusal of the kernel's, for example in the 10 s for which it continues the
-            // scan of a bluetoothd that was killed. `Discovering` may be true for another client's scan, or one that
-            // hangs.
+            // BlueZ gives the same error for any refusal by the kernel, for example in the 10 s for which it continues
+            // the scan of a bluetoothd that was killed. `Discovering` may be true for another client's scan, or one
+            // that hangs.
             let isRunning = error.name == "org.bluez.Error.InProgress" && scanned.contains(adapter)
             guard isRunning, isDiscovering(path) else { throw BluetoothError(error, missing: .adapterUnavailable) }
         }

@@ -6,7 +6,8 @@ extension Central {
     /// Scans for peripherals until the loop over the result is left.
     ///
     /// - Parameters:
-    ///   - services: The services to search for; a peripheral must offer one of them. Any peripheral if empty.
+    ///   - services: The services to search for; a peripheral must list one of them or have its service
+    ///     data. Any peripheral if empty.
     ///   - name: The required name; `nil` for any.
     ///   - namePrefix: The required beginning of the name; `nil` for any.
     ///   - minimumRSSI: The minimum signal strength in dBm; `nil` for any.

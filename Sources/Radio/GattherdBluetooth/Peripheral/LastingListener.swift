@@ -13,7 +13,7 @@ final class LastingListener: SubscriptionListener {
         case detached
         case joining
         case subscribed
-        /// The peripheral refused the subscription on this link and table.
+        /// The subscription was refused, or failed five times, on this link and table.
         case refused
     }
 
@@ -31,7 +31,7 @@ final class LastingListener: SubscriptionListener {
     private static let firstPause = Duration.milliseconds(50)
     /// The errors that may be temporary, with ATT's unlikely error and insufficient resources.
     ///
-    /// Those of the link itself count too: while a link ends, BlueZ may report it as up.
+    /// Errors of the link count as temporary: BlueZ may report them although the link stays up.
     private static let briefKinds: Set<BluetoothError.Kind> = [
         .timedOut, .cancelled, .busy, .att(0x0E), .att(0x11), .notConnected, .serviceUnavailable, .adapterUnavailable,
     ]
