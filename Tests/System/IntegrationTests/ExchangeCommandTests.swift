@@ -59,7 +59,7 @@ import Testing
         let named = try await history.gattherd("import", file, "--device", "attic", "--precision", "s")
         #expect(named.output.hasSuffix(" 2 samples imported, 0 already stored\n"))
         let rows = try await history.gattherd("history", "--format", "csv").output.split(separator: "\n")
-        #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read")
+        #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read,weather")
     }
 
     @Test func `a byte order mark is skipped`() async throws {
@@ -83,7 +83,7 @@ import Testing
         _ = try await SQLiteShell(history.database).rows(
             """
             INSERT INTO stream (id, device, profile, stream) VALUES (1, 'd', 'p', 's');
-            INSERT INTO quantity (id, device, metric) VALUES (1, 'd', 'm');
+            INSERT INTO quantity (id, device, stream, metric) VALUES (1, 'd', 's', 'm');
             INSERT INTO metric_series (id, stream, metric, kind, repeated, source, quantity)
             VALUES (1, 1, 'm', 'gauge', 0, 'read', 1);
             INSERT INTO sample (ts, seq, ix, series, value) VALUES (\(Int64.min), -1, 0, 1, 5);
