@@ -179,7 +179,7 @@ struct DecryptionTests {
             (text("cipher: aes-ctr, nonce: adress"), "8:44: 'adress' is invalid; expected address, address_le"),
             (
                 text("cipher: aes-ccm, nonce: [address, 0..8], tag: -4.."),
-                "8:37: the nonce of aes-ccm has 7 to 13 bytes"
+                "8:37: the nonce of aes-ccm must have 7 to 13 bytes"
             ),
             (
                 text(ccm, length: "    tests: [{hex: \"00\", key: b9ea895fac7eea6d30532432a516f3a3, reject: true}]"),
