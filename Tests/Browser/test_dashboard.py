@@ -366,7 +366,7 @@ class ModuleTests(unittest.TestCase):
           requests.push(path);
           if (statusCode !== 200) return new Response(JSON.stringify({ error: "busy" }), { status: statusCode });
           const every = new URLSearchParams(path.split("?")[1]).get("every");
-          return new Response(JSON.stringify(path.includes("history") ? { rows: rows[every] } : []));
+          return new Response(JSON.stringify(path.includes("history") ? { rows: rows[every] ?? [] } : []));
         };
         return (async () => {
           for (const name of ["model", "sparkline", "records", "words", "gateway"]) Object.assign(window, await import(`${url}${name}.js`));

@@ -70,7 +70,7 @@ async function lastBefore(device, metric, time, signal) {
     const range = { since: text(from), until: text(Math.min(to, time)), every };
     const query = { device: device.name, ...nameParts(metric), ...range, limit: rowLimit };
     const { rows } = await read("history", query, signal);
-    return rows.map(row).filter(Boolean).at(-1) ?? null;
+    return combined(rows).map(row).filter(Boolean).at(-1) ?? null;
   };
   let found = await last(time - hour, time, "1m");
   if (!found) {
