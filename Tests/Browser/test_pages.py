@@ -364,7 +364,7 @@ class ModuleTests(unittest.TestCase):
         table = self.page.run("""
             return csv("=strap", [{ metric: 'a"b', unit: "+1", rows: [{ time: 0, n: 1, min: -1, mean: -1, max: 2.5 }] }]);
         """)
-        self.assertEqual(table.splitlines()[1], '"1970-01-01T00:00:00.000Z","\'=strap","a""b","\'+1",1,-1,-1,2.5')
+        self.assertEqual(table.splitlines()[1], '"1970-01-01T00:00:00.000Z","\'=strap","a""b","\'+1",1,-1,-1,2.5,""')
 
     def test_the_progress_of_a_download_is_shown(self) -> None:
         shown = self.page.run("""
