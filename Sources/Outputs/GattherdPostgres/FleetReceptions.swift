@@ -13,15 +13,13 @@ enum FleetReceptions {
         $$;
 
         -- Lets no other gateway add receptions of these streams until the end of the transaction.
-        -- Returns false if one holds them for long.
+        -- Returns false if one holds them for the caller's lock_timeout: none may keep all others from delivering.
+        -- After a deadlock the whole batch fails and is tried again. Without the lock it would add second readings.
         CREATE OR REPLACE FUNCTION gattherd.lock_air(airs int[]) RETURNS boolean LANGUAGE plpgsql AS $$
-        DECLARE patience text := current_setting('lock_timeout');
         BEGIN
-            PERFORM set_config('lock_timeout', '5s', true);
             PERFORM FROM gattherd.air a WHERE a.id = ANY (airs) ORDER BY a.id FOR NO KEY UPDATE;
-            PERFORM set_config('lock_timeout', patience, true);
             RETURN true;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        EXCEPTION WHEN lock_not_available THEN
             RETURN false;
         END $$;
 
