@@ -1,7 +1,6 @@
 /// The size of batches: small at first, doubled with each fast success.
 ///
-/// It is halved after a refusal until the refused entry is alone, and after a time-out, so that a slow receiver manages
-/// it.
+/// A refusal halves the size until the refused entry is alone; a time-out halves it until a slow receiver manages it.
 struct BatchSizer: Sendable {
     private let most: Int
     private let maximumRefusals: Int

@@ -40,6 +40,15 @@ import Testing
         #expect(subscriptions.problem == nil)
     }
 
+    @Test func `the default birth topic may be forbidden when another prefix of discovery is set`() {
+        var subscriptions = RefusedSubscriptions(DeliveryMachine.Options())
+        let topic = "homeassistant/status"
+        #expect(subscriptions.answered(.subscribeToDefaultBirth, to: topic, Self.refused) == nil)
+        #expect(subscriptions.problem == nil)
+        #expect(subscriptions.answered(.subscribeToBirth, to: topic, Self.refused) != nil)
+        #expect(subscriptions.problem?.filter == topic)
+    }
+
     @Test func `a broker without wildcards gets no subscriptions with them, and receives readings`() async throws {
         let filters = Locked<[String]>([])
         let broker = try FakeBroker { client, _ in

@@ -64,8 +64,8 @@ struct ScannerTable: Sendable {
 
     /// The filter that serves all scanners; `nil` without any.
     ///
-    /// It names no services: BlueZ compares them with lists of UUIDs only, and would hide peripherals that have nothing
-    /// but service data.
+    /// Services are no part of it: BlueZ compares them with lists of UUIDs only, and would hide peripherals that have
+    /// nothing but service data.
     var discoveryFilter: DiscoveryFilter? {
         guard !scanners.isEmpty else { return nil }
         return DiscoveryFilter(reportsDuplicates: scanners.values.contains(where: \.allowsDuplicates))
