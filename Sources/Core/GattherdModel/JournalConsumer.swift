@@ -52,14 +52,6 @@ public protocol JournalConsumer: Sendable {
 
 extension JournalConsumer {
     public func recent(after seq: Int64, limit: Int) -> JournalBatch? { nil }
-
-    public func epoch() async throws(StoreFault) -> JournalEpoch {
-        throw StoreFault("this journal has no epoch")
-    }
-
-    public func rewind(to seq: Int64) async throws(StoreFault) {
-        throw StoreFault("this journal cannot go back")
-    }
 }
 
 /// A stretch of a journal's life in which its content only grew.

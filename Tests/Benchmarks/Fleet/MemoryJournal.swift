@@ -52,5 +52,5 @@ struct MemoryJournal: JournalConsumer {
         return JournalEpoch(String(repeating: "0", count: 32 - digits.count) + digits)
     }
 
-    func rewind(to seq: Int64) async throws(StoreFault) -> JournalGap? { nil }
+    func rewind(to seq: Int64) async throws(StoreFault) {}
 }

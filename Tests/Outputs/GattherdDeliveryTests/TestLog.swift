@@ -88,6 +88,10 @@ final class TestLog: JournalConsumer {
         cursor.set(seq)
     }
 
+    func epoch() async throws(StoreFault) -> JournalEpoch { throw StoreFault("this journal has no epoch") }
+
+    func rewind(to seq: Int64) async throws(StoreFault) { throw StoreFault("this journal cannot go back") }
+
     /// Waits until the cursor is at `seq`.
     func waitForCursor(_ seq: Int64) async {
         for await cursor in cursor.watch() where cursor >= seq { return }

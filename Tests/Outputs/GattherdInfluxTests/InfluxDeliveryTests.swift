@@ -124,6 +124,10 @@ final class MemoryJournal: JournalConsumer {
         cursor.set(seq)
     }
 
+    func epoch() async throws(StoreFault) -> JournalEpoch { throw StoreFault("this journal has no epoch") }
+
+    func rewind(to seq: Int64) async throws(StoreFault) { throw StoreFault("this journal cannot go back") }
+
     func waitForCursor(_ seq: Int64) async {
         for await cursor in cursor.watch() where cursor >= seq { return }
     }
