@@ -23,6 +23,7 @@ final class FakeBackend: ClientBackend {
         var sinks: [SubscriptionToken: (sink: any NotificationSink, handle: String)] = [:]
         var answers: [String: (handle: String, octets: [UInt8])] = [:]
         var greetings: [String: [UInt8]] = [:]
+        var findsSuccessors = false
         var paired: [PairingMethod] = []
         /// The peripheral that is lost and removed right after its status was asked for while it is connected.
         var vanishing: (id: PeripheralID, whenHandled: @Sendable () async -> Void)?
@@ -118,6 +119,8 @@ final class FakeBackend: ClientBackend {
 
     func setServices(_ services: [RemoteService]) { world.withLock { $0.services = services } }
     func setValue(_ handle: String, _ octets: [UInt8]) { world.withLock { $0.values[handle] = octets } }
+    /// Makes the characteristics of the services known before the whole table is.
+    func findSuccessors() { world.withLock { $0.findsSuccessors = true } }
     func value(_ handle: String) -> [UInt8]? { world.withLock { $0.values[handle] } }
     var subscriptionCount: Int { world.withLock { $0.sinks.count } }
     var pairings: [PairingMethod] { world.withLock { $0.paired } }
@@ -225,6 +228,16 @@ final class FakeBackend: ClientBackend {
     func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService] {
         try await ask("services")
         return world.withLock { $0.services }
+    }
+
+    func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? {
+        world.withLock { world in
+            guard world.findsSuccessors else { return nil }
+            return world.services.flatMap(\.characteristics).first { $0.uuid == characteristic.uuid }
+        }
     }
 
     func characteristics(

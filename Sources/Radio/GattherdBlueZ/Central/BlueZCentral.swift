@@ -202,6 +202,13 @@ extension BlueZCentral {
         return parts.objects.tree.services(of: peripheral)
     }
 
+    public func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? {
+        try await parts.reader.successor(of: characteristic, timeout: timeout)
+    }
+
     public func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
         try await parts.reader.read(characteristic)
     }

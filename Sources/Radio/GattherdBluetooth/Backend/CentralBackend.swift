@@ -107,6 +107,14 @@ public protocol ClientBackend: CentralBackend {
     /// The current state of a peripheral, also before its event was published; `nil` if it is unknown.
     func status(of peripheral: PeripheralID) async -> PeripheralStatus?
 
+    /// Waits, while the GATT table may be changing, for the characteristic that has the UUIDs of a former one.
+    ///
+    /// Returns `nil` if the platform does not know it before it has the whole table.
+    func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic?
+
     func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError)
 
     /// Sends a write command as soon as the platform has room for it.
@@ -121,4 +129,11 @@ public protocol ClientBackend: CentralBackend {
     ///
     /// - Throws: `notSupported` if the platform does not know, like BlueZ unless a scan receives the peripheral.
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int
+}
+
+extension ClientBackend {
+    public func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? { nil }
 }
