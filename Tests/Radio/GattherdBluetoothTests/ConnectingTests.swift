@@ -353,6 +353,17 @@ import Testing
         }
     }
 
+    @Test func `the connect timeout holds although the platform does not end the attempt`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.hang("connect")
+            let strap = try bench.strap
+            let result = await outcome { try await strap.connect(timeout: .milliseconds(500)) }
+            #expect(result.error?.kind == .timedOut)
+            #expect(strap.connectionState == .disconnected(.timedOut))
+        }
+    }
+
     @Test func `the connect timeout covers connection tasks`() async throws {
         try await Bench.run { bench in
             bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
