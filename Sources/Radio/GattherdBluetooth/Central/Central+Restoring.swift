@@ -25,7 +25,7 @@ extension Central {
             )
         }
         return CentralSnapshot(
-            peripherals: links.map { CentralSnapshot.Entry($1, of: self) },
+            peripherals: links.map { CentralSnapshot.Entry($1) },
             scans: scanners.filter { !$0.isInternal }.map { scanner in
                 CentralSnapshot.ScanEntry(filter: scanner.filter, allowsDuplicates: scanner.allowsDuplicates)
             }
@@ -101,14 +101,28 @@ extension Central {
 }
 
 extension CentralSnapshot.Entry {
-    fileprivate init(_ link: Link, of central: Central) {
-        let active = Peripheral(link.id, of: central).notifyingCharacteristics
-        let lasting = link.lasting.characteristics.filter { id in
-            !active.contains { $0.uuid == id.uuid && (id.service == nil || $0.service == id.service) }
+    fileprivate init(_ link: Link) {
+        let (table, active) = link.state.withLock { state in
+            (
+                state.table?.flatMap(\.remote.characteristics),
+                state.subscriptions.values.map(\.characteristic).sorted { $0.handle < $1.handle }
+            )
         }
+        let lasting = link.lasting.characteristics.filter { id in !active.contains(where: id.matches) }
         id = link.id
         wasConnected = link.connection.isConnected
         wasReconnecting = link.state.withLock { $0.reconnecter != nil }
-        notifying = (active + Set(lasting)).sorted { $0.description < $1.description }
+        let stored = (active.map(CharacteristicID.init) + lasting).map { $0.stored(among: table ?? active) }
+        notifying = Set(stored).sorted { ($0.description, $0.handle ?? "") < ($1.description, $1.handle ?? "") }
+    }
+}
+
+extension CharacteristicID {
+    /// The identifier without the platform's identity, if the UUIDs find the same one of `characteristics`: these stay
+    /// valid when the table changes.
+    fileprivate func stored(among characteristics: [RemoteCharacteristic]) -> CharacteristicID {
+        guard handle != nil, let service else { return self }
+        let plain = CharacteristicID(uuid, in: service)
+        return characteristics.first(where: plain.matches)?.handle == handle ? plain : self
     }
 }

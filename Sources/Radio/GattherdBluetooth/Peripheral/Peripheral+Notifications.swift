@@ -43,8 +43,12 @@ extension Peripheral {
                 try await subscriber.join(remote) { $0.pin(true) }
                 return
             }
-            let kept = link.lasting.removeKept { $0.matches(remote) }
-            let subscription = link.state.withLock { $0.subscriptions[remote.handle] }
+            let (table, subscription) = link.state.withLock { state in
+                (state.isTableOutdated ? nil : state.table, state.subscriptions[remote.handle])
+            }
+            // UUIDs also match further characteristics, but are the first one's.
+            let all = table?.flatMap(\.remote.characteristics) ?? [remote]
+            let kept = link.lasting.removeKept { all.first(where: $0.matches)?.handle == remote.handle }
             subscription?.pin(false)
             for id in kept { _ = subscription?.remove(id) }
             try await subscriber.release(remote.handle)
