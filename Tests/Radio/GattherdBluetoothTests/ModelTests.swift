@@ -114,6 +114,35 @@ import Testing
         }
     }
 
+    @Test func `models that nobody uses are released, others stay the only ones of their peripherals`() async throws {
+        try await Bench.run { bench in
+            func peripheral(_ number: UInt64) -> Peripheral {
+                let address = BluetoothAddress(value: number)
+                return bench.central.peripheral(PeripheralID(adapter: FakeBackend.adapter, address: address))
+            }
+            try await bench.connected()
+            let model = CentralModel(bench.central)
+            let held = model.model(of: peripheral(1))
+            let unused = WeakModel(model.model(of: peripheral(2)))
+            let connected = WeakModel(model.model(of: try bench.strap))
+            let limit = UInt64(PeripheralModels.limit)
+            for number in 3...limit { _ = model.model(of: peripheral(number)) }
+            let newest = WeakModel(model.model(of: peripheral(limit + 1)))
+            #expect(unused.model == nil)
+            #expect(connected.model != nil && newest.model != nil)
+            #expect(held === model.model(of: peripheral(1)))
+        }
+    }
+
+    /// A weak reference to a model.
+    private struct WeakModel {
+        weak var model: PeripheralModel?
+
+        init(_ model: PeripheralModel) {
+            self.model = model
+        }
+    }
+
     @Test func `the model follows a peripheral through its connections`() async throws {
         try await Bench.run { bench in
             let model = CentralModel(bench.central)

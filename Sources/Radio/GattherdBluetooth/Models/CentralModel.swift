@@ -12,20 +12,19 @@ public import Observation
     public private(set) var isScanning = false
     /// The reason why the last scan ended; `nil` if it was stopped.
     public private(set) var scanError: BluetoothError?
-    private var models: [PeripheralID: PeripheralModel] = [:]
+    // A view that asks for a model does not depend on the models of other peripherals.
+    @ObservationIgnored private var models = PeripheralModels()
 
     public init(_ central: Central) {
         self.central = central
         state = central.state
     }
 
-    /// Returns the model of a peripheral; always the same object.
-    public func model(of peripheral: Peripheral) -> PeripheralModel {
-        if let model = models[peripheral.id] { return model }
-        let model = PeripheralModel(peripheral)
-        models[peripheral.id] = model
-        return model
-    }
+    /// Returns the model of a peripheral; always the same object while it is held.
+    ///
+    /// The central's model holds those of peripherals that are connected or reconnecting, and of the 1000 peripherals
+    /// that were asked for last. Hold any other one that must not lose its ``PeripheralModel/values``.
+    public func model(of peripheral: Peripheral) -> PeripheralModel { models.model(of: peripheral) }
 
     /// Follows the central, and the peripherals that have a model, until the task is cancelled.
     public func follow() async {
