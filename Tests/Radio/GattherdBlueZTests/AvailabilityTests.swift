@@ -226,7 +226,7 @@ import Testing
             await stage.central.close()
             _ = await stage.events.rest()
             await #expect(throws: BluetoothError.self) {
-                try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+                try await stage.central.startDiscovery(on: Stage.adapter)
             }
         }
     }

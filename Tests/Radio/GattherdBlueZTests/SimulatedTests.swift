@@ -36,7 +36,7 @@ import Testing
         func find(_ octet: Int) async throws -> PeripheralID {
             let event = try await events.next { if case .adapterChanged = $0 { true } else { false } }
             guard case .adapterChanged(let adapter) = event else { throw Stage.NotThere() }
-            try await central.startDiscovery(on: adapter.address, services: [])
+            try await central.startDiscovery(on: adapter.address)
             return try await peripheral(octet).id
         }
 

@@ -32,7 +32,7 @@ import Testing
             await stage.fake.waitForCall(member)
             // A later call with the other limit has ended, so that limit has passed.
             let other = await outcome { () throws(BluetoothError) in
-                try await central.startDiscovery(on: Stage.adapter, services: [])
+                try await central.startDiscovery(on: Stage.adapter)
             }
             #expect(other.kind == .timedOut)
             try await stage.fake.release(.bytes([7]))

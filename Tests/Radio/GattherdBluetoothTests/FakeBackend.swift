@@ -179,11 +179,10 @@ final class FakeBackend: ClientBackend {
 
     func watch(_ advertisements: AdvertisementWatch) async {}
 
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {}
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {}
 
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError) {
-        let services = filter.services.map(\.description).sorted().joined(separator: ",")
-        try await ask("startDiscovery", services + (filter.reportsDuplicates ? "+" : ""))
+        try await ask("startDiscovery", filter.reportsDuplicates ? "+" : "")
     }
 
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) { try await ask("stopDiscovery") }

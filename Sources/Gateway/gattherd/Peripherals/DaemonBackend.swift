@@ -247,7 +247,7 @@ final class DaemonBackend: ClientBackend {
         "the daemon has the device and does not do that"
     )
 
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
         throw Self.notHere
     }
 

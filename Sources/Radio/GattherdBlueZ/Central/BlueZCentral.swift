@@ -116,12 +116,9 @@ public actor BlueZCentral: ClientBackend {
 // MARK: - Discovery
 
 extension BlueZCentral {
-    public func startDiscovery(
-        on adapter: BluetoothAddress,
-        services: [BluetoothUUID]
-    ) async throws(BluetoothError) {
+    public func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
         // A sensor that only advertises may repeat the same payload for hours, and is present nevertheless.
-        let filter = DiscoveryFilter(services: Set(services), reportsDuplicates: parts.monitors.watch != nil)
+        let filter = DiscoveryFilter(reportsDuplicates: parts.monitors.watch != nil)
         try await startDiscovery(on: adapter, filter: filter)
     }
 

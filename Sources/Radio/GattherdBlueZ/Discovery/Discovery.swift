@@ -83,15 +83,7 @@ final class Discovery {
     }
 
     private static func properties(of filter: DiscoveryFilter) -> DBusValue {
-        var entries: [DBusEntry] = [
-            DBusEntry(.string("Transport"), .variant(.string("le"))),
-            DBusEntry(.string("DuplicateData"), .variant(.boolean(filter.reportsDuplicates))),
-        ]
-        if !filter.services.isEmpty {
-            let uuids = DBusValue.strings(filter.services.map(\.canonical).sorted())
-            entries.append(DBusEntry(.string("UUIDs"), .variant(uuids)))
-        }
-        return .dictionary(key: "s", value: "v", entries)
+        .properties(["Transport": .string("le"), "DuplicateData": .boolean(filter.reportsDuplicates)])
     }
 
     func stop(on adapter: BluetoothAddress) async throws(BluetoothError) {
