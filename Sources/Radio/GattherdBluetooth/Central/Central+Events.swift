@@ -84,12 +84,14 @@ extension Central {
     // MARK: - Peripherals
 
     private func peripheralChanged(_ status: PeripheralStatus) {
-        let sighting = Sighting(status: status, time: .now)
-        let (link, before, listeners) = registry.withLock { registry in
-            let (before, isSighting) = registry.peripherals.update(sighting)
+        let now = Sighting(status: status, time: .now)
+        let (link, before, sighting, listeners) = registry.withLock { registry in
+            let (before, isNew) = registry.peripherals.update(now)
+            let sighting = Sighting(status: status, time: registry.peripherals.lastSeen(status.id) ?? now.time)
             let isOurs = registry.platform.adapter(configuration.adapter)?.address == status.id.adapter
-            let listeners = isSighting && isOurs ? registry.scanners.admit(sighting) : []
-            return (registry.links[status.id], before, listeners)
+            let isOffered = isOurs && (isNew || status.hasNewNameOrServices(since: before))
+            let listeners = isOffered ? registry.scanners.admit(sighting, isNew: isNew) : []
+            return (registry.links[status.id], before, sighting, listeners)
         }
         for mailbox in listeners { mailbox.push(sighting) }
         if before?.name != status.name { link?.names.send(status.name) }

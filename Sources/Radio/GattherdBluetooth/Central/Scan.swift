@@ -101,9 +101,11 @@ struct Scanner: Sendable {
     }
 
     /// Returns true if the scanner admits `sighting`, and records it as seen.
-    mutating func admits(_ sighting: Sighting) -> Bool {
+    ///
+    /// One that is no new advertisement is admitted only as the peripheral's first.
+    mutating func admits(_ sighting: Sighting, isNew: Bool = true) -> Bool {
         let status = sighting.status
-        return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates)
+        return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates && isNew)
     }
 
     /// Removes a peripheral, so that its next advertisement is new.
