@@ -35,11 +35,13 @@ extension Central {
     /// Changes the registry, then updates its observers in the order of the changes.
     func update(_ change: (inout CentralRegistry) -> Void) {
         telling.withLock { _ in
-            let (state, request) = registry.withLock { registry in
+            let (state, powered, request) = registry.withLock { registry in
                 change(&registry)
-                return (registry.state(configuration.adapter), registry.discoveryRequest(configuration.adapter))
+                let choice = configuration.adapter
+                return (registry.state(choice), registry.poweredAdapters, registry.discoveryRequest(choice))
             }
             stateBoard.set(state)
+            poweredAdapters.set(powered)
             discovery.set(request)
         }
     }

@@ -50,6 +50,7 @@ public final class Central: Sendable {
     let telling = Locked(())
     let life = LatestValue(CentralLifecycle.new)
     let stateBoard = LatestValue(CentralState.unknown)
+    let poweredAdapters = LatestValue<Set<BluetoothAddress>>([])
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
     /// Locked while a connection changes and the change is published, so that streams start with the state before it.
@@ -186,5 +187,6 @@ extension Central {
         for link in links { link.close() }
         connectionChanges.finish()
         stateBoard.finish()
+        poweredAdapters.finish()
     }
 }

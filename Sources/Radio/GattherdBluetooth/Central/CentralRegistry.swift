@@ -23,6 +23,11 @@ struct CentralRegistry: Sendable {
         isClosed ? .unknown : platform.state(choice)
     }
 
+    /// The addresses of the adapters that are on.
+    var poweredAdapters: Set<BluetoothAddress> {
+        isClosed ? [] : Set(platform.sortedAdapters.filter(\.isPowered).map(\.address))
+    }
+
     /// The scan that all scanners together require.
     func discoveryRequest(_ choice: Central.AdapterChoice) -> DiscoveryRequest? {
         guard let filter = scanners.discoveryFilter, let adapter = platform.adapter(choice), adapter.isPowered else {
