@@ -169,6 +169,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [(Duration.seconds(3600), 5), (.zero, 100)])
+    func `only subscriptions that do not last are limited in number`(stableAfter: Duration, maximum: Int) {
+        let listener = LastingListener(0x2A37, .bufferingNewest(1), stableAfter: stableAfter)
+        var joins = 0
+        while joins < 100, listener.beginJoining() {
+            joins += 1
+            listener.confirm()
+            listener.end(.ended(BluetoothError(.unknownAttribute, "ended")))
+        }
+        #expect(joins == maximum)
+    }
+
     @Test(arguments: [
         BluetoothError(.timedOut, "no answer"), BluetoothError(.att(0x0E), "no"), BluetoothError(.busy, "wait"),
         BluetoothError(.notConnected, "Not connected"),
