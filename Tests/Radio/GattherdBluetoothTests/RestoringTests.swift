@@ -155,6 +155,23 @@ import Testing
         }
     }
 
+    @Test func `the policy is asked with the error of a link that could not be adopted`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true)
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.setConnected(FakeBackend.strap, true)
+            bench.central.addConnectionTask { _ in throw BluetoothError(.authentication, "wrong key") }
+            let asked = LatestValue<[String]>([])
+            let policy = Autoconnect.when { attempt in
+                asked.update { $0.append("\(attempt.reason): \(attempt.error?.detail ?? "none")") }
+                return false
+            }
+            let restored = try await bench.central.restore(from: .init(peripherals: [entry]), autoconnect: policy)
+            #expect(restored.lost == [try bench.strap])
+            #expect(asked.state == ["connectionTaskFailed: wrong key"])
+        }
+    }
+
     @Test func `a link that is gone is given up, if the policy says so`() async throws {
         try await Bench.run { bench in
             let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])

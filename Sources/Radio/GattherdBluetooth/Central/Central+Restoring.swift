@@ -35,8 +35,9 @@ extension Central {
     /// Continues another run: its links, subscriptions and scans.
     ///
     /// A link that the platform still holds is adopted. If a link is gone, the policy is asked about a first attempt
-    /// with the reason ``DisconnectReason/unknown``. The central then connects the peripheral as soon as it can, as
-    /// ``keepConnected(_:autoconnect:)`` does. Peripherals that the other run was reconnecting are treated the same.
+    /// with the reason ``DisconnectReason/unknown``, if it could not be adopted, with the reason and the error of that.
+    /// The central then connects the peripheral as soon as it can, as ``keepConnected(_:autoconnect:)`` does.
+    /// Peripherals that the other run was reconnecting are treated the same.
     ///
     /// Connection tasks run as after any connect. Subscriptions are restored on each link until
     /// ``disconnect(_:timeout:)`` or ``Peripheral/setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``. The values
@@ -80,9 +81,7 @@ extension Central {
     private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Fate) {
         let peripheral = Peripheral(entry.id, of: self)
         keepNotifying(entry.notifying, of: entry.id)
-        if await isAdopted(peripheral, policy) { return (peripheral, .adopted) }
-        let reason = DisconnectReason.unknown
-        let error = reason.error(of: peripheral.address)
+        guard let (reason, error) = await adopt(peripheral, policy) else { return (peripheral, .adopted) }
         guard !Task.isCancelled,
             policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: 1))
         else {
@@ -93,10 +92,21 @@ extension Central {
         return (peripheral, .reconnecting)
     }
 
-    /// Adopts the platform's link, if there is one.
-    private func isAdopted(_ peripheral: Peripheral, _ policy: Autoconnect) async -> Bool {
-        guard await backend.status(of: peripheral.id)?.isConnected == true else { return false }
-        return (try? await connect(peripheral, autoconnect: policy)) != nil
+    /// Adopts the platform's link; returns `nil` if it is ready, else the reason and the error for the policy.
+    private func adopt(
+        _ peripheral: Peripheral,
+        _ policy: Autoconnect
+    ) async -> (reason: DisconnectReason, error: BluetoothError?)? {
+        let unknown = DisconnectReason.unknown
+        guard await backend.status(of: peripheral.id)?.isConnected == true else {
+            return (unknown, unknown.error(of: peripheral.address))
+        }
+        do {
+            try await connect(peripheral, autoconnect: policy)
+            return nil
+        } catch {
+            return (peripheral.connectionState.reason ?? unknown, error as? BluetoothError)
+        }
     }
 }
 
