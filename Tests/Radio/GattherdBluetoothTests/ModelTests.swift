@@ -59,6 +59,30 @@ import Testing
         }
     }
 
+    @Test func `a scan ends when the model begins another one`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await model.scan() }
+                await bench.backend.waitUntilAsked("startDiscovery +")
+                bench.backend.advertise(FakeBackend.strap)
+                bench.backend.advertise(FakeBackend.dial)
+                await wait(until: 2) { model.discoveries.count }
+                var filter = ScanFilter()
+                filter.addresses = [FakeBackend.dial.address]
+                group.addTask { [filter] in await model.scan(filter) }
+                await wait(until: 1) { model.discoveries.count }
+                bench.backend.advertise(FakeBackend.strap) { $0.rssi = -50 }
+                bench.backend.advertise(FakeBackend.dial) { $0.rssi = -40 }
+                await wait(until: [-40]) { model.discoveries.map(\.rssi) }
+                await group.next()
+                #expect(model.isScanning)
+                group.cancelAll()
+            }
+            #expect(!model.isScanning && model.scanError == nil)
+        }
+    }
+
     @Test func `a model is no longer reconnecting once a change says so`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap

@@ -49,6 +49,12 @@ public struct Scan: AsyncSequence, Sendable {
             try await nextAdvertisement()
         }
 
+        /// Ends the scan after its buffered advertisements.
+        func stop() {
+            mailbox.finish()
+            lease.end()
+        }
+
         func nextAdvertisement() async throws(BluetoothError) -> Advertisement? {
             while let sighting = try await nextSighting() {
                 if let advertisement = Advertisement(sighting, central) { return advertisement }
