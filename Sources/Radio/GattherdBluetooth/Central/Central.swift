@@ -146,6 +146,7 @@ public final class Central: Sendable {
         update { _ in }
         await endLinks()
         endSequences()
+        releaseClosures()
         await backend.close()
         addJob.finish()
     }
@@ -179,6 +180,19 @@ extension Central {
 
     /// True since ``close()`` was called.
     var isClosed: Bool { registry.withLock { $0.isClosed } }
+
+    /// Releases connection tasks and policies, whose objects may own this central.
+    fileprivate func releaseClosures() {
+        let (tasks, links) = registry.withLock { ($0.removeConnectionTasks(), Array($0.links.values)) }
+        let policies = links.map { link in
+            link.state.withLock { state in
+                defer { state.autoconnect = .never }
+                return state.autoconnect
+            }
+        }
+        // Not before the locks are free.
+        withExtendedLifetime((tasks, policies)) {}
+    }
 
     /// Finishes all sequences, also of later consumers.
     func endSequences() {

@@ -63,8 +63,14 @@ struct CentralRegistry: Sendable {
         _ body: @escaping @Sendable (Peripheral) async throws -> Void
     ) -> ConnectionTaskID {
         let id = makeID()
-        connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: body))
+        if !isClosed { connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: body)) }
         return ConnectionTaskID(value: id)
+    }
+
+    /// Removes and returns all tasks, whose objects should be released without a lock.
+    mutating func removeConnectionTasks() -> [ConnectionTask] {
+        defer { connectionTasks = [] }
+        return connectionTasks
     }
 
     /// Removes a task; returns the former tasks, whose objects should be released without a lock.
