@@ -17,6 +17,25 @@ import Testing
         return pair
     }
 
+    /// A weak reference to a pairing delegate.
+    private struct OwnedDelegate {
+        weak var delegate: AcceptingDelegate?
+    }
+
+    @Test func `a closed central releases its pairing delegate`() async throws {
+        try await Stage.run { stage in
+            var owned = OwnedDelegate()
+            do {
+                let delegate = AcceptingDelegate()
+                owned.delegate = delegate
+                await stage.central.answerPairing(with: delegate)
+            }
+            #expect(owned.delegate != nil)
+            await stage.central.close()
+            #expect(owned.delegate == nil)
+        }
+    }
+
     private func count(_ member: String, _ stage: Stage) async -> Int {
         await stage.fake.asked.count { $0 == member }
     }

@@ -114,7 +114,7 @@ final class BluetoothdConnector {
 
     /// Leaves the bus.
     func close() async {
-        await parts.pairing.cancelAll()
+        await parts.pairing.close()
         await parts.prepareToLeave()
         await disconnect()
         parts.events.finish()
