@@ -35,6 +35,8 @@ final class FakeBackend: ClientBackend {
     let pending = LatestValue(0)
     /// The number of calls in progress when the central closed.
     let pendingAtClose = LatestValue<Int?>(nil)
+    /// The ATT MTU of all links.
+    let linkMTU = LatestValue(100)
 
     init(isPowered: Bool? = true) {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
@@ -305,7 +307,7 @@ final class FakeBackend: ClientBackend {
         if let token { tell.yield(.subscriptionEnded(token, Self.strap)) }
     }
 
-    func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? { 100 }
+    func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? { linkMTU.state }
 
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int {
         try await ask("rssi")

@@ -76,13 +76,15 @@ extension Peripheral {
         central.link(id)?.state.withLock { $0.number != nil && $0.waitingCommands == 0 } ?? false
     }
 
-    /// The maximum size of a value in bytes: 512 with response; without response, the payload of one packet.
+    /// The maximum size of a value in bytes.
+    ///
+    /// With response 512; without response the payload of one packet, but at most 512.
     ///
     /// - Throws: `notConnected`.
     public func maximumWriteValueLength(for type: WriteType) async throws -> Int {
         switch type {
         case .withResponse: 512
-        case .withoutResponse: try await mtu() - 3
+        case .withoutResponse: min(try await mtu() - 3, 512)
         }
     }
 
