@@ -195,6 +195,19 @@ import Testing
         }
     }
 
+    @Test func `a scan that begins before the adapter is known receives the current advertisements`() async throws {
+        let backend = FakeBackend(isPowered: nil)
+        try await Bench.run(on: backend) { bench in
+            async let heard = hear(bench.central.scan(), 1)
+            try await eventually { bench.central.registry.withLock { $0.scanners.sorted.count } == 1 }
+            backend.say(.available)
+            backend.advertise(Self.strap)
+            backend.setPowered(true)
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address])
+        }
+    }
+
     @Test func `a scan ends with a timeout`() async throws {
         try await Bench.run { bench in
             do {

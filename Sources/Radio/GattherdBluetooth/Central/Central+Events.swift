@@ -81,6 +81,14 @@ extension Central {
 
     private func adapterChanged(_ status: AdapterStatus) {
         update { $0.platform.update(status) }
+        // Peripherals are announced before their adapters: scans that began earlier have missed them.
+        let missed = registry.withLock { registry -> [(Mailbox<Sighting>, Sighting)] in
+            let adapter = registry.platform.adapter(configuration.adapter)?.address
+            return registry.peripherals.sightings(by: adapter).flatMap { sighting in
+                registry.scanners.admit(sighting, isNew: false).map { ($0, sighting) }
+            }
+        }
+        for (mailbox, sighting) in missed { mailbox.push(sighting) }
     }
 
     // MARK: - Peripherals
