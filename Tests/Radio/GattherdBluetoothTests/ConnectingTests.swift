@@ -369,7 +369,7 @@ import Testing
             bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
             bench.backend.advertise(FakeBackend.strap)
             let strap = try bench.strap
-            let result = await outcome { try await strap.connect(timeout: .milliseconds(50)) }
+            let result = await outcome { try await strap.connect(timeout: .milliseconds(500)) }
             #expect(result.error?.kind == .timedOut)
             #expect(result.error?.operation == .connectionTask)
             #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
