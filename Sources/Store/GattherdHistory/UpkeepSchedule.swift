@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The background work of a history that waits for its time, each kind once.
 struct UpkeepSchedule {
     enum Work: Int, CaseIterable {
@@ -59,5 +61,43 @@ struct UpkeepSchedule {
         case .dropReport: Self.dropReportInterval
         case .reopening: reopeningDelay
         }
+    }
+}
+
+/// The outcome of background work, and the losses and doubts that it found.
+struct HistoryMaintenance {
+    /// True if the last background work failed.
+    private(set) var hasFailed = false
+    /// The doubt about the clock that has been reported.
+    private(set) var clockDoubt: ClockDoubt?
+    /// The number of dropped readings that have been reported.
+    private var reportedDrops = 0
+
+    /// Runs background work; reports its first failure, and no further one until it succeeds again.
+    ///
+    /// - Returns: The fault; `nil` if the work succeeded.
+    mutating func run(_ reporter: HistoryReporter, _ body: () throws(StoreFault) -> Void) -> StoreFault? {
+        do throws(StoreFault) {
+            try body()
+            hasFailed = false
+            return nil
+        } catch {
+            if !hasFailed { reporter.maintenanceFailed(error) }
+            hasFailed = true
+            return error
+        }
+    }
+
+    /// Reports a change of the doubt about the clock.
+    mutating func setClockDoubt(_ doubt: ClockDoubt?, _ reporter: HistoryReporter) {
+        let before = clockDoubt
+        clockDoubt = doubt
+        reporter.clock(doubt, before: before)
+    }
+
+    /// Returns the number of dropped readings that have not been reported; they count as reported then.
+    mutating func reportDrops(_ dropped: Int) -> Int {
+        defer { reportedDrops = dropped }
+        return dropped - reportedDrops
     }
 }
