@@ -59,7 +59,7 @@ final class HistoryFile {
         connection = try HistoryDatabase.open(path)
         checkpointer = try WALCheckpointer(connection, pages: limits.walPages)
         state = try StateTable(connection)
-        let stored = try Self.newestReading(connection, state)
+        let stored = try Self.newestReading(connection)
         sequence = try .continuing(
             carriedOver?.sequence,
             path: path,
@@ -358,10 +358,7 @@ final class HistoryFile {
 
 extension HistoryFile {
     /// Returns the highest number of a reading that is or was in the file.
-    private static func newestReading(
-        _ connection: SQLiteConnection,
-        _ state: StateTable
-    ) throws(StoreFault) -> Int64 {
+    private static func newestReading(_ connection: SQLiteConnection) throws(StoreFault) -> Int64 {
         max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
@@ -372,22 +369,5 @@ extension HistoryFile {
             try connection.integer("SELECT max(id) FROM reject"),
             try connection.integer("SELECT max(id) FROM correction")
         )
-    }
-}
-
-extension SequenceSource {
-    /// Returns the source of the file before, or a new one, above the database's mark.
-    fileprivate static func continuing(
-        _ old: SequenceSource?,
-        path: String,
-        above mark: Int64,
-        _ log: Log
-    ) throws(StoreFault) -> SequenceSource {
-        let source = old ?? SequenceSource(path: path + "-seq", above: mark, log)
-        source.raise(above: mark)
-        guard source.last <= SequenceNumbers.highest else {
-            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
-        }
-        return source
     }
 }
