@@ -70,10 +70,7 @@ public struct DownloadMachine: Sendable {
     let clock: @Sendable () -> Int64
     var state = State.idle
     var facts = DownloadFacts()
-    /// True if the device filters by number, as far as known.
-    var canFilter = true
-    /// True if the device filters by a range of numbers, as far as known.
-    var canFilterRange = true
+    private(set) var choice: RequestChoice
     /// The number of records that the device has announced; `nil` if unknown.
     public internal(set) var total: Int?
     /// The request for which the device has announced ``total``.
@@ -109,6 +106,7 @@ public struct DownloadMachine: Sendable {
     ) {
         (self.procedure, self.isNumbered) = (procedure, isNumbered)
         (self.timeout, self.clock) = (timeout, clock)
+        choice = RequestChoice(procedure, isNumbered: isNumbered)
     }
 
     public mutating func handle(_ event: Event, at now: Duration) -> [Step] {
@@ -159,12 +157,8 @@ public struct DownloadMachine: Sendable {
         case AccessControlPoint.success: return drain(request, .success, at: now)
         case AccessControlPoint.noRecords: return drain(request, .none, at: now)
         case _ where AccessControlPoint.isUnsupported(result) && request != .all:
-            guard case .within(let range) = request else {
-                canFilter = false
-                return transfer(.all, at: now)
-            }
-            canFilterRange = false
-            return transfer(.from(range.lowerBound), at: now)
+            let replacement = choice.replacement(forUnsupported: request)
+            return transfer(replacement, at: now)
         default:
             let reason = "the device says: \(AccessControlPoint.text(result))"
             return drain(request, .aborted(reason, isFinal: false), at: now)
@@ -186,17 +180,12 @@ public struct DownloadMachine: Sendable {
         // The device may have more than half of the numbers since the newest stored record.
         if case .within(let range) = request, facts.last == range.upperBound { return transfer(nextRequest, at: now) }
         if request.isFiltered, relation != .continuation {
-            if facts.isAtWrap { return transferAfterWrap(at: now) }
+            if facts.isAtWrap { return transfer(choice.afterWrap(of: facts), .continuation, at: now) }
             if ending == .none { return transfer(.allAfterNone, at: now) }
         }
         if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
         if case .request = procedure, isEmptyInVain(request) { return transfer(.allAfterNone, at: now) }
         return complete()
-    }
-
-    /// Requests the records after the wrap of the numbers.
-    private mutating func transferAfterWrap(at now: Duration) -> [Step] {
-        transfer(range(from: 0).map { .within($0) } ?? .from(0), .continuation, at: now)
     }
 
     /// The request for records that this host has lost, if any.
