@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CLinux
 import GattherdSync
 import Glibc
 
@@ -25,7 +25,7 @@ public enum ControlClient {
         guard let line = lines.next() else {
             throw ControlSocketError(path, lines.isLate ? UnixSocket.lateness : "the daemon closed the connection")
         }
-        guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)) else {
+        guard let reply = ControlReply(line: line) else {
             throw ControlSocketError(path, "the daemon's answer is not understood; is it another version?")
         }
         return reply
@@ -63,9 +63,7 @@ public enum ControlClient {
         post.onTermination = { _ in open.withLock { if let socket = $0 { shutdown(socket, Int32(SHUT_RDWR)) } } }
         let hasStarted = NamedThread.start(name: "control") {
             var lines = lines
-            while let line = lines.next(), let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)),
-                case .enqueued = post.yield(reply)
-            {}
+            while let line = lines.next(), let reply = ControlReply(line: line), case .enqueued = post.yield(reply) {}
             open.withLock { $0 = nil }
             close(lines.socket)
             post.finish()
@@ -85,9 +83,8 @@ public enum ControlClient {
         to path: String,
         within limit: Duration? = nil
     ) throws(ControlSocketError) -> Lines {
-        guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
         let lines = Lines(socket: try UnixSocket.connect(path, within: limit))
-        let line = Array(json) + [UInt8(ascii: "\n")]
+        let line = call.line
         _ = unsafe Glibc.send(lines.socket, line, line.count, Int32(MSG_NOSIGNAL))
         return lines
     }

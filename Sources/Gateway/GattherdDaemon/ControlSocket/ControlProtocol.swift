@@ -52,8 +52,20 @@ public enum ControlReply: Codable, Hashable, Sendable {
     case failed(DeviceFailure)
 }
 
-extension ControlReply {
-    /// The reply as one line of JSON.
+/// A message on the control socket: one JSON object on one line.
+protocol ControlMessage: Codable {}
+
+extension ControlCall: ControlMessage {}
+extension ControlReply: ControlMessage {}
+
+extension ControlMessage {
+    /// Reads a line without its line break; `nil` if it is no such message, for example one of another version.
+    init?(line: [UInt8]) {
+        guard let message = try? JSONDecoder().decode(Self.self, from: Data(line)) else { return nil }
+        self = message
+    }
+
+    /// The message with its line break.
     var line: [UInt8] {
         let json = (try? JSONEncoder().encode(self)) ?? Data()
         return Array(json) + [UInt8(ascii: "\n")]

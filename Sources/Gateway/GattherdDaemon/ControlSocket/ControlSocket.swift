@@ -1,4 +1,3 @@
-import FoundationEssentials
 public import GattherdLog
 import GattherdSync
 import Glibc
@@ -93,7 +92,7 @@ public final class ControlSocket: Sendable {
         _ answer: @Sendable (ControlCall, ControlStream) async -> ControlReply
     ) async -> [UInt8] {
         var reply = ControlReply.refused("this version has no such request")
-        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(request.line)) {
+        if let call = ControlCall(line: request.line) {
             guard request.mayChange || call.isQuestion else { return ControlReply.refused(Self.forbidden).line }
             reply = await answer(call, stream)
         }
