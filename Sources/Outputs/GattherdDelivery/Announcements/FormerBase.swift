@@ -85,13 +85,13 @@ struct FormerBase {
         if isDiscovery(message) {
             if phase == .clearing { clearDiscovery(message.topic, &queue) }
         } else if message.topic == topics.state {
-            handleState(message.payload, &queue)
+            handleState(message.payload)
         } else if phase == .clearing, let device = topics.device(message.topic), Slug.isValid(device) {
             clear(message.topic, of: device, &queue)
         }
     }
 
-    private mutating func handleState(_ payload: [UInt8], _ queue: inout PublishQueue) {
+    private mutating func handleState(_ payload: [UInt8]) {
         guard phase == .asking else { return }
         (phase, isBusy) = (payload == Self.offline ? .waiting : .inUse, true)
     }

@@ -46,10 +46,6 @@ struct PacketsInFlight {
         case subscription(PublishQueue.State, filter: String)
         /// An event, a bare value or an UNSUBSCRIBE.
         case other
-
-        var isState: Bool {
-            if case .state = self { true } else { false }
-        }
     }
 
     struct Packet {
