@@ -110,25 +110,26 @@ extension HistoryReader {
     }
 }
 
+/// The arguments that requests by MQTT and by HTTP have in common.
+private protocol RecordArguments {
+    var device: String? { get }
+    var stream: String? { get }
+    var metric: String? { get }
+    var since: String? { get }
+    var until: String? { get }
+    var every: String? { get }
+}
+
+extension HistoryRequest: RecordArguments {}
+extension RecordQuery: RecordArguments {}
+
 /// The query of a request, for samples or for spans of them.
 private struct RecordSpan {
     let query: HistoryQuery
     /// The length of a span; `nil` for samples.
     let step: Duration?
 
-    init(_ request: HistoryRequest) throws(BackendError) {
-        let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
-        query = HistoryQuery(
-            device: request.device,
-            stream: request.stream,
-            metric: request.metric,
-            since: since,
-            until: until
-        )
-        step = try Self.step(request.every)
-    }
-
-    init(_ request: RecordQuery) throws(BackendError) {
+    init(_ request: some RecordArguments) throws(BackendError) {
         let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
         query = HistoryQuery(
             device: request.device,
