@@ -79,7 +79,7 @@ final class LeaseService: Sendable {
             group.addTask { for await _ in self.supervisor.status.changes.watch() { self.post.yield(.linkChanged) } }
             for await message in inbox {
                 let now = ContinuousClock.now - start
-                for effect in events(message, &loop, at: now).flatMap({ loop.machine.handle($0, at: now) }) {
+                for effect in events(message, &loop).flatMap({ loop.machine.handle($0, at: now) }) {
                     perform(effect, isStopping: loop.isStopping, in: &group)
                 }
                 publish(&loop, at: now, start)
@@ -108,7 +108,7 @@ final class LeaseService: Sendable {
 
     // MARK: - Input
 
-    private func events(_ message: Message, _ loop: inout LeaseLoop, at now: Duration) -> [LeaseMachine.Event] {
+    private func events(_ message: Message, _ loop: inout LeaseLoop) -> [LeaseMachine.Event] {
         switch message {
         case .tick:
             loop.ticks += 1
