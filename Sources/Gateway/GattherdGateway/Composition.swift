@@ -5,6 +5,7 @@ import GattherdHTTP
 import GattherdHistory
 package import GattherdLog
 import GattherdModel
+import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
@@ -131,7 +132,7 @@ package struct Composition: Sendable {
         async let _ = http.serve(live, token: token, log: log)
         async let _ = scan.run()
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
-        async let _ = MemoryKeeper.run()
+        async let _ = ProgramMemory.releaseRepeatedly()
         async let _ = publishHealth()
         async let _ = alerts.run()
         async let _ = followLeases()
