@@ -86,10 +86,6 @@ public struct WriteTemplate: Hashable, Sendable {
 
     public var parts: [Part]
 
-    public init(_ parts: [Part]) {
-        self.parts = parts
-    }
-
     /// Parses `82 04 {index:u16le}`; `nil` for an invalid text.
     public init?(_ text: String) {
         var parts: [Part] = []

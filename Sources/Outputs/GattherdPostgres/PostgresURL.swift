@@ -57,7 +57,6 @@ package struct PostgresURL: Hashable, Sendable {
     }
 
     package var database: String { options["dbname"] ?? "" }
-    package var user: String? { options["user"] }
 
     /// True if no host is reached through a network.
     package var isLocal: Bool { hosts.allSatisfy { Self.isLocal($0) } }

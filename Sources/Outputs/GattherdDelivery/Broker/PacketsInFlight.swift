@@ -64,7 +64,6 @@ struct PacketsInFlight {
     private var newestAnswered = -1
 
     var count: Int { packets.count }
-    var isEmpty: Bool { packets.isEmpty }
 
     mutating func add(_ identifier: UInt16, _ content: Content, on topic: String?, at now: Duration) {
         packets[identifier] = Packet(content: content, topic: topic, since: now, number: sentCount)

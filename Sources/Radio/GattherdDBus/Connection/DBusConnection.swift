@@ -253,11 +253,6 @@ extension DBusConnection {
         core.value.handlers.export(path, isSubtree: subtree, handler)
     }
 
-    /// Removes an export; on the loop.
-    public nonisolated func unexport(_ path: String) {
-        core.value.handlers.unexport(path)
-    }
-
     /// Sends a signal, to all clients or to one; on the loop.
     ///
     /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.

@@ -185,9 +185,6 @@ final class Journal {
     /// The cursors of all consumers, by name.
     var cursorsByName: [String: Int64] { cursors.byName }
 
-    /// The names of the consumers that have not got a reading with this number.
-    func consumers(before seq: Int64) -> [String] { cursors.names(before: seq) }
-
     /// A gap in the entries that a consumer gets.
     struct Gap {
         let consumer: String

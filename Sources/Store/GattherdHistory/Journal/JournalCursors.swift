@@ -43,11 +43,6 @@ struct JournalCursors {
     /// The cursor of a consumer; `nil` if there is no such consumer.
     subscript(consumer: String) -> JournalCursor? { index(of: consumer).map { all[$0] } }
 
-    /// The names of the consumers that have not got a reading with this number.
-    func names(before seq: Int64) -> [String] {
-        all.filter { $0.handedOver(tail) < seq }.map(\.consumer.name)
-    }
-
     private func index(of consumer: String) -> Int? {
         all.firstIndex { $0.consumer.name == consumer }
     }
