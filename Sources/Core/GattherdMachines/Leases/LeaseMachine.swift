@@ -12,8 +12,8 @@ public struct LeaseMachine: Sendable {
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
-    /// True if the leases are released when the answer to a claim has come.
-    private var isReleaseDue = false
+    /// The time until which the release of the leases waits for the answer to a claim; `nil` if none is due.
+    private var releaseEnd: Duration?
     private var exchanges: LeaseExchanges
     /// The owners that were reported last, by device.
     private var reported: [String: LeaseStatus] = [:]
@@ -44,7 +44,7 @@ public struct LeaseMachine: Sendable {
             failed(ticket)
             return releaseIfDue(at: now)
         case .stop(let releases): return stop(releases: releases, at: now)
-        case .tick: return isStopped ? [] : decide(at: now) + exchange(at: now)
+        case .tick: return isStopped ? abandonClaim(at: now) : decide(at: now) + exchange(at: now)
         }
         return []
     }
@@ -343,21 +343,28 @@ public struct LeaseMachine: Sendable {
 
     private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
         isStopped = true
-        isReleaseDue = releases
         guard releases else {
             exchanges.cancel()
             for name in devices.keys { devices[name]?.role = .standby }
             return []
         }
+        releaseEnd = now + policy.stopLimit
         // The centre may be giving a lease, whose epoch is in the answer.
         if !exchanges.hasClaim { exchanges.cancel() }
         return releaseIfDue(at: now)
     }
 
+    /// Releases the leases without the answer to a claim that is late; a lease that it gives expires.
+    private mutating func abandonClaim(at now: Duration) -> [Effect] {
+        guard let releaseEnd, now >= releaseEnd else { return [] }
+        exchanges.cancel()
+        return releaseIfDue(at: now)
+    }
+
     /// Releases the leases at the end, once no claim is open.
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
-        guard isReleaseDue, !exchanges.isPending else { return [] }
-        isReleaseDue = false
+        guard releaseEnd != nil, !exchanges.isPending else { return [] }
+        releaseEnd = nil
         let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
             guard let state = devices[name], let grant = state.grant, now < grant.until else { return nil }
             devices[name]?.role = .standby

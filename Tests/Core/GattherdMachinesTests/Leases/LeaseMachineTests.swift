@@ -246,39 +246,6 @@ import Testing
         #expect(world.devices[0].link == 1)
     }
 
-    /// A machine whose claim of a device the centre has not answered yet.
-    private func claimant() throws -> (machine: LeaseMachine, ticket: Int) {
-        var machine = LeaseMachine(gateway: "west", at: .zero)
-        _ = machine.handle(.configured([LeasedDevice(name: "strap", address: "A")]), at: .zero)
-        var row = LeaseRow(address: "A")
-        for step in 1...100 {
-            let now = Duration.milliseconds(250 * step)
-            _ = machine.handle(.heard(device: "strap", adapter: "hci0", rssi: -60), at: now)
-            for case .exchange(let requests, let ticket) in machine.handle(.tick, at: now) {
-                if requests.contains(where: { $0.operation == .claim(epoch: 0) }) { return (machine, ticket) }
-                row.bids = requests.map { LeaseRow.Bid($0.bid, age: .zero) }
-                _ = machine.handle(.answered(ticket: ticket, [row]), at: now)
-            }
-        }
-        return (machine, try #require(nil as Int?, "nothing was claimed"))
-    }
-
-    @Test(arguments: [true, false])
-    func `a lease that is given while the gateway stops is released`(isGranted: Bool) throws {
-        var (machine, ticket) = try claimant()
-        #expect(machine.handle(.stop(releases: true), at: .seconds(30)).isEmpty)
-        #expect(machine.isExchanging)
-        var row = LeaseRow(address: "A", epoch: 7)
-        (row.owner, row.isGranted, row.isReleased) = (isGranted ? "west" : "east", isGranted, false)
-        let effects = machine.handle(.answered(ticket: ticket, [row]), at: .seconds(31))
-        let released = effects.flatMap { effect -> [LeaseRequest.Operation] in
-            if case .exchange(let requests, _) = effect { requests.map(\.operation) } else { [] }
-        }
-        #expect(released == (isGranted ? [.release(epoch: 7)] : []))
-        #expect(effects.count == released.count, "nothing is admitted any more")
-        #expect(machine.isExchanging == isGranted)
-    }
-
     @Test func `an idle fleet asks the centre every two seconds`() {
         var world = world(.strap(at: 20))
         world.run(.seconds(20))
