@@ -64,6 +64,19 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 20)
     }
 
+    @Test func `a connection that takes longer than a call is used by the next one`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        let silent = try HostileServer(.silent)
+        let hosts = "127.0.0.1:\(silent.port),127.0.0.1:\(centre.server.port)"
+        let url = try PostgresURL("postgresql://\(hosts)/\(Centre.database)?connect_timeout=2")
+        let client = PostgresClient(url, user: credentials.role) { credentials.password }
+        await #expect(throws: PostgresError.self) { try await client.run("SELECT 1", within: .milliseconds(500)) }
+        try await eventually {
+            (try? await client.run("SELECT 1", within: .milliseconds(500))) == [["1"]]
+        }
+    }
+
     @Test func `each state of the centre is a fault with its remedy`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
