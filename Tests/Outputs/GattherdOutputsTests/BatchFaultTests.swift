@@ -49,6 +49,13 @@ import Testing
         #expect(try #require(world.machine.output.nextTry) - world.now == .seconds(expected))
     }
 
+    @Test func `a fault that may end by itself is tried again within its limit`() throws {
+        var world = World.started(committed: 1000)
+        world.fault = OutputFault(.misconfigured, "another one writes", retryWithin: .seconds(3))
+        world.answerAll()
+        #expect(try #require(world.machine.output.nextTry) - world.now <= .seconds(3))
+    }
+
     @Test func `a failure and a recovery are reported once`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down

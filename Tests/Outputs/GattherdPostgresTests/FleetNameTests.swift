@@ -27,7 +27,7 @@ struct FleetNameTests {
         try await age(centre, by: "1 minute")
         #expect(try await older.deliver(Entries.numbered(1...10)).isEmpty)
         let fault = await #expect(throws: OutputFault.self) { try await younger.cursor(in: .other) }
-        #expect(fault?.kind == .misconfigured)
+        #expect(fault?.kind == .misconfigured && fault?.retryWithin == .seconds(30))
         #expect(fault?.detail.contains("another gateway with the name \"attic\" is connected, since ") == true)
         #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "several gateways have this name")
         #expect(try await older.deliver(Entries.numbered(1...20)).isEmpty)
