@@ -148,12 +148,15 @@ package final class FleetDatabase: Sendable {
             guard try Self.version(connection) > 0 else {
                 return .failure("it has no central history yet; run: gattherd fleet init")
             }
+            if try Self.isPrivileged(role, connection) {
+                return .failure("the role '\(role)' exists and has other rights: give the gateway another name")
+            }
             let secret = try connection.encrypted(password, of: role)
             let statement = try connection.rows(
                 """
-                SELECT format('%s ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %L',
-                    CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1) THEN 'ALTER' ELSE 'CREATE' END,
-                    $1, $2)
+                SELECT format(CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1)
+                    THEN 'ALTER ROLE %I LOGIN PASSWORD %L'
+                    ELSE 'CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %L' END, $1, $2)
                 """,
                 [.text(role), .text(secret)]
             )
@@ -167,6 +170,21 @@ package final class FleetDatabase: Sendable {
             _ = try connection.rows("SELECT gattherd.admit($1::text::name)", [.text(role)])
             return .success(Credentials(role: role, password: password))
         }
+    }
+
+    /// True if a role is none of a gateway: it may change the schema, or other roles.
+    private static func isPrivileged(_ role: String, _ connection: FleetTransaction) throws(PostgresError) -> Bool {
+        let rows = try connection.rows(
+            """
+            SELECT EXISTS (
+                SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1::text::name AND (
+                    r.rolsuper OR r.rolcreaterole OR r.rolcreatedb
+                    OR EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relowner = r.oid
+                        AND c.relnamespace = 'gattherd'::regnamespace)))
+            """,
+            [.text(role)]
+        )
+        return rows.first?.first == "t"
     }
 
     /// Returns the rows of a query as texts.

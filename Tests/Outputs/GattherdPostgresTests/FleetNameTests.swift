@@ -147,6 +147,37 @@ struct FleetNameTests {
         #expect(try await centre.fleet.rename(gateway: "attic", to: "loft") == "upstairs")
     }
 
+    @Test func `a gateway gets no role that has the rights of an administrator`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows(
+            "CREATE ROLE gattherd_admin LOGIN CREATEROLE; CREATE ROLE gattherd_keeper LOGIN; "
+                + "ALTER TABLE gattherd.gap OWNER TO gattherd_keeper"
+        )
+        for name in ["admin", "keeper"] {
+            let failure = await #expect(throws: FleetDatabase.Failure.self) {
+                try await centre.fleet.add(gateway: name)
+            }
+            #expect(failure?.description.contains("give the gateway another name") == true)
+        }
+        let isKept = "SELECT rolcreaterole FROM pg_roles WHERE rolname = 'gattherd_admin'"
+        #expect(try await centre.value(isKept) == "t")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.gateway") == "0")
+    }
+
+    @Test func `an owner of the database that is no superuser gives new passwords`() async throws {
+        let server = try await PostgresServer()
+        try await server.start()
+        try await server.rows("CREATE ROLE keeper LOGIN CREATEROLE PASSWORD 'secret'")
+        try await server.rows("CREATE DATABASE \(Centre.database) OWNER keeper")
+        let url = try Centre.url(server.port, user: "keeper")
+        let fleet = FleetDatabase(PostgresClient(url) { "secret" }, url: url)
+        _ = try await fleet.install(isNew: true)
+        let (old, new) = (try await fleet.add(gateway: "attic"), try await fleet.add(gateway: "attic"))
+        #expect(old.role == new.role && old.password != new.password)
+        let centre = try Centre(server: server)
+        #expect(try await centre.sink(of: "attic", new).cursor(in: .test) == 0)
+    }
+
     @Test func `a gateway gets no name that another one has`() async throws {
         let centre = try await Centre()
         for name in ["attic", "cellar"] { _ = try await centre.fleet.add(gateway: name) }
