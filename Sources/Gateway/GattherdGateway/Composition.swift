@@ -69,7 +69,16 @@ package struct Composition: Sendable {
         leases = try Self.leases(configuration, running, gateway, outputs.board, log) { lease in
             for announcer in announcers { announcer.update(lease) }
         }
-        let updater = GatewayUpdater(running, supervisor, outputs.delivery, enrolled, reporter, alerts, live)
+        let updater = GatewayUpdater(
+            running,
+            supervisor,
+            outputs.delivery,
+            enrolled,
+            reporter,
+            alerts,
+            live,
+            announcers
+        )
         enrolment = EnrolmentService(
             running,
             updater,

@@ -124,8 +124,12 @@ extension SparkplugDelivery: Announcer {
     }
 
     package nonisolated func describe(_ device: DeviceDescription) {
-        step(.permitted(permissions()))
+        updatePermissions()
         step(.described(device))
+    }
+
+    package nonisolated func updatePermissions() {
+        step(.permitted(permissions()))
     }
 
     package nonisolated func remove(device: String) {
