@@ -291,6 +291,12 @@ import Testing
         #expect(parsed.fleet.hasLeases && parsed.fleet.publisher == .all)
         #expect(parsed.devices.first?.gateways?.map(\.value) == ["attic", "cellar"])
         #expect(try !parse("").fleet.hasLeases)
+        let nowhere = text.replacing("[attic, cellar]", with: "[]")
+        #expect(
+            errors(in: nowhere).map(\.description.firstLine) == [
+                "gattherd.yaml:1:49: error: no gateway may own the device; name one, or leave 'gateways' out"
+            ]
+        )
     }
 
     @Test func `a value that only moved is equal`() throws {
