@@ -27,11 +27,6 @@ struct LeaseExchanges: Sendable {
 
     var isPending: Bool { pending != nil }
 
-    /// True if the pending exchange claims a lease.
-    var hasClaim: Bool {
-        pending?.requests.contains { if case .claim = $0.operation { true } else { false } } ?? false
-    }
-
     /// True if the centre has not answered for the duration of a lease.
     func isCut(at now: Duration) -> Bool {
         guard let contact else { return now - start >= policy.startLimit }

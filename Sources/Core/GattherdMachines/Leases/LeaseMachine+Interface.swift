@@ -90,7 +90,7 @@ extension LeaseMachine {
         public var failurePause = Duration.seconds(300)
         /// The time after the start at which a centre without an answer counts as unreachable.
         public var startLimit = Duration.seconds(10)
-        /// The longest wait of a stop for the answer to a claim.
+        /// The longest wait of a stop for the answer of the centre.
         public var stopLimit = Duration.seconds(2)
 
         public init() {}

@@ -12,7 +12,7 @@ public struct LeaseMachine: Sendable {
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
-    /// The time until which the release of the leases waits for the answer to a claim; `nil` if none is due.
+    /// The time until which the release of the leases waits for the answer of the centre; `nil` if none is due.
     private var releaseEnd: Duration?
     private var exchanges: LeaseExchanges
     /// The owners that were reported last, by device.
@@ -44,7 +44,7 @@ public struct LeaseMachine: Sendable {
             failed(ticket)
             return releaseIfDue(at: now)
         case .stop(let releases): return stop(releases: releases, at: now)
-        case .tick: return isStopped ? abandonClaim(at: now) : decide(at: now) + exchange(at: now)
+        case .tick: return isStopped ? abandonExchange(at: now) : decide(at: now) + exchange(at: now)
         }
         return []
     }
@@ -349,19 +349,18 @@ public struct LeaseMachine: Sendable {
             return []
         }
         releaseEnd = now + policy.stopLimit
-        // The centre may be giving a lease, whose epoch is in the answer.
-        if !exchanges.hasClaim { exchanges.cancel() }
+        // An answer that is awaited may give a lease, with its epoch. Bids under way could arrive after the last ones.
         return releaseIfDue(at: now)
     }
 
-    /// Releases the leases without the answer to a claim that is late; a lease that it gives expires.
-    private mutating func abandonClaim(at now: Duration) -> [Effect] {
+    /// Releases the leases without an answer that is late; a lease that it gives expires.
+    private mutating func abandonExchange(at now: Duration) -> [Effect] {
         guard let releaseEnd, now >= releaseEnd else { return [] }
         exchanges.cancel()
         return releaseIfDue(at: now)
     }
 
-    /// Releases the leases at the end, once no claim is open.
+    /// Releases the leases at the end, once no answer is awaited.
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
         guard releaseEnd != nil, !exchanges.isPending else { return [] }
         releaseEnd = nil

@@ -1,7 +1,7 @@
 import GattherdMachines
 import Testing
 
-/// The end of a gateway while the centre has not answered a claim.
+/// The end of a gateway while the centre has not answered.
 @Suite
 struct LeaseStopTests {
     /// A machine whose claim of a device the centre has not answered yet.
@@ -47,6 +47,24 @@ struct LeaseStopTests {
         var row = LeaseRow(address: "A", epoch: 7)
         (row.owner, row.isGranted, row.isReleased) = ("west", true, false)
         #expect(machine.handle(.answered(ticket: ticket, [row]), at: .seconds(33)).isEmpty)
+    }
+
+    @Test func `the last bids follow those that are under way`() throws {
+        var (machine, ticket) = try claimant()
+        var row = LeaseRow(address: "A", epoch: 7)
+        (row.owner, row.isGranted, row.isReleased, row.remaining) = ("west", true, false, .seconds(30))
+        _ = machine.handle(.answered(ticket: ticket, [row]), at: .seconds(5))
+        var next: Int?
+        for case .exchange(_, let number) in machine.handle(.tick, at: .seconds(6)) { next = number }
+        let pending = try #require(next)
+        #expect(machine.handle(.stop(releases: true), at: .seconds(7)).isEmpty)
+        let effects = machine.handle(.answered(ticket: pending, [row]), at: .seconds(8))
+        guard case .exchange(let requests, _)? = effects.first else {
+            Issue.record("nothing was released")
+            return
+        }
+        #expect(requests.map(\.operation) == [.release(epoch: 7)])
+        #expect(requests.map(\.bid.standing) == [.gone])
     }
 
     @Test func `a late answer to a claim does not keep a gateway that stops from releasing its leases`() throws {
