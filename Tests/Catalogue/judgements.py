@@ -143,5 +143,8 @@ JUDGEMENTS = [
         "the maker's document counts the consumed charge as negative, in all records",
     ),
     ("victron", ["state_of_charge"], is_unknown(102.3), "3FF stands for unknown in the maker's document"),
+    ("victron", ["temperature"], is_unknown(382.2), "FFFF stands for unknown in the maker's document"),
+    ("victron", ["midpoint_voltage"], is_unknown(655.35), "FFFF stands for unknown in the maker's document"),
+    ("victron", ["starter_voltage"], is_unknown(327.67), "7FFF stands for unknown in the maker's document"),
     ("victron", ["current"], is_unknown(-0.001), "3FFFFF stands for unknown in the maker's document"),
 ]
