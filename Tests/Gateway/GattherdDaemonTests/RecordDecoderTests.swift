@@ -195,6 +195,20 @@ struct RecordDecoderTests {
         #expect(main.batch.readings.map(\.time.microseconds) == [9_000_000, 9_000_000])
     }
 
+    @Test(arguments: [(nil, 9_000_000), (.integer(60), 69_000_000), (.null, nil)] as [(SampleValue?, Int64?)])
+    func `a record without an offset has its time, and one with an unknown offset has none`(
+        offset: SampleValue?,
+        reading: Int64?
+    ) {
+        let rule = Self.rule {
+            ($0.time, $0.offset) = (.clock(.init(metric: 1, unit: .seconds(1))), .init(metric: 2, unit: .seconds(1)))
+        }
+        var samples = [Sample(metric: 0, value: .integer(1)), Sample(metric: 1, value: .integer(9))]
+        if let offset { samples.append(Sample(metric: 2, value: offset)) }
+        let octets: [UInt8] = [1]
+        #expect(RecordPayload(samples, rule, octets.span, at: Bench.now).record(0).reading == reading)
+    }
+
     @Test func `without the stored cursors nothing is left out and nothing moves`() {
         var bench = Bench(Self.rule())
         bench.decoder = BatchDecoder()

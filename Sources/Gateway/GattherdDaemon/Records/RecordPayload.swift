@@ -59,7 +59,10 @@ struct RecordPayload {
         case .clock(let span):
             record.reading = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, later) }
             guard let offset = rule.offset, let reading = record.reading else { break }
-            record.reading = Self.sum(reading, microseconds(offset, of: index) ?? 0)
+            let added = microseconds(offset, of: index)
+            // In a list, a record that lacks the offset has null for it.
+            let isLacking = isOwn(offset) || value(offset.metric, in: common) == nil
+            record.reading = added.map { Self.sum(reading, $0) } ?? (isLacking ? reading : nil)
         case .age(let span):
             record.age = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, 0 &- later) }
         }
