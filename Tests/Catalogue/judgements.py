@@ -16,6 +16,15 @@ def is_unknown(value):
 
 # The profile, the metrics (None for all), a condition for the case and both values, and the reason.
 JUDGEMENTS = [
+    ("amazfit", ["impedance", "heart_rate"], is_unknown(0), "0 stands for no measurement"),
+    (
+        "bthome-1", ["power"], lambda case, ours, theirs: isinstance(theirs, bool),
+        "the decoder has one name for a power in W and for the binary sensor of a power supply",
+    ),
+    (
+        "bthome-1", ["humidity"], lambda case, ours, theirs: ours is None and "0203" in case["payload"],
+        "an object of one byte is not the documented humidity of two",
+    ),
     ("ela", ["temperature"], is_unknown(327.67), "7FFF stands for unknown in Theengs Decoder"),
     ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
     ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
@@ -91,6 +100,14 @@ JUDGEMENTS = [
         "the table of the discharge has a point every 100 mV",
     ),
     ("thermopro", ["battery_level"], lambda case, ours, theirs: case["stream"] == "climate", "the maker's app shows three levels, of which the decoder makes %"),
+    (
+        "relsib", ["temperature"], lambda case, ours, theirs: ours is not None and abs(theirs - ours - 655.36) < 0.01,
+        "below 0 °C the number is negative",
+    ),
+    (
+        "relsib", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
+        "a monitor that is plugged in sends no battery level; the decoder makes 100 % of it",
+    ),
     ("leaone", ["impedance"], is_unknown(0.0), "an impedance of 0 is none"),
     (
         "mibeacon", ["light"], lambda case, ours, theirs: ours is None and "0f0003" in case["payload"],
