@@ -73,6 +73,10 @@ JUDGEMENTS = [
         "qingping", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
         "a battery above 100 % is unknown; the decoder makes 100 % of it",
     ),
+    (
+        "ruuvitag", ["humidity"], lambda case, ours, theirs: case["payload"].startswith("03") and theirs is None,
+        "the maker's document of format 3 has vectors above 100 %",
+    ),
     ("ruuvitag", ["movement_counter"], is_unknown(255), "255 stands for unknown in the maker's document"),
     (
         "sensirion", ["humidity"], lambda case, ours, theirs: None not in (ours, theirs) and ours == min(max(theirs, 0), 100),
