@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import GattherdSync
 
 /// A request and its response in libmicrohttpd.
 ///
@@ -21,6 +22,8 @@ import CMicroHTTPD
     var phase = Phase.receiving
     /// The maximum number of bytes of the body.
     var bodyLimit = 0
+    /// True as soon as the client of a pending request has closed its side of the connection.
+    let hangUp = LatestValue(false)
     private(set) var isSuspended = false
     private let connection: OpaquePointer
 
@@ -30,6 +33,9 @@ import CMicroHTTPD
         self.request = request
         descriptor = unsafe cmicrohttpd_descriptor(connection)
     }
+
+    /// The request, for the server.
+    var pendingRequest: PendingHTTPRequest { PendingHTTPRequest(exchange: id, request: request, hangUp: hangUp) }
 
     /// Suspends the connection; only within callbacks of the library.
     func suspend() {

@@ -54,7 +54,8 @@ package final class HTTPServer: Sendable {
     /// - Parameters:
     ///   - bodyLimit: Returns the maximum number of bytes of the body of a request whose head has arrived; `nil` for
     ///     the limit of all requests. Called on the loop's thread.
-    ///   - answer: Returns the response to a request.
+    ///   - answer: Returns the response to a request. Its task is cancelled when the client of a GET or HEAD request
+    ///     leaves; what a POST request changes is completed.
     package func run(
         bodyLimit: (@Sendable (HTTPRequest) -> Int)? = nil,
         _ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
@@ -64,7 +65,7 @@ package final class HTTPServer: Sendable {
         await withDiscardingTaskGroup { group in
             for await pending in requests {
                 group.addTask {
-                    self.send(await answer(pending.request), to: pending.exchange)
+                    self.send(await Self.response(to: pending, answer), to: pending.exchange)
                 }
             }
         }
@@ -74,6 +75,27 @@ package final class HTTPServer: Sendable {
                 self.connections.value.close()
                 done.resume()
             }
+        }
+    }
+
+    /// Returns the response to a request; cancels `answer` when the client of a reading request leaves.
+    private static func response(
+        to pending: PendingHTTPRequest,
+        _ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+    ) async -> HTTPResponse {
+        guard pending.request.method != .post else { return await answer(pending.request) }
+        return await withTaskGroup(of: HTTPResponse?.self) { group in
+            group.addTask { await answer(pending.request) }
+            group.addTask {
+                for await hasLeft in pending.hangUp.watch() where hasLeft { break }
+                return nil
+            }
+            var response: HTTPResponse?
+            while let next = await group.next() {
+                group.cancelAll()
+                response = response ?? next
+            }
+            return response ?? .text(503, "cancelled")
         }
     }
 

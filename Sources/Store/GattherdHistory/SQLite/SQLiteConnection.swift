@@ -12,6 +12,8 @@ import Glibc
 
     let path: String
     let raw: OpaquePointer
+    /// False once nobody waits for the rows of a long read.
+    var isWanted: () -> Bool = { true }
     /// The WAL size in pages after the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
     /// Compiled once, because they surround each commit.
