@@ -26,12 +26,11 @@ public enum ControlCall: Codable, Hashable, Sendable {
     /// The replies are ``ControlReply/watching``, any number of ``ControlReply/value(_:)``, and the cause of the end.
     case watch(device: String, attribute: String)
 
-    /// The time in which a daemon that works replies; `nil` for requests that wait for files or devices.
-    var replyLimit: Duration? {
+    /// True for requests that wait for files, bluetoothd or devices; others are answered from memory.
+    var mayTakeLong: Bool {
         switch self {
-        // The reply comes from memory: within milliseconds, even on a small board under load.
-        case .status: .seconds(10)
-        case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: nil
+        case .status: false
+        case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: true
         }
     }
 }

@@ -231,7 +231,10 @@ final class DaemonBackend: ClientBackend {
         first.finish()
         guard isWatching, !Task.isCancelled else { return }
         switch end.kind {
-        case .notConnected, .serviceUnavailable: linkEnded()
+        case .notConnected: linkEnded()
+        case .serviceUnavailable:
+            Terminal.printError("gattherd: \(Terminal.harmless(end.detail))")
+            linkEnded()
         default: post.yield(.subscriptionEnded(token, peripheral))
         }
     }
