@@ -212,6 +212,24 @@ import Testing
         }
     }
 
+    @Test func `clients of the group leave places for root and the daemon's user`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let isOwner = LatestValue(false)
+        try await serve(at: path, isTrusted: { _ in isOwner.state }) {
+            let clients = try (0..<48).map { _ in try RawClient(path) }
+            for client in clients {
+                client.write("{\"status\":{}}\n")
+                #expect(client.readLine().contains("done"))
+            }
+            #expect(try RawClient(path).readLine().contains("serves 48 clients already"))
+            isOwner.set(true)
+            #expect(try ControlClient.ask(.reload, at: path) == .done("reload"))
+            let areOpen = clients.allSatisfy { $0.isOpen }
+            #expect(areOpen)
+        }
+    }
+
     @Test func `the reply to a disconnected client reaches no other client`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
