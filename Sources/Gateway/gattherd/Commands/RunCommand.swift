@@ -29,11 +29,14 @@ extension CommandSpec {
             promises to start the daemon again after it ends with status 75. The installed unit does.
             """,
         exits: [
-            .cannotCreate: "history or the socket cannot be created; another daemon may have them",
+            .cannotCreate: "history or the socket cannot be created; another daemon may have them, or too few files "
+                + "may be opened",
             .inputOutput: "the history could not be closed completely",
             .restart: "a restart was requested in the dashboard",
         ],
         run: { (arguments) async throws(CommandFailure) in
+            // The first loop opens files.
+            try DescriptorLimit.raised().expectRoom()
             try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(CommandFailure) in
                 try await RunCommand(arguments).run()
             }
