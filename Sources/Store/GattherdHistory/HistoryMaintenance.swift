@@ -6,6 +6,8 @@ struct HistoryMaintenance {
     private(set) var hasFailed = false
     /// The doubt about the clock that has been reported.
     private(set) var clockDoubt: ClockDoubt?
+    /// True if the loss of the file's name has been reported.
+    private var isOutOfReach = false
     /// The number of readings dropped by files that were opened before.
     private var droppedBefore = 0
     /// The number of dropped readings that have been reported.
@@ -31,6 +33,12 @@ struct HistoryMaintenance {
         let before = clockDoubt
         clockDoubt = doubt
         reporter.clock(doubt, before: before)
+    }
+
+    /// Reports once that the open file has lost its name and its folder.
+    mutating func setOutOfReach(_ isOut: Bool, _ path: String, _ reporter: HistoryReporter) {
+        if isOut, !isOutOfReach { reporter.outOfReach(path) }
+        isOutOfReach = isOut
     }
 
     /// Keeps the number of readings that a file has dropped.

@@ -60,6 +60,18 @@ struct HistoryReporter {
         notices.yield(.lost(path: path))
     }
 
+    /// Reports that the folder of the open file is gone, or that no other file can be created in it.
+    func outOfReach(_ path: String) {
+        log(
+            .error,
+            "the history was deleted with its folder: what is stored from now on is lost when the daemon ends",
+            [
+                LogField("path", path),
+                LogField("advice", "create the folder for the service's user, then restart the daemon"),
+            ]
+        )
+    }
+
     func maintenanceFailed(_ fault: StoreFault) {
         log(.warning, "history maintenance failed", [LogField("error", fault.detail)])
     }

@@ -417,6 +417,7 @@ extension ReadingHistory {
         if let file {
             maintain { () throws(StoreFault) in try file.startPass() }
             maintenance.setClockDoubt(file.clock.doubt, reporter)
+            maintenance.setOutOfReach(file.connection.isOutOfReach, options.path, reporter)
             updateStatus()
         }
         scheduleStep()

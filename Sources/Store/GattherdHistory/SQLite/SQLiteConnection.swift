@@ -55,6 +55,9 @@ import Glibc
         return unsafe access(path, F_OK) != 0 && errno == ENOENT && access(path.parentFolder, W_OK) == 0
     }
 
+    /// True if the open file has lost its name, and no other one can be opened there: its folder is gone, or read-only.
+    var isOutOfReach: Bool { unsafe access(path, F_OK) != 0 && errno == ENOENT && !isReplaced }
+
     /// Runs literal statements without results, one after the other.
     func execute(_ sql: String) throws(StoreFault) {
         try check(unsafe sqlite3_exec(raw, sql, nil, nil, nil), sql)
