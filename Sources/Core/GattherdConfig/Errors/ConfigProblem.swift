@@ -60,6 +60,11 @@ extension ConfigProblem {
     }
 }
 
+extension ConfigProblem {
+    /// True for a secret in the text of the configuration.
+    var isSecret: Bool { if case .secret = self { true } else { false } }
+}
+
 extension ConfigProblem: CustomStringConvertible {
     package var description: String {
         switch self {

@@ -59,7 +59,7 @@ struct ReloadService: Sendable {
             outcome = .done(waiting: await apply(try read.get()))
         } catch {
             outcome = .failed(error.message)
-            recordFailure(error.message)
+            recordFailure(error.summary)
         }
         state.withLock { $0.record(outcome) }
         SystemdNotifier.ready(state.withLock(\.status) == nil ? running.systemdStatus : outcome.summary)
@@ -116,7 +116,7 @@ private struct ReloadedConfiguration: Sendable {
         do throws(ConfigErrors) {
             configuration = try file.parsed().recalling(enrolled)
         } catch {
-            throw GatewayError(.configuration, error.description)
+            throw GatewayError(error)
         }
         configuration.logOldKeys(log)
         registry = try configuration.loadProfiles(log)
@@ -124,7 +124,7 @@ private struct ReloadedConfiguration: Sendable {
             throw GatewayError(.configuration, refusal.description)
         }
         let unusable = configuration.secretFindings.filter { $0.severity == .error }
-        guard unusable.isEmpty else { throw GatewayError(.configuration, ConfigErrors(unusable).description) }
+        guard unusable.isEmpty else { throw GatewayError(ConfigErrors(unusable)) }
         let registry = registry
         devices = configuration.devices.map { SupervisedDevice($0, registry) }
     }
@@ -144,7 +144,7 @@ extension Configuration {
             guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
             return registry
         } catch {
-            throw GatewayError(.configuration, error.description)
+            throw GatewayError(error)
         }
     }
 
