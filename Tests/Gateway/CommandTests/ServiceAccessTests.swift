@@ -205,4 +205,9 @@ import Testing
         #expect(unit.hiddenFolders["/root"] == "ProtectHome=")
         #expect(unit.hiddenFolders["/tmp"] == "PrivateTmp=")
     }
+
+    @Test func `the packaged unit lets a start read a large write-ahead log`() throws {
+        let text = try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
+        #expect(text.split(separator: "\n").contains("TimeoutStartSec=10min"))
+    }
 }
