@@ -18,7 +18,9 @@ package struct PostgresURL: Hashable, Sendable {
     /// - Throws: ``Problem`` if libpq does not understand the text, or it has a password or no database.
     package init(_ text: String) throws(Problem) {
         guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
-            throw Problem(text: "it does not begin with postgresql://", hasPassword: false)
+            // Another form of libpq has words such as password=….
+            let hasPassword = Self.mayHavePassword(text) || text.lowercased().contains("passw")
+            throw Problem(text: "it does not begin with postgresql://", hasPassword: hasPassword)
         }
         var words: UnsafeMutablePointer<CChar>?
         guard let first = unsafe PQconninfoParse(text, &words) else {

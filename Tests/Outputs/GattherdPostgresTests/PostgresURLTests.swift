@@ -35,7 +35,8 @@ struct PostgresURLTests {
         ("postgresql://host/db?password=secret&sslmod=y", true),
         ("postgresql://host/db?sslmod=y&PASSWORD=secret", true),
         ("postgresql://host/db?p%61ssword=secret&sslmod=y", true), ("postgresql://host/db?pasword=secret", true),
-        ("postgresql://host/db?pwd=secret", true),
+        ("postgresql://host/db?pwd=secret", true), ("postgressql://me:secret@host/db", true),
+        ("host=db.example.com password=secret dbname=db", true), ("host=db.example.com dbname=db", false),
     ])
     func `a wrong URL is refused, and a password in it named`(text: String, hasPassword: Bool) {
         let problem = #expect(throws: PostgresURL.Problem.self) { try PostgresURL(text) }
