@@ -13,7 +13,7 @@ build=$(cd "$(dirname "${BASH_SOURCE[0]}")/../config/debian" && pwd)
 tree=$(mktemp -d)
 keys=$(mktemp -d)
 nspawn=
-trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree" "$keys"' EXIT
+trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" "$tree/var/lib/gattherd" || true; rm -rf "$tree" "$keys"' EXIT
 
 inside() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 # Reads all of its input, unlike `grep -q`, so that the program before it in a pipe does not fail.
@@ -279,6 +279,13 @@ step "remove, then purge, without systemd"
 rm -rf "$tree/etc/gattherd/token" "$tree"/etc/gattherd/gattherd.d/*
 inside apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null
 [ -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "removing took the history"
+mount -t tmpfs tmpfs "$tree/var/lib/gattherd"
+touch "$tree/var/lib/gattherd/gattherd.db"
+inside dpkg --purge gattherd >/dev/null 2>&1 || fail "purging fails while a disk is mounted for the history"
+[ ! -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "purging leaves the history on its disk"
+umount "$tree/var/lib/gattherd"
+inside dpkg --install --force-confold /srv/gattherd.deb >/dev/null 2>&1
+inside apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null
 inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 left=$(cd "$tree" && find etc usr var/lib lib/systemd -name '*gattherd*' -not -path '*/dpkg/*' -not -path '*/apt/*')
 [ -z "$left" ] || fail "purging leaves: $left"
