@@ -308,6 +308,9 @@ import Testing
         }
         #expect(queued?.description.contains("the daemon does not answer") == true)
         #expect(queued?.isNobodyThere == false)
+        // Another daemon neither waits for it for ever nor takes its socket.
+        let other = #expect(throws: ControlSocketError.self) { try UnixSocket.listen(path) }
+        #expect(other?.description.contains("another daemon listens there") == true)
     }
 
     @Test func `a daemon that sends no reply is reported`() throws {

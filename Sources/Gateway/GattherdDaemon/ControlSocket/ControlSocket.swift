@@ -9,10 +9,13 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public let description: String
     /// True if no daemon is running.
     public let isNobodyThere: Bool
+    /// True if a daemon listens and accepts no client.
+    let isLate: Bool
 
-    init(_ path: String, _ problem: String, isNobodyThere: Bool = false) {
+    init(_ path: String, _ problem: String, isNobodyThere: Bool = false, isLate: Bool = false) {
         self.path = path
         self.isNobodyThere = isNobodyThere
+        self.isLate = isLate
         description = "\(path): \(problem)"
     }
 }
