@@ -190,25 +190,33 @@ public struct TopicRefusals: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: The packet identifier.
+    ///   - topic: The topic of a reading. Its packet may be forgotten: brokers may answer out of order, and many others
+    ///     may have followed it.
     ///   - reason: The broker's reason, for display.
     ///   - isProven: True if the broker is known to accept other topics.
     ///   - now: The time.
     /// - Returns: The conclusion.
     public mutating func refused(
         _ identifier: UInt16,
+        on topic: String? = nil,
         _ reason: String,
         isProven: Bool = false,
         at now: Duration
     ) -> Answer {
-        guard let end = sent.position(of: identifier) else { return .ignored }
-        let packet = sent.unanswered[end]
-        sent.remove(through: end)
-        guard packet.origin != .chosenTopic else { return .ignored }
-        guard refusals[packet.topic] == nil else { return .isSetAside }
-        guard isProven || proof.refused(packet.topic, at: now) else {
+        guard let topic = removeRefused(identifier) ?? topic else { return .ignored }
+        guard refusals[topic] == nil else { return .isSetAside }
+        guard isProven || proof.refused(topic, at: now) else {
             return now - proof.acceptsNothing(at: now) >= options.faultDelay ? .brokerAcceptsNothing : .unproven
         }
-        return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
+        return setAside(topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
+    }
+
+    /// Removes a refused packet with all before it; returns its topic unless a requester chose it.
+    private mutating func removeRefused(_ identifier: UInt16) -> String? {
+        guard let end = sent.position(of: identifier) else { return nil }
+        let packet = sent.unanswered[end]
+        sent.remove(through: end)
+        return packet.origin == .chosenTopic ? nil : packet.topic
     }
 
     /// Records that the broker acknowledged later packets and not this one, which is on `topic`.
