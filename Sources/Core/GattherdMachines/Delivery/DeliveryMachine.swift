@@ -252,8 +252,19 @@ public struct DeliveryMachine: Sendable {
         guard let (reading, sentAt) = window?.inFlightReading(outcome.seq) else { return nil }
         gate.answered(sentAt: sentAt)
         let decision = gate.handle(outcome.verdict, on: reading, at: now)
-        if decision.isDone { window?.acknowledge(reading.seq, at: now) } else { window?.putBack(reading.seq) }
+        if decision.isDone, !mustFollow(outcome) {
+            window?.acknowledge(reading.seq, at: now)
+        } else {
+            window?.putBack(reading.seq)
+        }
         return decision.report
+    }
+
+    /// True if a reading was accepted before an earlier one of its stream, which waits to be sent again.
+    ///
+    /// The newest such reading is published again behind that one, or the topic's last message would be an old value.
+    private func mustFollow(_ outcome: PublishOutcome) -> Bool {
+        outcome.isAcknowledgement && gate.isHolding && window?.needsRepetition(outcome.seq) == true
     }
 
     // MARK: - The session
