@@ -24,10 +24,13 @@ struct LinesTail {
         return end
     }
 
-    /// True if a line of gattherd begins at a position before the end, or only zeros, which a power cut leaves.
+    /// True if a line of gattherd begins at a position before the end, or its first bytes and then zeros.
+    ///
+    /// A power cut leaves zeros for what was not written yet, also from the middle of a word on.
     func isUnfinishedLine(at position: Int64) throws(OutputFault) -> Bool {
         let start = try read(position, Int(min(size - position, Int64(Self.lineStart.count))))
         guard !start.isEmpty else { return false }
-        return Self.lineStart.starts(with: start) || start.allSatisfy { $0 == 0 }
+        let text = start.prefix { $0 != 0 }
+        return Self.lineStart.starts(with: text) && start.dropFirst(text.count).allSatisfy { $0 == 0 }
     }
 }
