@@ -12,6 +12,7 @@ import Testing
         ("gattherd/lab/bridge/request/set", .bridge(verb: "set")),
         ("gattherd/lab/lamp/number/result", nil), ("gattherd/lab/lamp/set", nil),
         ("gattherd/other/lamp/number/set", nil),
+        ("gattherd/lab/lamp/\u{301}number/set", .set(device: "lamp", control: "\u{301}number")),
         ("gattherd/lab/a/b/c/set", nil), ("gattherd/lab", nil), ("", nil), ("///", nil),
     ]
 
@@ -48,6 +49,8 @@ import Testing
         let bad = [
             "acme/site/lab-1/lamp/number/set", "acme/site/lab-2/lamp/number/set", "acme/x", "gattherd/lab/lamp/x",
             "acme/site/lab-1/bridge/response/set", "homeassistant/status", "$SYS/x", "a/+", "",
+            "acme/\u{301}site", "gattherd/\u{301}lab", "homeassistant/\u{301}status", "$\u{301}SYS/x",
+            "a" + String(repeating: "/\u{301}", count: 20),
         ]
         for topic in good { #expect(topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
         for topic in bad { #expect(!topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }

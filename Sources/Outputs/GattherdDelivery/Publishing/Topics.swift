@@ -66,14 +66,13 @@ struct Topics: Sendable {
     /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. Other gateways are
     /// below the same first level, or below `gattherd`. Topics that start with `$` belong to the broker.
     func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
-        guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
-        else {
-            return false
-        }
-        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
-        guard levels.count <= Self.maximumLevels else { return false }
-        return topic.hasPrefix("\(base)/bridge/response/") && levels.last != "set"
-            || (levels[0] != "gattherd" && levels[0] != root && !topic.hasPrefix("\(homePrefix)/"))
+        let bytes = topic.utf8
+        guard isReasonable(topic), bytes.first != UInt8(ascii: "$") else { return false }
+        guard !bytes.contains(where: { "+#\0".utf8.contains($0) }) else { return false }
+        let levels = Self.levels(bytes[...])
+        guard levels.count <= Self.maximumLevels, let first = levels.first else { return false }
+        return bytes.starts(with: "\(base)/bridge/response/".utf8) && levels.last != "set"
+            || (first != "gattherd" && first != root && !bytes.starts(with: "\(homePrefix)/".utf8))
     }
 
     /// The subject of a received message.
@@ -111,8 +110,13 @@ struct Topics: Sendable {
 
     /// The levels after the base.
     private func levels(_ topic: String) -> [String] {
-        guard topic.hasPrefix("\(base)/") else { return [] }
-        return topic.dropFirst(base.count + 1).split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard topic.utf8.starts(with: "\(base)/".utf8) else { return [] }
+        return Self.levels(topic.utf8.dropFirst(base.utf8.count + 1))
+    }
+
+    /// The levels of a topic, by bytes: a slash and a combining character after it are one `Character`.
+    private static func levels(_ topic: Substring.UTF8View) -> [String] {
+        topic.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { String(Substring($0)) }
     }
 }
 
