@@ -56,6 +56,17 @@ import Testing
         for topic in bad { #expect(!topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
     }
 
+    @Test func `a message without an answer has an alias only if the broker knows it`() {
+        var aliases = TopicAliases()
+        aliases.maximum = 1
+        #expect(aliases.number(of: "a", isAcknowledged: false) == nil)
+        #expect(aliases.number(of: "a", isAcknowledged: true)?.isKnown == false)
+        #expect(aliases.number(of: "a", isAcknowledged: false) == nil)
+        aliases.accepted("a")
+        #expect(aliases.number(of: "a", isAcknowledged: false)?.isKnown == true)
+        #expect(aliases.number(of: "b", isAcknowledged: true) == nil)
+    }
+
     @Test func `no payload of a request traps the reader`() {
         var random = SystemRandomNumberGenerator()
         let alphabet = Array(#"{}[]",:\u0dD8e+-. 19tfn"#.utf8) + [0xC3, 0x00]

@@ -199,7 +199,7 @@ extension BrokerSession {
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
-        if let (seqs, topic) = sender.removeReadings(identifier) {
+        if let (seqs, topic) = sender.removeReadings(identifier, reason) {
             let (verdict, hasCautionEnded) = admission.verdict(reason, on: topic, identifier)
             if hasCautionEnded { report(.cautionEnded) }
             for seq in seqs { outcomes.append(PublishOutcome(seq: seq, verdict)) }

@@ -122,20 +122,29 @@ struct Topics: Sendable {
 
 /// The topic aliases of MQTT 5, assigned up to the broker's maximum and valid for one connection.
 ///
-/// All messages of a topic have the same QoS, so the message that introduces the alias is sent first.
+/// A broker may not learn the alias of a message that it refuses, for example because of a quota. So an alias replaces
+/// its topic only after the broker has accepted a message with both.
 struct TopicAliases {
     /// The highest alias that the broker accepts.
     var maximum = 0
-    private var known: [String: UInt16] = [:]
+    private var aliases: [String: (number: UInt16, isKnown: Bool)] = [:]
 
-    /// The topic's alias, and whether the broker knows it already; `nil` if none is left.
-    func number(of topic: String) -> (number: UInt16, isKnown: Bool)? {
-        if let number = known[topic] { return (number, true) }
-        return known.count < maximum ? (UInt16(known.count + 1), false) : nil
+    /// The alias of a message on the topic, and whether the broker knows it.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic.
+    ///   - isAcknowledged: True with QoS 1; the broker does not confirm an alias of QoS 0.
+    /// - Returns: The alias; `nil` if none is left, or if the message must not have one.
+    mutating func number(of topic: String, isAcknowledged: Bool) -> (number: UInt16, isKnown: Bool)? {
+        if let alias = aliases[topic] { return alias.isKnown || isAcknowledged ? alias : nil }
+        guard isAcknowledged, aliases.count < maximum else { return nil }
+        let alias = (number: UInt16(clamping: aliases.count + 1), isKnown: false)
+        aliases[topic] = alias
+        return alias
     }
 
-    /// Records that a message has introduced the topic's alias.
-    mutating func introduced(_ topic: String) {
-        known[topic] = UInt16(known.count + 1)
+    /// Records that the broker accepted a message of QoS 1 on the topic.
+    mutating func accepted(_ topic: String) {
+        if aliases[topic]?.isKnown == false { aliases[topic]?.isKnown = true }
     }
 }
