@@ -85,7 +85,7 @@ final class HistoryFile {
         devices = try DeviceTable(connection)
         enrolled = try EnrolledTable(connection)
         records = try RecordCursorTable(connection)
-        writer = try BatchWriter(connection, sequence, rollups, journal)
+        writer = try BatchWriter(connection, sequence, state, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
     }
 
@@ -365,6 +365,8 @@ extension HistoryFile {
         max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
+            // A record of the past is not the newest row of its series.
+            try state.value(of: .newestPast),
             // An import may have given all series newer heads with numbers below zero.
             try connection.integer("SELECT max(cursor) FROM consumer"),
             try connection.integer("SELECT max(last) FROM outbox"),

@@ -70,7 +70,7 @@ final class Journal {
         self.scan = scan
         start = try state.value(of: .journalFrom)
         lastTrimmed = try state.value(of: .journalTrimmed)
-        if let newest = try Self.unjournaled(connection), newest > start {
+        if let newest = try Self.unjournaled(connection, state), newest > start {
             try state.set(.journalFrom, to: newest)
             try state.set(.journalTrimmed, to: max(newest, lastTrimmed))
             (start, lastTrimmed) = (newest, max(newest, lastTrimmed))
@@ -88,8 +88,11 @@ final class Journal {
     }
 
     /// The newest reading, if it is not in `outbox` because there was no consumer when it was committed.
-    private static func unjournaled(_ connection: SQLiteConnection) throws(StoreFault) -> Int64? {
-        let newest = try connection.integer("SELECT max(seq) FROM head")
+    private static func unjournaled(
+        _ connection: SQLiteConnection,
+        _ state: StateTable
+    ) throws(StoreFault) -> Int64? {
+        let newest = max(try connection.integer("SELECT max(seq) FROM head"), try state.value(of: .newestPast))
         let known = try connection.integer(
             "SELECT max(coalesce((SELECT max(last) FROM outbox), 0), coalesce((SELECT max(cursor) FROM consumer), 0))"
         )
