@@ -117,7 +117,8 @@ final class ClockTable {
         defer { selectPending.reset() }
         var spans: [PendingClockSpan] = []
         while try selectPending.step() {
-            let start = selectPending.integer(0)
+            // A summary has the start of its hour.
+            let start = selectPending.integer(0).rounded(downTo: Resolution.hours.length)
             let end = max(start, selectPending.integer(1)).addingReportingOverflow(ClockWatch.tolerance).partialValue
             guard start < end else { continue }
             spans.append(
@@ -241,9 +242,9 @@ private enum ClockSQL {
         )
         """
 
-    /// The spans whose error is unknown.
+    /// The spans whose error is unknown; records of the past may be from before their start.
     static let selectPending = """
-        SELECT offset + coalesce(uptime, 0), coalesce(time_end, offset + ?2),
+        SELECT min(offset + coalesce(uptime, 0), coalesce(earliest, \(Int64.max))), coalesce(time_end, offset + ?2),
             iif(boot = ?1, offset, time_end) + ?2, seq
         FROM clock WHERE shift IS NULL
         """
