@@ -581,6 +581,21 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM sample") <= 7260)
     }
 
+    @Test func `after a clock that was far ahead samples are not late for years`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let file = try open(machine, keep: nil)
+        try run(file, machine, minutes: 3)
+        machine.step(toError: 4000 * Self.day)
+        try run(file, machine, minutes: 3)
+        machine.step(toError: 0)
+        try run(file, machine, minutes: 64)
+        #expect(try wrong() == 0)
+        try expectOrder()
+        #expect(file.rollups.minuteMark <= machine.now.microseconds)
+        #expect(file.rollups.hourMark <= machine.now.microseconds)
+    }
+
     @Test func `rows of a boot in 1970 are kept and corrected at the next boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()

@@ -274,6 +274,7 @@ final class HistoryFile {
     func startPass(_ reading: ClockReading) throws(StoreFault) {
         try checkClock(reading)
         if retention.isCaughtUp { try checkClock(reading, isCaughtUp: true) }
+        if clock.currentShift == nil, let newest { try rollups.lowerMarks(to: newest) }
         retention.startPass(try clock.agePlan(reading), uptime: reading.uptime)
     }
 
