@@ -44,6 +44,13 @@ import Testing
         #expect(try file.recordCursors().map(\.number) == [1])
     }
 
+    @Test func `the cursor of a device that never had a reading is removed with the device`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(batch(1))
+        try await history.removeTraces(of: ["meter"])
+        #expect(try await history.recordCursors().isEmpty)
+    }
+
     @Test func `records of the past lower the first time of their series`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<1))
