@@ -2,10 +2,15 @@ import GattherdModel
 
 /// The outcome of background work, and the losses and doubts that it found.
 struct HistoryMaintenance {
+    /// The size of the WAL in pages of 4 KiB that only a long read transaction explains: 256 MiB.
+    static let largeWAL = 65_536
+
     /// True if the last background work failed.
     private(set) var hasFailed = false
     /// The doubt about the clock that has been reported.
     private(set) var clockDoubt: ClockDoubt?
+    /// True if a large WAL has been reported.
+    private var isWALReported = false
     /// The number of readings dropped by files that were opened before.
     private var droppedBefore = 0
     /// The number of dropped readings that have been reported.
@@ -31,6 +36,13 @@ struct HistoryMaintenance {
         let before = clockDoubt
         clockDoubt = doubt
         reporter.clock(doubt, before: before)
+    }
+
+    /// Reports once that another program keeps the WAL from being copied and used again.
+    mutating func setWALPages(_ pages: Int, _ reporter: HistoryReporter) {
+        let isLarge = pages >= Self.largeWAL
+        if isLarge, !isWALReported { reporter.walIsLarge(bytes: Int64(pages) * 4096) }
+        isWALReported = isLarge || isWALReported && pages >= Self.largeWAL / 2
     }
 
     /// Keeps the number of readings that a file has dropped.

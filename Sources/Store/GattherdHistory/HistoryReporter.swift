@@ -64,6 +64,15 @@ struct HistoryReporter {
         log(.warning, "history maintenance failed", [LogField("error", fault.detail)])
     }
 
+    /// Reports a write-ahead log that grows because another program reads the history for long.
+    func walIsLarge(bytes: Int64) {
+        log(
+            .warning,
+            "the write-ahead log of the history grows: another program keeps a read transaction open",
+            [LogField("bytes", bytes), LogField("advice", "end programs that read the database, such as sqlite3")]
+        )
+    }
+
     // MARK: - Readings
 
     /// Reports readings that a consumer has skipped, because too many waited for it.

@@ -417,6 +417,7 @@ extension ReadingHistory {
         if let file {
             maintain { () throws(StoreFault) in try file.startPass() }
             maintenance.setClockDoubt(file.clock.doubt, reporter)
+            maintenance.setWALPages(file.connection.walPages, reporter)
             updateStatus()
         }
         scheduleStep()
