@@ -140,6 +140,29 @@ struct RecordProcedureTests {
         #expect(bench.greatestError(bench.times) <= 2)
     }
 
+    @Test func `live records before a cut hide no stored ones if the device's clock cannot be read`() {
+        var rule = RecordBench().rule
+        rule.isDense = false
+        var tracker = RecordTracker(rule)
+        let (start, second) = (Int64(1_750_000_000_000_000), Int64(1_000_000))
+        func receive(_ number: Int64, made time: Int64, after delay: Int64) -> RecordTracker.Outcome {
+            tracker.receive(ReceivedRecord(number: number, reading: time), at: Timestamp(microseconds: start + delay))
+        }
+        func receiveStored(_ number: Int64, after delay: Int64) -> RecordTracker.Outcome {
+            receive(number, made: start - (100 - number) * 60 * second, after: delay)
+        }
+        tracker.begin(.all, at: Timestamp(microseconds: start))
+        for number in 0..<20 as Range<Int64> { _ = receiveStored(number, after: number) }
+        for live in 1...3 as ClosedRange<Int64> {
+            _ = receive(99 + live, made: start + live * second, after: live * second)
+        }
+        #expect(tracker.resumption == 19)
+        tracker.end()
+        tracker.begin(.from(19), at: Timestamp(microseconds: start + 9 * second))
+        let outcomes = (20..<100 as Range<Int64>).map { receiveStored($0, after: 10 * second) }
+        #expect(!outcomes.contains(.duplicate))
+    }
+
     @Test func `damaged times of a state are not believed`() {
         let state = "3;0;5:0:\(Int64.max):0;;;7:0:\(Int64.min):0;;;;"
         var tracker = RecordTracker(RecordBench().rule, restoring: state)

@@ -83,7 +83,8 @@ struct RecordMark: Hashable, Sendable {
 /// The records that one request brought in order: a download that ended early continues after them.
 ///
 /// A live record can arrive at any moment. A record therefore counts only when a later one has followed, and nothing
-/// counts once a record was earlier than the first: such a device sends the newest record first.
+/// counts once a record was earlier than the first: such a device sends the newest record first. If a live record
+/// cannot be told from a stored one, a later record must prove that the record was made before the request.
 struct RecordProgress: Hashable, Sendable {
     /// The number of the first record.
     private(set) var first: Int64?
@@ -92,6 +93,10 @@ struct RecordProgress: Hashable, Sendable {
     /// The last record.
     private(set) var last: RecordMark?
     private var isDisordered = false
+    /// The error of two readings of a clock with a resolution of a second.
+    private static let tolerance: Int64 = 2_000_000
+    /// The record that counts once a later one proves it.
+    private var candidate: RecordMark?
 
     /// - Parameters:
     ///   - first: The number of the first record.
@@ -110,17 +115,40 @@ struct RecordProgress: Hashable, Sendable {
             change(&mark)
             last = mark
         }
+        if var mark = candidate {
+            change(&mark)
+            candidate = mark
+        }
     }
 
     /// Adds a record that follows the ones before without a hole, as far as is known.
-    mutating func add(_ mark: RecordMark) {
+    ///
+    /// - Parameters:
+    ///   - mark: The record.
+    ///   - elapsed: The time since the start of the request, if the record may be a live one; else `nil`.
+    mutating func add(_ mark: RecordMark, after elapsed: Int64? = nil) {
         guard !isDisordered else { return }
-        guard let first else { return (self.first, last) = (mark.number, mark) }
+        guard let first else { return (self.first, last, candidate) = (mark.number, mark, mark) }
         guard mark.number > first else {
-            (self.first, front, last, isDisordered) = (nil, nil, nil, true)
+            (self.first, front, last, candidate, isDisordered) = (nil, nil, nil, nil, true)
             return
         }
-        if let last, mark.number > last.number { front = last }
+        if let elapsed {
+            prove(by: mark, after: elapsed)
+        } else if let last, mark.number > last.number {
+            front = last
+        }
         last = mark
+    }
+
+    /// Counts the candidate if the record is later by more than the time since the start of the request.
+    ///
+    /// The device's clock was then at least that far beyond the candidate's time when the candidate arrived.
+    private mutating func prove(by mark: RecordMark, after elapsed: Int64) {
+        if let candidate, candidate.number < mark.number {
+            guard mark.time &- candidate.time > elapsed &+ Self.tolerance else { return }
+            front = candidate
+        }
+        candidate = mark
     }
 }

@@ -167,7 +167,7 @@ public struct RecordTracker: Hashable, Sendable {
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
         if isKnown(mark, dated) { return .duplicate }
-        return store(mark, dated)
+        return store(mark, dated, at: now.microseconds)
     }
 
     /// Returns the full number nearest to the newest one whose field value is `number`.
@@ -198,7 +198,7 @@ public struct RecordTracker: Hashable, Sendable {
             return .duplicate
         }
         guard number != last?.number, !received.contains(number) else { return .duplicate }
-        return store(Mark(number: number, digest: 0, time: time, base: base), dated)
+        return store(Mark(number: number, digest: 0, time: time, base: base), dated, at: now)
     }
 
     private mutating func storeUndated(at now: Int64) -> Outcome {
@@ -253,14 +253,16 @@ public struct RecordTracker: Hashable, Sendable {
         add(.restarted)
     }
 
-    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated) -> Outcome {
+    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated, at now: Int64) -> Outcome {
         stored += 1
         received.insert(mark.number, isDense: isDense)
         if mark.number > top?.number ?? .min { top = mark }
         if request == nil {
             followLive(mark)
         } else if !lacksLower, !isLive(dated), isNext(mark) {
-            progress.add(mark)
+            // Numbers with gaps and an unknown clock do not tell a live record from a stored one.
+            let isProofNeeded = !isDense && dated.isComparable && dated.doubt != nil
+            progress.add(mark, after: isProofNeeded ? max(0, now &- start) : nil)
         }
         return .store(Timestamp(microseconds: mark.time), doubt: dated.doubt)
     }
