@@ -163,6 +163,20 @@ struct RecordProcedureTests {
         #expect(!outcomes.contains(.duplicate))
     }
 
+    @Test func `a device that was reset, with a clock that starts anew and cannot be read, is downloaded again`() {
+        var bench = RecordBench()
+        bench.hasClock = false
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(5)
+        #expect(bench.connect() == .complete)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices == [.restarted])
+    }
+
     @Test func `damaged times of a state are not believed`() {
         let state = "3;0;5:0:\(Int64.max):0;;;7:0:\(Int64.min):0;;;;"
         var tracker = RecordTracker(RecordBench().rule, restoring: state)

@@ -236,7 +236,9 @@ public struct RecordTracker: Hashable, Sendable {
     private func startsAnew(_ mark: Mark, after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
         switch request {
         // A device whose numbers have wrapped may have none with the number, and older ones.
-        case .allAfterNone: !dated.isComparable || mark.time > done.time + Self.resolution
+        // The clock of a device that was reset is no proof if it cannot be read.
+        case .allAfterNone:
+            !dated.isComparable || dated.doubt != nil && highest == nil || mark.time > done.time + Self.resolution
         // A device may send more than was asked for.
         case .from, .within: false
         case .all, nil: !isContinuing && dated.isComparable && mark.time > done.time + Self.resolution
