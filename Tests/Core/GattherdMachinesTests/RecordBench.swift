@@ -193,7 +193,9 @@ struct RecordBench {
         if rule.number != nil { received.number = record.number }
         switch rule.time {
         case .age: (received.age, received.interval) = ((now - record.time) / 1_000_000 * 1_000_000, 60_000_000)
-        case .clock: received.reading = device.reading(of: record) * 1_000_000
+        case .clock:
+            received.reading = device.reading(of: record) * 1_000_000
+            if rule.number == nil { received.digest = Int64(record.identity) }
         case .none: received.digest = Int64(record.identity)
         }
         if case .store(let stored, let doubt) = tracker.receive(received, at: time) {

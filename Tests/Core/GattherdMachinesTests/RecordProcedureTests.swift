@@ -17,7 +17,10 @@ struct RecordProcedureTests {
     ) throws -> RecordBench {
         var rule = RecordRule(doubt: 9)
         (rule.number, rule.time) = (0, .clock(.init(metric: 1, unit: .seconds(1))))
-        if kind == .agedBlocks { (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1)))) }
+        if kind == .agedBlocks {
+            (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1))))
+            rule.interval = .init(metric: 2, unit: .seconds(1))
+        }
         (rule.wrapBits, rule.isDense) = (bits, isDense)
         var bench = RecordBench(seed: seed, rule: rule)
         if let bits { (bench.device.numberBits, bench.device.capacity) = (Int64(bits), 3 << (bits - 3)) }

@@ -33,7 +33,10 @@ public struct RecordTracker: Hashable, Sendable {
     /// The resolution of device clocks.
     static let resolution: Int64 = 1_000_000
 
+    /// True if a missing number is a lost record; times that identify records leave out most numbers.
     private let isDense: Bool
+    /// True if only its time identifies a record, and its contents.
+    private let isTimed: Bool
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
     public let highest: Int64?
     /// The number of times that the numbers started anew.
@@ -47,6 +50,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// The newest record before the numbers restarted.
     var before: Mark?
     var received = ReceivedRecords()
+    /// The records of the last request for all records, if they have no numbers.
+    var list = ListedRecords()
     var clock = DeviceClock()
     /// The present request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
@@ -74,7 +79,8 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - boot: The identifier of the gateway's boot.
     public init(_ rule: RecordRule, boot: String = "") {
         self.boot = boot
-        isDense = rule.isDense
+        isDense = rule.isDense && rule.countsRecords
+        isTimed = !rule.countsRecords && !rule.isBlock
         highest = rule.wrapBits.flatMap { (2...55).contains($0) ? (1 << Int64($0)) - 1 : nil }
     }
 
@@ -110,6 +116,7 @@ public struct RecordTracker: Hashable, Sendable {
         (count, stored, isContinuing, isRestarted) = (0, 0, false, false)
         clock.beginRequest()
         guard relation != .continuation else { return }
+        if !request.isFiltered { list.begin() }
         if relation == .new, let mark = resumable { advance(to: mark) }
         (progress, hasKnown) = (RecordProgress(), false)
     }
@@ -121,10 +128,11 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// Ends a request after which the device has no further record; later ones arrive as they are made.
     public mutating func complete() {
-        guard request != nil else { return }
+        guard let request else { return }
+        if !request.isFiltered { list.complete() }
         if let top { advance(to: top) }
         received = ReceivedRecords()
-        (request, progress, isLive) = (nil, RecordProgress(), true)
+        (self.request, progress, isLive) = (nil, RecordProgress(), true)
         clock.finishDownload()
     }
 
@@ -162,12 +170,22 @@ public struct RecordTracker: Hashable, Sendable {
         let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
         let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
+            if isListed(record, isUnique: false) { return .duplicate }
             stored += 1
             return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
+        if isTimed, isListed(record, isUnique: true) { return .duplicate }
         if isKnown(mark, dated) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
+    }
+
+    /// True if an earlier request for all records brought the record.
+    ///
+    /// Records that arrive without such a request may be equal.
+    private mutating func isListed(_ record: ReceivedRecord, isUnique: Bool) -> Bool {
+        guard let request, !request.isFiltered else { return false }
+        return list.receive(record.digest, isUnique: isUnique)
     }
 
     /// Returns the full number nearest to the newest one whose field value is `number`.
@@ -216,6 +234,8 @@ public struct RecordTracker: Hashable, Sendable {
     private mutating func isKnown(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         if isFromBefore(mark, dated) { return true }
         guard let done, mark.number <= done.number else { return received.contains(mark.number) }
+        // The device's clock may have been set back, so that later records have earlier times.
+        if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
         let isSame = (mark.number, mark.digest) == (done.number, done.digest)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
             restart()
@@ -223,6 +243,11 @@ public struct RecordTracker: Hashable, Sendable {
         }
         (isContinuing, hasKnown) = (isContinuing || isSame, true)
         return true
+    }
+
+    /// True if the record was certainly made after the newest stored one.
+    private func isMadeAfter(_ done: Mark, _ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
+        dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution
     }
 
     /// True for a record with a number from before the numbers restarted.
