@@ -86,6 +86,11 @@ import Testing
         #expect(try await folder.shell.value("SELECT last FROM series") == Fixture.epoch.rfc3339)
         try await history.append(past(-20, 7))
         #expect(try await folder.shell.rows(latest) == [["7"]])
+        var batch = ReadingBatch.plain([.integer(8)], at: Fixture.epoch.advanced(by: .seconds(1500)))
+        batch.add(Fixture.plain(), at: Fixture.epoch, (0, .integer(9)))
+        batch.readings[1].isPast = true
+        try await history.append(batch)
+        #expect(try await folder.shell.rows(latest) == [["8"]])
         try await history.close()
     }
 
