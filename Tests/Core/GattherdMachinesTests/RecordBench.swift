@@ -104,6 +104,17 @@ struct RecordBench {
         return outcome
     }
 
+    /// Makes records, and connects with live records, refusals, cuts and kills.
+    mutating func connectWithFaults(cutBelow most: Int) {
+        disconnect()
+        make(1 + number(below: 12), every: Int64(20 + number(below: 300)))
+        makeLive(number(below: 3))
+        (liveRate, device.refusals) = (number(below: 3) * 10, number(below: 4))
+        connect(cutAfter: number(below: most))
+        makeLive(number(below: 3))
+        if number(below: 2) == 0 { kill() } else { connect(cutAfter: number(below: most)) }
+    }
+
     /// The gateway's clock, which the tracker follows.
     private var time: Timestamp {
         mutating get {

@@ -35,6 +35,17 @@ struct RecordListTests {
         #expect(bench.notices.isEmpty)
     }
 
+    @Test(arguments: 1...32 as ClosedRange<UInt64>, [true, false])
+    func `records that only times identify survive cuts, kills and live records`(seed: UInt64, hasClock: Bool) {
+        var bench = RecordBench(seed: seed, rule: Self.timed)
+        bench.procedure = .accessControlPoint(width: 0)
+        bench.hasClock = hasClock
+        for _ in 0..<20 { bench.connectWithFaults(cutBelow: 300) }
+        (bench.liveRate, bench.device.refusals) = (0, 0)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
     @Test func `records that only times identify are stored after the device's clock was set back`() {
         var bench = Self.bench
         bench.device.clockError = 4 * Self.year

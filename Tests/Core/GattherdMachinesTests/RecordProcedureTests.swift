@@ -143,6 +143,16 @@ struct RecordProcedureTests {
         #expect(bench.greatestError(bench.times) <= 2)
     }
 
+    @Test(arguments: [true, false], seeds)
+    func `live records hide no stored ones if the device's clock cannot be read`(isDense: Bool, seed: UInt64) throws {
+        var bench = try Self.bench(.accessControlPoint, seed: seed, isDense: isDense)
+        bench.hasClock = false
+        for _ in 0..<20 { bench.connectWithFaults(cutBelow: 60) }
+        (bench.liveRate, bench.device.refusals) = (0, 0)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
     @Test func `live records before a cut hide no stored ones if the device's clock cannot be read`() {
         var rule = RecordBench().rule
         rule.isDense = false
