@@ -186,7 +186,7 @@ import Testing
         #expect(!world.remarks.contains { if case .skipped = $0 { true } else { false } })
     }
 
-    @Test func `a broker that refuses each reading by itself loses 100 of them, in however many sessions`() {
+    @Test func `a broker that refuses each reading singly loses 100 readings in all sessions together`() {
         var world = World.connected(committed: 5000)
         let end = world.now + .seconds(3600)
         while world.now < end {

@@ -230,7 +230,7 @@ extension TopicRefusals.Options {
         for topic in ["a", "b"] { #expect(refuse(&refusals, topic, at: .seconds(61)) == .unproven) }
     }
 
-    @Test func `caution ends when all suspects are answered, or after a while`() {
+    @Test func `caution ends when all suspect packets are answered, or after a while`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
         refusals.sent("a", identifier: 1, .message)

@@ -180,7 +180,7 @@ import Testing
         #expect(explanation.next == next)
     }
 
-    @Test func `a device that was never heard gets three pieces of advice`() {
+    @Test func `a device that was never received gets three pieces of advice`() {
         #expect(Self.explain(Self.status(.waiting)).advice.count == 3)
     }
 

@@ -159,7 +159,7 @@ struct RecordDecoderTests {
         #expect(bench.records.removeMessage().map { _ in true } == nil)
     }
 
-    @Test func `the value that ends the records is not a record`() {
+    @Test func `the value that marks the end of the records is not a record`() {
         var bench = Bench(Self.rule(), end: BytePattern("FF FF"))
         bench.receive([255, 255])
         #expect(bench.batch.isEmpty)
@@ -183,7 +183,7 @@ struct RecordDecoderTests {
         }
     }
 
-    @Test func `a companion record has the time of the other record and is stored once`() {
+    @Test func `a companion record has the time of its record and is stored once`() {
         var main = Bench(Self.rule { $0.time = .clock(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
         let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
         main.post(.begin(.all, .new))
@@ -195,7 +195,7 @@ struct RecordDecoderTests {
         #expect(main.batch.readings.map(\.time.microseconds) == [9_000_000, 9_000_000])
     }
 
-    @Test func `without the stored cursors nothing is left out and nothing moves`() {
+    @Test func `without the stored cursors no record is left out and no cursor moves`() {
         var bench = Bench(Self.rule())
         bench.decoder = BatchDecoder()
         bench.post(.begin(.all, .new))

@@ -94,7 +94,7 @@ import Testing
         #expect(world.now < .seconds(60))
     }
 
-    @Test func `many refused entries cost about one call each`() {
+    @Test func `many refused entries need about one call each`() {
         var world = World.started(committed: 3000)
         world.refused = Set((1...3000).filter { $0.isMultiple(of: 3) })
         world.runUntilIdle(limit: .seconds(86_400))
@@ -114,7 +114,7 @@ import Testing
         #expect(world.reports.filter { $0.word.hasPrefix("lost") }.count == 15)
     }
 
-    @Test func `a receiver that refuses everything costs one entry for each pause`() {
+    @Test func `a receiver that refuses everything loses one entry per pause`() {
         var world = World.started(committed: 3000)
         world.refused = Set(1...3000)
         world.runUntilIdle(limit: .seconds(3600))
@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 5, 10] as [Int64])
-    func `a slow receiver makes progress over connections that end early`(life: Int64) {
+    func `a slow receiver makes progress although its connections end early`(life: Int64) {
         var world = World.started(committed: 3000)
         (world.pace, world.connectionLife) = (.milliseconds(50), .seconds(life))
         world.runUntilIdle(limit: .seconds(3600))

@@ -116,7 +116,7 @@ import Testing
         await running
     }
 
-    @Test func `the loss of bluetoothd fails waiting operations and stands for all links`() async throws {
+    @Test func `the loss of bluetoothd fails waiting operations, and replaces a report for each link`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)

@@ -161,7 +161,7 @@ import Testing
         ("Timeout", DisconnectReason.timedOut), ("Local", .local), ("Remote", .remote),
         ("Authentication", .authentication), ("Suspend", .suspended), ("Unknown", .unknown), ("Odd", .unknown),
     ])
-    func `the reason of an end is the one that BlueZ signals`(word: String, expected: DisconnectReason) async throws {
+    func `the end of a link has the reason that BlueZ signals`(word: String, expected: DisconnectReason) async throws {
         try await Stage.run { stage in
             let reason = try await reason(stage) { fake in
                 await fake.setConnected(false)

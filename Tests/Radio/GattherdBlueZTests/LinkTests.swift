@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `a link that ends before the answer is not made again without us`() async throws {
+    @Test func `a link that ends before the answer to Connect is not made again by BlueZ alone`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.setDevice(["Connected": .boolean(true)])
@@ -225,7 +225,7 @@ import Testing
         ("Failed", "Operation already in progress", .busy), ("InProgress", "In Progress", .busy),
         ("Failed", "br-connection-canceled", .cancelled), ("NotReady", "", .adapterUnavailable),
     ])
-    func `a failure says why`(name: String, text: String, kind: BluetoothError.Kind) async throws {
+    func `a failed connect has the reason`(name: String, text: String, kind: BluetoothError.Kind) async throws {
         try await Stage.run { stage in
             await stage.fake.fail("Connect", name, text)
             #expect(await connect(stage).kind == kind)
@@ -386,7 +386,7 @@ import Testing
         }
     }
 
-    @Test func `a table that changes is reported once it is quiet`() async throws {
+    @Test func `a changed table is reported when no more changes follow`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.remove(FakeBlueZ.measurement)

@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `a failed attempt says why, and the next succeeds`() async throws {
+    @Test func `a failed attempt has the reason, and the next succeeds`() async throws {
         try await run { simulated in
             let id = try await simulated.find(1)
             let failure = "org.bluez.Error.Failed: le-connection-abort-by-local"

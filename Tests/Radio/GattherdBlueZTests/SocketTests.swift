@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `indications arrive as signals although a socket is requested`() async throws {
+    @Test func `indications arrive as signals even if a socket was requested`() async throws {
         try await Stage.run { stage in
             let found = try await stage.connected()
             let indicated = RemoteCharacteristic(

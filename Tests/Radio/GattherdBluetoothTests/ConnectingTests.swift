@@ -76,7 +76,7 @@ import Testing
         (.authentication, .authentication), (.adapterUnavailable, .adapterPoweredOff),
         (.serviceUnavailable, .daemonLost),
     ])
-    func `a failed attempt says why`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
+    func `a failed attempt has the reason`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
         try await Bench.run { bench in
             bench.backend.fail("connect", BluetoothError(kind, "no"))
             let result = await outcome {

@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is gone is made again with its subscriptions, if the policy says so`() async throws {
+    @Test func `a lost link is made again with its subscriptions, if the policy demands it`() async throws {
         let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
         try await Bench.run { bench in
             bench.backend.setServices(Bench.table)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is gone is given up, if the policy says so`() async throws {
+    @Test func `a lost link is given up, if the policy demands it`() async throws {
         try await Bench.run { bench in
             let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
             let restored = try await bench.central.restore(from: CentralSnapshot(peripherals: [entry]))

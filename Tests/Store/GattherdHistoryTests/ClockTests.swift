@@ -537,7 +537,7 @@ struct ClockTests {
         #expect(file.clock.doubt != nil)
     }
 
-    @Test func `a gateway that was off for 400 days deletes what is too old, but slowly`() throws {
+    @Test func `a gateway that was off for 400 days deletes rows that are too old, but slowly`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: .seconds(30 * Self.day))
@@ -564,7 +564,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
     }
 
-    @Test func `samples stamped during a step back age by the uptime`() throws {
+    @Test func `the age of samples stamped during a step back counts by the uptime`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         let file = try open(machine, keep: .seconds(7200))
@@ -581,7 +581,7 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM sample") <= 7260)
     }
 
-    @Test func `rows of a boot in 1970 are kept and corrected at the next boot`() throws {
+    @Test func `rows of a boot with a clock in 1970 are kept, and corrected at the next boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: .seconds(30 * Self.day))

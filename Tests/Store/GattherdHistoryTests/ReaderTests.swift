@@ -58,7 +58,7 @@ struct ReaderTests {
         #expect(try await folder.shell.value("SELECT count(*) FROM sample") == "8")
     }
 
-    @Test func `the extent of numbers is exact and within the query`() async throws {
+    @Test func `the time range of numeric samples is exact and within the query`() async throws {
         #expect(try reader.extent(withSummaries: true) == nil)
         #expect(try reader.extent(ofNumbers: HistoryQuery()) == nil)
         try await fill(seconds: 7300)

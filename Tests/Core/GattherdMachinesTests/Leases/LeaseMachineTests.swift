@@ -58,7 +58,7 @@ import Testing
         #expect(sorted[sorted.count * 99 / 100] < .seconds(3), "\(sorted.suffix(5))")
     }
 
-    @Test func `a link that is lost on the way is made by the next gateway within three seconds`() throws {
+    @Test func `a link that a walking strap loses is made by the next gateway within three seconds`() throws {
         var times: [Duration] = []
         for seed in UInt64(1)...12 {
             var world = world(.strap(at: 0), seed: seed)
@@ -114,7 +114,7 @@ import Testing
         return places[0] + (places[1] - places[0]) * max(0, rest - 10) / 10
     }
 
-    @Test func `a gateway that is configured wrongly gets no device of others`() {
+    @Test func `a device goes only to the gateways that the centre has for it, whatever a configuration says`() {
         var world = world(.strap(at: 22, gateways: ["east"]))
         world.run(.seconds(20))
         let wrong = LeasedDevice(name: "strap", address: "A-strap")
@@ -140,7 +140,7 @@ import Testing
         #expect(world.centre.gateways["A-strap"] == ["east", "west"])
     }
 
-    @Test func `a link that ends keeps no other gateway from the lease`() {
+    @Test func `a link that is ending does not keep another gateway from the lease`() {
         var world = world(.strap(at: 0))
         world.run(.seconds(10))
         let time = world.now + world.gateways[0].clockOffset
