@@ -3,7 +3,7 @@ extension DaemonStatus {
     public struct Fleet: Codable, Hashable, Sendable {
         /// The leases that the gateway has now.
         public var held = 0
-        /// The leases that it got since the start.
+        /// The number of leases acquired since the start.
         public var claims: UInt64 = 0
         /// The devices that it gave up or lost since the start, by cause.
         public var handovers: [String: UInt64] = [:]

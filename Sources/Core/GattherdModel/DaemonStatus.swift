@@ -43,9 +43,9 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         /// In dBm.
         public var rssi: Int?
         public var profiles: [String]
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var readings: UInt64
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var rejects: UInt64
         /// The streams whose payloads are all rejected, with the reason: `heart_rate: truncated …`.
         public var undecodable: [String]?
@@ -86,7 +86,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var backlog: Int64
         /// The age in seconds of the oldest of them; `nil` while unknown.
         public var lag: Double?
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var delivered: UInt64
         /// Entries skipped since the daemon's start; they are never delivered.
         public var skipped: UInt64

@@ -8,7 +8,7 @@ public struct DownloadDescriptor: Hashable, Sendable {
         ///
         /// `width` is the number of octets of a record number in a filter; 0 if the device cannot filter by it.
         case accessControlPoint(width: Int)
-        /// A request that is answered by notifications up to one with this beginning, or to a pause.
+        /// A request that is answered by notifications: up to one that starts with these bytes, or up to a pause.
         case request(WriteTemplate, end: BytePattern?)
         /// Requests by index, each answered by a block of records, which is notified or read.
         case blocks(WriteTemplate, first: Int64, isRead: Bool)

@@ -62,7 +62,7 @@ extension JournalConsumer {
     }
 }
 
-/// A stretch of a journal's life in which its content only grew.
+/// A period in which a journal only grew.
 ///
 /// A file that is created, or put back from an older copy, starts a new epoch.
 public struct JournalEpoch: Hashable, Sendable {

@@ -4,7 +4,7 @@ import Glibc
 
 /// A regular file that ends with a complete line; closed with the object.
 ///
-/// On a failure the file is truncated to its length before, so a line is there completely or not at all.
+/// On a failure the file is truncated to its previous length, so a line is complete or absent.
 final class LinesFile {
     private let path: LinesPath
     private let descriptor: Int32

@@ -30,14 +30,14 @@ package final class FleetDatabase: Sendable {
     static let steps = [FleetTables.tables + FleetLeases.tables + FleetRuns.tables]
     /// A column that schemas of version 1 from before the first release lack.
     static let newestColumn = (table: "gattherd.quantity", name: "stream")
-    /// All that has no rows is made again with each version.
+    /// The objects without rows: functions, views and rights. Each version creates them again.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
         FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
-    /// Continues as the owner of the tables, so that all has one owner: the functions run with its rights.
+    /// Continues as the owner of the tables, so that all objects have one owner, with whose rights the functions run.
     ///
-    /// The schema itself may have been made by somebody else.
+    /// The schema itself may belong to another role.
     private static let becomeOwner = """
         DO $$ BEGIN EXECUTE format('SET LOCAL ROLE %I', (
             SELECT pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c

@@ -30,7 +30,7 @@ struct UpkeepSchedule {
         self.reopeningDelay = reopeningDelay
     }
 
-    /// Counts a commit.
+    /// Counts one commit.
     mutating func didCommit() {
         commits += 1
     }

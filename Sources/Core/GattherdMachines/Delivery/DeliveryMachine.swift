@@ -177,9 +177,9 @@ public struct DeliveryMachine: Sendable {
         if count > 0 { gate.committed(count, at: now) }
     }
 
-    /// Delays readings of an earlier run.
+    /// Makes readings of an earlier run wait for subscribers.
     ///
-    /// The head alone does not tell: events of this run may precede its first reading.
+    /// The number of the head does not show them: events of this run may precede its first reading.
     private mutating func delayBacklog(_ readings: [JournalReading]) {
         guard case .connected(let since) = phase, let first = readings.first else { return }
         if journal.mayBeFromEarlierRun(first.seq) { gate.delayBacklog(connectedSince: since) }

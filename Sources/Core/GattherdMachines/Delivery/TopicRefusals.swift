@@ -40,11 +40,11 @@ public struct TopicRefusals: Sendable {
     public enum Answer: Hashable, Sendable {
         /// The topic is set aside now.
         case setAside(String)
-        /// The topic was set aside before.
+        /// The topic was set aside earlier.
         case isSetAside
         /// The broker has accepted nothing else since the first refusal; the message should be sent again.
         case unproven
-        /// The same, for longer than a broker may fail.
+        /// The broker has accepted nothing else for longer than a broker may fail.
         case brokerAcceptsNothing
         /// The packet is not known, or a requester chose its topic.
         case ignored
@@ -58,7 +58,7 @@ public struct TopicRefusals: Sendable {
         public var retryPause = Duration.seconds(600)
         /// The time from the start of a session in which deferred topics wait for others to be accepted.
         public var deferral = Duration.seconds(5)
-        /// The time for which a broker must refuse everything by its answers before that is reported.
+        /// The time for which a broker must refuse every message before the fault is reported.
         public var faultDelay = Duration.seconds(60)
 
         public init() {}
@@ -70,9 +70,9 @@ public struct TopicRefusals: Sendable {
     private static let longestPauseFactor = 6
     /// The longest time for which packets are sent one at a time.
     private static let caution = Duration.seconds(10)
-    /// The topics that are remembered.
+    /// The maximum number of topics that are remembered.
     private static let capacity = 1000
-    /// The topics that are deferred; a broker that fails at more of them is faulty.
+    /// The maximum number of deferred topics; a broker that fails at more topics is faulty.
     private static let deferredCapacity = 16
 
     /// The origin of a packet's topic, and its role in the search.

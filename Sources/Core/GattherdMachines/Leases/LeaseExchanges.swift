@@ -38,14 +38,14 @@ struct LeaseExchanges: Sendable {
         return now - contact >= policy.duration
     }
 
-    /// True if the next exchange may begin: a pause after the last one, or a longer one after a failure.
+    /// True if the next exchange may begin: `pause` after the last one, and later after a failure.
     func isDue(after pause: @autoclosure () -> Duration, at now: Duration) -> Bool {
         guard pending == nil else { return false }
         guard let last else { return true }
         return now >= last + (failures > 0 ? retry.ceiling(after: failures - 1) : pause())
     }
 
-    /// True if an exchange is due although no device needs one.
+    /// True if an exchange is due to stay in contact, even if no device needs one.
     func isContactDue(at now: Duration) -> Bool { contact.map { now - $0 >= policy.renewal } ?? true }
 
     /// Starts an exchange and returns its ticket.

@@ -74,7 +74,7 @@ public struct LeaseMachine: Sendable {
         Set(devices.values.lazy.filter { $0.wasOwned(by: gateway) }.map(\.settings.address))
     }
 
-    /// True while a device is about to change hands, so that every tenth of a second counts.
+    /// True while a device is about to change its owner, so that the pauses must be short.
     public func isBusy(at now: Duration) -> Bool {
         devices.values.contains { state in
             let outlook = outlook(state, at: now)

@@ -112,7 +112,7 @@ extension LinkMachine {
         return [change(to: .ready, reason: nil)]
     }
 
-    /// Reads a changed table again; a session that keeps ending costs the link.
+    /// Reads a changed table again; ends the link if sessions keep ending.
     mutating func sessionStale(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
@@ -128,7 +128,7 @@ extension LinkMachine {
         }
     }
 
-    /// Keeps subscriptions to unchanged attributes; a table that keeps changing costs the link.
+    /// Keeps subscriptions to unchanged attributes; ends the link if the table keeps changing.
     mutating func tableChanged(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:

@@ -175,10 +175,10 @@ public struct LinkMachine: Equatable, Sendable {
         return [.disconnect(ticket: ticket), .arm(after: policy.endLimit, ticket: ticket)]
     }
 
-    /// Returns the disconnect that has been answered, or that counts as such; `nil` if none was under way.
+    /// Removes and returns the disconnect under way, which is answered or overdue; `nil` if there is none.
     mutating func takeEnding() -> Ending? { ending.take() }
 
-    /// Moves to another state, which invalidates the open request.
+    /// Moves to another state, so that answers to the pending request are ignored.
     mutating func move(
         to next: LinkState,
         reason: LinkReason?,

@@ -29,7 +29,7 @@ extension DownloadMachine {
         }
     }
 
-    /// Returns the numbers from `number` on that are not from before the numbers wrapped; `nil` if all are not.
+    /// Returns the numbers from `number` on, without those from before the numbers wrapped; `nil` for all numbers.
     ///
     /// A ring whose numbers wrap has less than half of them. Without the range, each of several links that end early
     /// would first bring the same old records.

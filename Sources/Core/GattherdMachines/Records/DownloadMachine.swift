@@ -52,7 +52,7 @@ public struct DownloadMachine: Sendable {
     enum Ending: Hashable, Sendable {
         case success
         case none
-        /// The reason, and if no further attempt is made.
+        /// The reason for the abort; `isFinal` if no further attempt is made.
         case aborted(String, isFinal: Bool)
     }
 
@@ -62,7 +62,7 @@ public struct DownloadMachine: Sendable {
     private static let patience = Duration.seconds(5)
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
-    /// The most requests of one download.
+    /// The maximum number of requests of one download.
     static let mostRequests = 200_000
 
     let procedure: DownloadDescriptor.Procedure
@@ -80,17 +80,17 @@ public struct DownloadMachine: Sendable {
     var counted: RecordRequest?
     private var failures = 0
     var requests = 0
-    /// The number of the present request, as the decoder counts them.
+    /// The number of the current request, as the decoder counts requests.
     var begun = 0
     /// True from the start of a request until its end.
     var isRequesting = false
-    /// The relation of the present request to the one before it.
+    /// The relation of the current request to the one before it.
     var relation = RecordRequest.Relation.new
     /// The requests that were repeated for missing records.
     private var repetitions = 0
     var lastCount = 0
     var lastChange = Duration.zero
-    /// The index of the present block, and the payloads before its request.
+    /// The index of the current block, and the number of payloads before its request.
     var index: Int64 = 0
     var payloadsBefore = 0
     /// True if the index of a block is the number of its first record.

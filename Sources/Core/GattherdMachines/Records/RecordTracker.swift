@@ -38,9 +38,9 @@ public struct RecordTracker: Hashable, Sendable {
     public let highest: Int64?
     /// The number of times that the numbers started anew.
     public internal(set) var generation: Int64 = 0
-    /// The record through which all are stored.
+    /// The newest record before which no record is missing.
     var done: Mark?
-    /// The records of the present or last request, from which an unfinished download continues.
+    /// The records of the current or last request, from which an unfinished download continues.
     var progress = RecordProgress()
     /// The record with the highest number.
     var top: Mark?
@@ -48,23 +48,23 @@ public struct RecordTracker: Hashable, Sendable {
     var before: Mark?
     var received = ReceivedRecords()
     var clock = DeviceClock()
-    /// The present request; `nil` before its start and after its end, when all records are live ones.
+    /// The current request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
-    /// The time at which the present request began.
+    /// The time at which the current request began.
     var start: Int64 = 0
     /// The boot of the gateway, and its clock minus its uptime; empty and 0 if unknown.
     let boot: String
     var base: Int64 = 0
     private var notices: [Notice] = []
-    /// The records of the current request, with duplicates.
+    /// The number of records of the current request, duplicates included.
     public private(set) var count = 0
     /// The new records of the current request.
     public private(set) var stored = 0
     /// True if the device sent the newest stored record again.
     private var isContinuing = false
-    /// True if the present request brought a record that was stored before the download.
+    /// True if the current request brought a record that was stored before the download.
     private var hasKnown = false
-    /// True if the numbers restarted during the present request.
+    /// True if the numbers restarted during the current request.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -128,7 +128,7 @@ public struct RecordTracker: Hashable, Sendable {
         clock.finishDownload()
     }
 
-    /// Makes `mark` the record through which all are stored, and reports the missing ones before it.
+    /// Sets `mark` as the newest record before which none is missing, and reports the gap before it.
     private mutating func advance(to mark: Mark) {
         guard mark.number > done?.number ?? .min else { return }
         if isDense {
@@ -225,7 +225,7 @@ public struct RecordTracker: Hashable, Sendable {
         return true
     }
 
-    /// True for a record with a number from before the numbers restarted.
+    /// True for a record whose number is from before the restart of the numbers.
     private func isFromBefore(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         guard let before, dated.isComparable, dated.doubt == nil else { return false }
         return mark.time < before.time - Self.resolution / 2
@@ -265,25 +265,25 @@ public struct RecordTracker: Hashable, Sendable {
         return .store(Timestamp(microseconds: mark.time), doubt: dated.doubt)
     }
 
-    /// True if the record was certainly made after the start of the present request.
+    /// True if the record was certainly made after the start of the current request.
     private func isLive(_ dated: DeviceClock.Dated) -> Bool {
         dated.isComparable && dated.doubt == nil && dated.time > start - Self.resolution
     }
 
-    /// True if no record is missing between those of the present request and this one, as far as numbers tell.
+    /// True if no record is missing between those of the current request and this one, as far as the numbers show.
     private func isNext(_ mark: Mark) -> Bool {
         guard isDense else { return true }
         if let first = progress.first { return mark.number < first || received.run(of: first)?.last == mark.number }
         return anchor == nil || received.missing(after: anchor, through: mark.number).isEmpty
     }
 
-    /// The number after which all records are in the device: it has sent one of those that are stored.
+    /// The number after which the device has all records: it has sent a stored one again.
     private var anchor: Int64? { hasKnown ? done?.number : nil }
 
-    /// True if missing numbers tell of each record that this host has lost.
+    /// True if missing numbers reveal every record that this host has lost.
     public var isAnchored: Bool { isDense && anchor != nil }
 
-    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    /// True if the current request leaves out lower numbers, which are new because the numbers started anew.
     private var lacksLower: Bool { isRestarted && request?.isFiltered ?? false }
 
     /// Advances with records that arrive after a complete download on the same link.

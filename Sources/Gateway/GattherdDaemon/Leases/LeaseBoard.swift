@@ -199,7 +199,7 @@ struct LeaseTransactions: Sendable {
         let control: String
         let transaction: String
 
-        /// `nil` for a request without an epoch or a transaction, which may be repeated.
+        /// Creates the key; `nil` without an epoch or a transaction, because such a request may be repeated.
         init?(_ request: ControlRequest) {
             guard let epoch = request.epoch, let transaction = request.transaction else { return nil }
             (self.epoch, control, self.transaction) = (epoch, request.control, transaction)

@@ -8,7 +8,7 @@ struct RecordPayload {
     /// The digest of a payload with one record.
     private let digest: Int64
     private let received: Timestamp
-    /// The samples of all records, which each record has.
+    /// The samples that are common to all records.
     private let common: [Sample]
     /// The samples of each record.
     private let records: [[Sample]]
@@ -66,7 +66,7 @@ struct RecordPayload {
         return record
     }
 
-    /// The digest of a record's own values: its neighbours in the block are others in another download.
+    /// The digest of a record's own values only: the records beside it differ between downloads.
     private func digest(of index: Int) -> Int64 {
         var digest = RecordDigest()
         if records.indices.contains(index) { for sample in records[index] { digest.add(sample) } }

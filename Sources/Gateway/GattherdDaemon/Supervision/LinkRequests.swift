@@ -42,7 +42,7 @@ struct LinkRequests: Sendable {
         }
     }
 
-    /// Ends a link, after the end of the device's attempt: the link of a later one would stay.
+    /// Ends a link, after the device's attempt has ended: otherwise the attempt could make a link that stays.
     func disconnect(_ link: PeripheralID?, of device: String, ticket: Int, in group: inout DiscardingTaskGroup) {
         let attempt = attempts.withLock { $0[device] }
         group.addTask { [maker, reporter, send, unended] in

@@ -149,7 +149,7 @@ struct PeripheralRouter {
 
     // MARK: - Bonds
 
-    /// Returns the events after the end of a link or an attempt: one that ended for a lost bond needs no back-off.
+    /// Returns the events after the end of a link or an attempt: if it ended for a lost bond, it is retried at once.
     func retries(afterEndOf link: PeripheralID, _ device: String) -> [Event] {
         context.bonds.hasJustLost(link) ? retry(device, unless: [.held, .disconnecting, .failed]) : []
     }

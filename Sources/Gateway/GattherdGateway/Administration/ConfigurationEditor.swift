@@ -6,13 +6,13 @@ import Glibc
 
 /// Changes the files of the configuration for people at the dashboard, one change at a time.
 ///
-/// A change that would be wrong is not written. One that the daemon cannot use is undone.
+/// An invalid change is not written. A change that the daemon cannot use is undone.
 final class ConfigurationEditor: Sendable {
     /// A change of the files.
     struct Change: Sendable {
         /// The file, with its new content.
         var source: ConfigSource
-        /// The content before; `nil` for a new file.
+        /// The previous content; `nil` for a new file.
         var before: ConfigurationText?
         /// The new file of a secret that the first file names.
         var secret: ConfigSource?

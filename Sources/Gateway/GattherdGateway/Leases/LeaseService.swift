@@ -21,9 +21,9 @@ final class LeaseService: Sendable {
 
     /// The time between two reads of advertisements and links.
     private static let tick = Duration.milliseconds(250)
-    /// The same while a device is handed over.
+    /// The time between two such reads while a device is handed over.
     private static let quickTick = Duration.milliseconds(50)
-    /// The ticks after which all devices are admitted or withdrawn again: a reload may have replaced their links.
+    /// The number of ticks after which all devices are admitted or withdrawn again: a reload may have replaced links.
     private static let ticksPerRepetition = 20
     /// The limit of an exchange; a centre that needs longer counts as unreachable.
     private static let exchangeLimit = Duration.seconds(5)

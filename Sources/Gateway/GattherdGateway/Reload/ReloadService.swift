@@ -40,7 +40,7 @@ struct ReloadService: Sendable {
         startFiles = Locked(StartFiles(running.configuration, running.registry))
     }
 
-    /// Continues with the files as they are now; if they cannot be used, everything stays.
+    /// Applies the files as they are now; if they are unusable, the running configuration stays.
     ///
     /// - Returns: The outcome; `nil` if the daemon ends before the files are read.
     func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
@@ -156,7 +156,7 @@ extension Configuration {
         }
     }
 
-    /// This configuration with everything that can change in a running daemon as `next` has it.
+    /// This configuration, with the values of `next` wherever a running daemon can change them.
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)

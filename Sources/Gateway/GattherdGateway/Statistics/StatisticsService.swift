@@ -64,9 +64,9 @@ package final class StatisticsService: Output {
         if first < imported { state.withLock { $0.late = min(first, $0.late ?? first) } }
     }
 
-    /// Marks the last 30 days as due again, because history has moved readings; never blocks.
+    /// Marks the last 30 days as due again, because history has corrected times; never blocks.
     ///
-    /// Hours without a reading by now keep what they had in Home Assistant, which has no way to remove it.
+    /// Hours that no longer have a reading keep their old statistics: Home Assistant cannot remove them.
     func didCorrectTimes() {
         state.withLock { state in
             if let imported = state.imported { state.late = imported.advanced(by: .zero - Self.longestDelay) }

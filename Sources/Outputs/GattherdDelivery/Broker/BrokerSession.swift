@@ -239,7 +239,7 @@ extension BrokerSession {
         return explanation.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
     }
 
-    /// The words for a lost connection.
+    /// The text for a lost connection.
     ///
     /// Two clients with one id end each other's session, and mosquitto gives no reason.
     private func loss(_ error: MQTTConnectionError) -> String {

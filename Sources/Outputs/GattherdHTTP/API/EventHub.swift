@@ -15,7 +15,7 @@ final class EventHub: Sendable {
 
     /// Rounds between two messages about the whole gateway.
     private static let gatewayPeriod = 4
-    /// Rounds without a message before a keep-alive.
+    /// The number of rounds without a message after which a keep-alive is sent.
     private static let keepAlivePeriod = 40
 
     private let live: LiveStatus

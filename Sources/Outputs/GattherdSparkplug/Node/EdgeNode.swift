@@ -271,7 +271,7 @@ extension EdgeNode {
         return messages + (isLive ? [] : death(of: name, at: time))
     }
 
-    /// Returns the newest values that hosts know only as historical ones, as current ones.
+    /// Returns the newest values as current ones, where hosts have only historical ones.
     mutating func publishOvertaken(at time: Timestamp) -> [SparkplugMessage] {
         guard isBorn else { return [] }
         var messages: [SparkplugMessage] = []

@@ -18,7 +18,7 @@ struct DecodeProgram: Sendable {
             case skip(Int)
             /// Decrypts the rest of the payload.
             case decrypt
-            /// Continues lists by differences, as a rule says.
+            /// Continues lists with decoded differences.
             case deltas(Int)
             /// Ignores the payload if an expression is true.
             case ignore(Int)
@@ -32,7 +32,7 @@ struct DecodeProgram: Sendable {
             case once
             /// Repeated until the payload ends.
             case rest
-            /// Repeated as often as an expression gives.
+            /// Repeated as many times as an expression yields.
             case times(Int)
         }
 

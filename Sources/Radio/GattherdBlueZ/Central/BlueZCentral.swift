@@ -15,7 +15,7 @@ public import GattherdSync
 /// ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
     private let loop: EventLoop
-    /// Without it an unawaited task would resume on a thread of the pool after each wait.
+    /// The executor for this actor's tasks: otherwise an unstructured task would resume on a thread of the pool.
     private let executor: LoopTaskExecutor
     private let ownsLoop: Bool
     private let limits: Limits

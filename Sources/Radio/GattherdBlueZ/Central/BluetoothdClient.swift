@@ -113,7 +113,7 @@ final class BluetoothdClient {
         _ = try? await perform("/org/bluez", interface, "Introspect", [], within: Self.roundTripLimit)
     }
 
-    /// Calls bluetoothd in the order of the calls before and after; the answer may wait for other messages.
+    /// Sends a call in order with earlier and later calls; the reply may wait to be read with other messages.
     func ask(
         _ path: String,
         _ interface: String,

@@ -9,7 +9,7 @@ public enum BluetoothBus: Hashable, Sendable {
     /// In D-Bus's syntax, for example that of a simulator's bus: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
     case address(String)
 
-    /// The address for a connection of one's own.
+    /// The address of the bus, for a private connection to it.
     package var location: DBusAddress {
         switch self {
         case .system: .system

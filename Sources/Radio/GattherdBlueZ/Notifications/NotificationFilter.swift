@@ -24,7 +24,7 @@ struct NotificationFilter {
         var times: [Timestamp]
         /// The number of gaps before the run.
         let gaps: UInt64
-        /// True if another object's signal came next: later signals are other notifications.
+        /// True if a signal of another object came next, so that later signals are other notifications.
         var isComplete = false
         /// True if a message to another client came next.
         var isAnswered = false

@@ -10,7 +10,7 @@ public struct Autoconnect: Sendable {
         public let peripheral: Peripheral
         /// The reason of the loss, then of the last attempt's failure.
         public let reason: DisconnectReason
-        /// The error of the loss, then of the last attempt; `nil` after a request of this program.
+        /// The error of the loss, or of the last attempt; `nil` after a request of this program.
         public let error: BluetoothError?
         /// The number of the attempt; 1 for the first.
         public let number: Int

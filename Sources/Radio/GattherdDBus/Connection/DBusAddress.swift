@@ -110,9 +110,9 @@ extension DBusAddress {
             _ = finish(.failure(error), isThreadRunning: true)
         }
 
-        /// Sets the outcome; returns false if there is one.
+        /// Sets the outcome; returns false if there is one already.
         ///
-        /// A thread that hangs counts before the waiter goes on.
+        /// A thread that hangs is counted before the waiter continues.
         private func finish(_ outcome: Outcome, isThreadRunning: Bool) -> Bool {
             let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
                 guard state.outcome == nil else { return (false, nil) }

@@ -212,7 +212,7 @@ extension DBusConnection {
         return try result.get()
     }
 
-    /// Calls a method in the order of the calls before and after; on the loop.
+    /// Sends a method call in order with earlier and later calls; on the loop.
     ///
     /// The answer is given to `onReply`, on the loop. It may wait to be read with other messages.
     public nonisolated func ask(
@@ -271,7 +271,7 @@ extension DBusConnection {
         try core.value.send(try OutgoingMessage.signal(path, interface, member, to: destination, arguments))
     }
 
-    /// Calls a method and wants no answer; on the loop.
+    /// Sends a method call that wants no reply; on the loop's thread only.
     ///
     /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
     public nonisolated func post(

@@ -1,4 +1,4 @@
-/// An error by its D-Bus name, with the text of the other side, or ours for errors within this process.
+/// An error with its D-Bus name. The text is that of the other side, or ours for errors within this process.
 public struct DBusError: Error, Hashable, Sendable {
     /// For example `org.freedesktop.DBus.Error.UnknownObject`.
     public let name: String

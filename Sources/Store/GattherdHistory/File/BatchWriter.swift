@@ -111,6 +111,6 @@ extension ReadingBatch {
         )
     }
 
-    /// The maximum number of numbers that the batch needs.
+    /// The maximum count of journal numbers that the batch uses.
     var numberCount: Int { readings.count + rejects.count }
 }

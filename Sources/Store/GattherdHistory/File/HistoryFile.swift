@@ -33,7 +33,7 @@ final class HistoryFile {
         let lock: FileLock
         var sequence: SequenceSource?
         var tail: JournalTail?
-        /// The epoch of the file before.
+        /// The epoch of the file that was open before.
         var epoch: String?
     }
 

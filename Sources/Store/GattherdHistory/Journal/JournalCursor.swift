@@ -33,7 +33,7 @@ struct JournalCursor {
     /// True if the cursor differs from that in the file.
     var isSaveDue: Bool { seq != saved }
 
-    /// True if the cursor has moved so far that a crash should not repeat it.
+    /// True if the cursor has moved so far that it must be saved at once, so that a crash repeats few entries.
     var isSaveUrgent: Bool { seq - saved >= Self.repeated }
 
     /// Moves the cursor forward, never back.

@@ -14,7 +14,7 @@ import Glibc
     let raw: OpaquePointer
     /// The WAL size in pages after the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
-    /// Compiled once, because they surround each commit.
+    /// The compiled statements of a transaction, because they surround each commit.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
     private let file: OpenDatabases.File?

@@ -92,7 +92,7 @@ struct WeatherSimulation: Sendable {
         return Int(((course + 0.8 * noise.value(at: hour, period: 1.5)) * 100).rounded())
     }
 
-    /// In 0.01 %: low when it is warm.
+    /// The humidity in 0.01 %: low when it is warm.
     func humidity(at time: Double) -> Int {
         let hour = hour(time)
         let course = 68 - 20 * sin((hour - 9) * .pi / 12)
