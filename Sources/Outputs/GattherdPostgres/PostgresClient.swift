@@ -99,7 +99,7 @@ package final class PostgresClient: Sendable {
         let connection: PostgresConnection
         if let kept { connection = kept } else { connection = try connect() }
         // After a slow connect the caller has stopped waiting, so a late statement must not run.
-        guard call.mayContinue else { throw PostgresError(.cancelled, "the time was over before it was connected") }
+        guard call.mayContinue else { throw PostgresError(.cancelled, "it could not be connected in time") }
         do throws(PostgresError) {
             let value = try body(connection, call)
             keep(connection)

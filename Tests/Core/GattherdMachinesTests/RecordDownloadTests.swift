@@ -181,7 +181,7 @@ struct RecordDownloadTests {
                 at: .zero
             )
         }
-        #expect(steps == [.end, .finish(.failed("the device has no end of records"))])
+        #expect(steps == [.end, .finish(.failed("the device sends records without end"))])
         #expect(payloads == 200_000)
     }
 

@@ -106,7 +106,7 @@ import Testing
     func `alerts fire for their faults, and not for devices that were disconnected on request`() async throws {
         let folder = try TemporaryFolder()
         let lost =
-            "5 in 15 minutes were dropped, not stored or given up undelivered; see its events of the kind history"
+            "5 in 15 minutes were dropped, not stored or deleted before delivery; see its events of the kind history"
         let story = Self.story.replacing("RULES", with: Self.rules).replacing("LOST", with: lost)
         let (code, output) = try await ask("test", "rules", folder.write(story, to: "story.yaml"))
         #expect(code == 0, "\(output)")

@@ -34,7 +34,7 @@ public struct LeaseBid: Hashable, Sendable {
 
     /// The bid in words: `east has the link`, `east hears it with -61 dBm`.
     public var words: String {
-        if let problem { return "\(gateway) cannot: \(problem)" }
+        if let problem { return "\(gateway) cannot own it: \(problem)" }
         let level = rssi.map { " with \($0) dBm" } ?? ""
         return switch standing {
         case .linked: "\(gateway) has the link"

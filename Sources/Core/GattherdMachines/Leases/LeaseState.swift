@@ -159,7 +159,7 @@ struct LeaseState: Sendable {
             return "it is configured for \(gateways.joined(separator: ", "))"
         }
         if let gateways = row?.gateways, !gateways.contains(gateway) {
-            return "the centre has it for \(gateways.joined(separator: ", "))"
+            return "the centre reserves it for \(gateways.joined(separator: ", "))"
         }
         if phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
         if now < blockEnd { return blockReason }

@@ -26,7 +26,7 @@ extension DownloadMachine {
             if isFirst, block.count == 0, request.isFiltered { return transfer(.allAfterNone, at: now) }
             return complete()
         }
-        guard facts.count <= Self.mostRecords else { return finish(.failed("the device has no end of records")) }
+        guard facts.count <= Self.mostRecords else { return finish(.failed("the device sends records without end")) }
         // After its highest number, the device continues with 0.
         index = isNumbered ? facts.highest.map { next & $0 } ?? next : next
         return continueTransfer(request, at: now)

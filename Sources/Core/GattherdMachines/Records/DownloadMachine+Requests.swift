@@ -49,7 +49,7 @@ extension DownloadMachine {
         at now: Duration
     ) -> [Step] {
         requests += 1
-        guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
+        guard requests <= Self.mostRequests else { return finish(.failed("the device sends records without end")) }
         state = .transferring(request)
         (lastCount, lastChange) = (0, now)
         begun += 1

@@ -280,7 +280,7 @@ public struct DownloadMachine: Sendable {
     /// Continues the same request with another block.
     mutating func continueTransfer(_ request: RecordRequest, at now: Duration) -> [Step] {
         requests += 1
-        guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
+        guard requests <= Self.mostRequests else { return finish(.failed("the device sends records without end")) }
         state = .transferring(request)
         lastChange = now
         return requestBlock(request, at: now)

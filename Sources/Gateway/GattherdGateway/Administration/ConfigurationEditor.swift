@@ -44,7 +44,7 @@ final class ConfigurationEditor: Sendable {
         _ body: @escaping @Sendable () -> Result<Value, BackendError>
     ) async throws(BackendError) -> Value {
         guard let result = await NamedThread.result(name: "configuration", of: body) else {
-            throw BackendError(.unavailable, "the daemon ends")
+            throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
         return try result.get()
     }
@@ -62,7 +62,7 @@ final class ConfigurationEditor: Sendable {
             try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
             _ = await changes.reloaded()
             throw BackendError(.refused, reason)
-        case nil: throw BackendError(.unavailable, "the daemon ends")
+        case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
     }
 
@@ -73,7 +73,7 @@ final class ConfigurationEditor: Sendable {
         switch await changes.reloaded() {
         case .done?: return
         case .failed(let reason)?: throw BackendError(.refused, reason)
-        case nil: throw BackendError(.unavailable, "the daemon ends")
+        case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
     }
 

@@ -244,7 +244,7 @@ final class DaemonBackend: ClientBackend {
 
     private static let notHere = BluetoothError(
         .notSupported,
-        "the daemon has the device and does not do that"
+        "the daemon has the device, and does not support this operation"
     )
 
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {

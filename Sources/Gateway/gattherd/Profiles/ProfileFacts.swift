@@ -160,7 +160,7 @@ struct ProfileFacts {
         let controls = profile.controls.flatMap { control in
             [
                 ["\(base)/\(control.name)/set", "takes \(control.kind.expectation)"],
-                ["\(base)/\(control.name)/result", "what came of it"],
+                ["\(base)/\(control.name)/result", "the result"],
             ]
         }
         return Section(title: "MQTT", header: ["topic", "payload"], rows: streams + controls)

@@ -68,7 +68,7 @@ extension PairingMethod {
     public func answer(to question: PairingRequest) -> PairingResponse {
         switch (question, self) {
         case (.service, _): .rejected("this host has no services for peripherals")
-        case (.display, _): .rejected("nobody would read here what has to be typed into it")
+        case (.display, _): .rejected("nobody here can read the digits that must be typed into it")
         case (.passkey, .passkey(let passkey)), (.pinCode, .passkey(let passkey)): .passkey(passkey)
         case (.passkey, _), (.pinCode, _): .rejected("it asks for a passkey, and none is configured for it")
         case (.authorization, .passkey), (.confirmation, .passkey): .rejected("it does not ask for its passkey")

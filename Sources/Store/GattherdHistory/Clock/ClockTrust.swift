@@ -215,7 +215,7 @@ public struct ClockDoubt: Hashable, Sendable {
     public var text: String {
         let action =
             isLimited
-            ? "rows that are too old by it go slowly, less than 1 % of the file an hour; if it is wrong, set it now"
+            ? "rows too old by it are deleted slowly, less than 1 % of the file an hour; if it is wrong, set it now"
             : "no row is deleted by it before it was synchronised for an hour, or has run on for 7 days"
         return "the clock is \(difference); \(action)"
     }

@@ -126,7 +126,7 @@ import Testing
         world.run(.seconds(120))
         #expect(world.claims["strap"] == ["east"])
         let status = world.gateways[0].machine.status(of: "strap", at: world.now + world.gateways[0].clockOffset)
-        #expect(status?.bids.first { $0.gateway == "west" }?.problem == "the centre has it for east")
+        #expect(status?.bids.first { $0.gateway == "west" }?.problem == "the centre reserves it for east")
     }
 
     @Test func `a centre that has lost the list of gateways gets it again`() {
