@@ -8,7 +8,7 @@ public import GattherdModel
 package protocol OutputDefinition: OutputSectionDefinition {
     /// Returns the entries that the output needs.
     ///
-    /// The name and the limit of the backlog are set by the frame.
+    /// The name and the limit of the backlog are set by the framework.
     static func consumer(_ settings: Settings) -> JournalConsumerOptions
 
     /// Makes the output; nothing is connected before it runs.
