@@ -50,7 +50,7 @@ public struct MessageRule: Hashable, Sendable {
         case whole(Int)
         /// The beginning of a message; its length if it is known.
         case partial(Int?)
-        /// Not a message: no message begins in the first bytes, at least this many.
+        /// No message begins in at least this many of the first bytes.
         case none(Int)
     }
 

@@ -132,7 +132,7 @@ extension FleetHistory.Query {
 }
 
 extension FleetHistory.Row {
-    /// `nil` if the columns are not those of the query.
+    /// Reads a row; `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
         guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let seq = cells[2].flatMap({ Int64($0) })
         else { return nil }
@@ -154,7 +154,7 @@ extension FleetHistory.Row {
 }
 
 extension FleetHistory.Bucket {
-    /// `nil` if the columns are not those of the query.
+    /// Reads a row; `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
         guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let n = cells[5].flatMap({ Int($0) })
         else { return nil }

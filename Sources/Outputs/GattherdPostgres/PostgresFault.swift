@@ -72,7 +72,7 @@ package struct PostgresError: Error, Hashable, Sendable {
         case cancelled
         /// The server's answer, with its SQLSTATE.
         case server(String)
-        /// Not sent.
+        /// The statement was not sent.
         case local
     }
 

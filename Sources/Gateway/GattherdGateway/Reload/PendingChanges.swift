@@ -163,7 +163,7 @@ private struct FileStamp: Hashable, Sendable {
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// `nil` for a file that cannot be found.
+    /// Identifies the file; `nil` if it cannot be found.
     init?(_ path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return nil }

@@ -4,7 +4,7 @@ import GattherdModel
 struct SparkplugMessage: Hashable, Sendable {
     let topic: String
     let payload: SparkplugPayload
-    /// 0, except for NDEATH.
+    /// The quality of service: 0, except for NDEATH.
     var qos = 0
 
     /// The message's type, for example `DDATA`.

@@ -171,7 +171,7 @@ final class ControlWriter: Sendable {
     private let permissions: @Sendable () -> ControlPermissions
     private let set: SparkplugDelivery.ControlHandler
     private let count = Locked(0)
-    /// Never full, as ``count`` is bounded as well.
+    /// The waiting requests; never full, as ``count`` is bounded as well.
     private let requests = AsyncStream.makeStream(of: ControlRequest.self, bufferingPolicy: .bufferingOldest(most))
 
     init(

@@ -2,7 +2,7 @@
 ///
 /// The description hides the digits, so that they never reach a log by accident.
 public struct Passkey: Hashable, Sendable {
-    /// 0 to 999999.
+    /// The number, 0 to 999999.
     public let value: UInt32
 
     /// Parses exactly six digits; returns `nil` for any other text.

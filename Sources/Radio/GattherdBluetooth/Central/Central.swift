@@ -46,13 +46,13 @@ public final class Central: Sendable {
     public let configuration: Configuration
     let log: Log
     let registry = Locked(CentralRegistry())
-    /// Held while observers are updated from the registry, which is not locked meanwhile.
+    /// The lock that is held while observers are updated from the registry, which is not locked meanwhile.
     let telling = Locked(())
     let life = LatestValue(CentralLifecycle.new)
     let stateBoard = LatestValue(CentralState.unknown)
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
-    /// Locked while a connection changes and the change is published, so that streams start with the state before it.
+    /// The lock that is held while a change is made and published, so that streams start with the state before it.
     let publishing = Locked(())
     let turns: ConnectTurns
     private let jobs: AsyncStream<@Sendable () async -> Void>

@@ -124,7 +124,7 @@ struct PlatformState: Sendable {
         }
     }
 
-    /// `hci2` before `hci10`.
+    /// The adapters in the order of their numbers: `hci2` before `hci10`.
     var sortedAdapters: [AdapterStatus] {
         adapters.values.sorted { ($0.name.utf8.count, $0.name) < ($1.name.utf8.count, $1.name) }
     }

@@ -19,7 +19,7 @@ struct NumberSummary {
         self.init(n: 1, sum: number, min: value, max: value)
     }
 
-    /// `nil` when `min` and `max` are not numbers.
+    /// Creates a summary; `nil` if `min` and `max` are not numbers.
     init?(n: Int64, sum: Double, min: SampleValue, max: SampleValue) {
         guard n > 0, min.numberOrFlag != nil, max.numberOrFlag != nil else { return nil }
         self.n = n

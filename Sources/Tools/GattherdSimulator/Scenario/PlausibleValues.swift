@@ -85,7 +85,7 @@ struct WeatherSimulation: Sendable {
     /// The hours since midnight.
     private func hour(_ time: Double) -> Double { 6 + time / day * 24 }
 
-    /// In 0.01 °C: coldest before sunrise, warmest in the afternoon.
+    /// The temperature in 0.01 °C: coldest before sunrise, warmest in the afternoon.
     func temperature(at time: Double) -> Int {
         let hour = hour(time)
         let course = 14 + 6.5 * sin((hour - 9) * .pi / 12)
@@ -99,7 +99,7 @@ struct WeatherSimulation: Sendable {
         return Int(((course + 3 * noise.value(at: hour + 100, period: 2)) * 100).rounded())
     }
 
-    /// In 0.1 Pa: weather fronts within days.
+    /// The air pressure in 0.1 Pa: weather fronts within days.
     func pressure(at time: Double) -> Int {
         let hour = hour(time)
         let course = 1013.2 + 6 * noise.value(at: hour + 200, period: 18) + 0.15 * noise.value(at: hour, period: 0.5)

@@ -19,7 +19,7 @@ struct RadioField: Sendable {
     }
 
     private let air: AirSpec
-    /// By number of the adapter; empty without positions.
+    /// The places of the adapters, by their numbers; empty without positions.
     private let listeners: [Listener]
     private let senders: [Sender]
 
