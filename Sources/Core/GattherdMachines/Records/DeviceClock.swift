@@ -113,13 +113,13 @@ struct DeviceClock: Hashable, Sendable {
             return Dated(time: now, doubt: "the record has no time", isComparable: false)
         }
         defer { lastReading = reading }
-        guard let newest = comparisons.last else { return face(reading, at: now) }
+        guard let newest = comparisons.last else { return dateAsUTC(reading, at: now) }
         if !earlier.isEmpty { return dateAcrossSettings(reading, newest, after: earliest, at: now) }
         return bounded(corrected(reading, newest), at: now)
     }
 
     /// Dates a record by a clock that cannot be read; the clock counts as UTC.
-    private func face(_ reading: Int64, at now: Int64) -> Dated {
+    private func dateAsUTC(_ reading: Int64, at now: Int64) -> Dated {
         guard reading <= now + 86_400_000_000 else {
             return Dated(time: now, doubt: "the device's clock is ahead", isComparable: false)
         }

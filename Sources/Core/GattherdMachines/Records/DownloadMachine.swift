@@ -190,7 +190,7 @@ public struct DownloadMachine: Sendable {
             if ending == .none { return transfer(.allAfterNone, at: now) }
         }
         if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
-        if case .request = procedure, isEmptyInVain(request) { return transfer(.allAfterNone, at: now) }
+        if case .request = procedure, isUnexpectedlyEmpty(request) { return transfer(.allAfterNone, at: now) }
         return complete()
     }
 
@@ -206,7 +206,7 @@ public struct DownloadMachine: Sendable {
         of request: RecordRequest
     ) -> (request: RecordRequest, relation: RecordRequest.Relation)? {
         let isLacking = request == counted && total.map { facts.count < $0 } ?? false
-        guard facts.hasHoles || isLacking || isEmptyInVain(request) else { return nil }
+        guard facts.hasHoles || isLacking || isUnexpectedlyEmpty(request) else { return nil }
         guard repetitions == 0 || (repetitions < Self.attempts && facts.stored > 0) else { return nil }
         repetitions += 1
         // Without the number of the missing record, none is known to be the last before it.
@@ -219,7 +219,7 @@ public struct DownloadMachine: Sendable {
     }
 
     /// True if nothing arrived, although the newest stored record was requested again.
-    private func isEmptyInVain(_ request: RecordRequest) -> Bool {
+    private func isUnexpectedlyEmpty(_ request: RecordRequest) -> Bool {
         facts.count == 0 && request.isFiltered && relation != .continuation
     }
 

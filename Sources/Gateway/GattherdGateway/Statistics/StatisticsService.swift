@@ -17,7 +17,7 @@ package final class StatisticsService: Output {
         var isFailing = false
         /// The problems of entities that were logged.
         var problems: [String] = []
-        /// The end of the hours that are imported or being imported; `nil` before the first look.
+        /// The end of the hours that are imported or being imported; `nil` before the first check.
         var imported: Timestamp?
         /// The end of the last import that succeeded.
         var lastEnd: Timestamp?

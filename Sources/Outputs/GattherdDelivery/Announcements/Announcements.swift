@@ -125,7 +125,7 @@ struct Announcements {
     }
 
     /// Queues the messages that Home Assistant needs after its start, including the states if they are not retained.
-    private mutating func welcomeHome(_ queue: inout PublishQueue) {
+    private mutating func announceToHomeAssistant(_ queue: inout PublishQueue) {
         guard !canRetain else { return current.queueDiscovery(&queue) }
         queueStates(&queue)
         queue.append(.online)
@@ -151,7 +151,7 @@ struct Announcements {
     /// Queues the states that are to be published again and may be now.
     mutating func repeatStates(_ queue: inout PublishQueue, at now: Duration) {
         guard !isLeaving else { return }
-        if births.claim(at: now) { welcomeHome(&queue) }
+        if births.claim(at: now) { announceToHomeAssistant(&queue) }
         if repetitions.claim(at: now) { queue.append(.online) }
     }
 

@@ -156,7 +156,7 @@ struct EdgeNode: Sendable {
 
     /// Marks a device as offline.
     ///
-    /// Its death follows by ``buryOffline(_:at:)``, because its last values may still be on their way.
+    /// Its death follows by ``deathIfOffline(_:at:)``, because its last values may still be on their way.
     mutating func deviceIsOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
         devices[name]?.isOnline = false
         return onlineUpdate(at: time)
@@ -166,7 +166,7 @@ struct EdgeNode: Sendable {
     func isBorn(_ name: String) -> Bool { devices[name]?.isBorn ?? false }
 
     /// Returns the death of a device that is offline.
-    mutating func buryOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+    mutating func deathIfOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
         isOnline(name) ? [] : death(of: name, at: time)
     }
 

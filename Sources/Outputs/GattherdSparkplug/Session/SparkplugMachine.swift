@@ -232,7 +232,7 @@ extension SparkplugMachine {
         if case .connecting(let until) = phase, now >= until {
             return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
         }
-        return bury(at: now, time)
+        return publishDueDeaths(at: now, time)
     }
 
     // MARK: - Stop
@@ -343,8 +343,8 @@ extension SparkplugMachine {
     }
 
     /// Publishes the deaths that are due.
-    private mutating func bury(at now: Duration, _ time: Timestamp) -> [Effect] {
-        publish(deaths.removeDue(at: now).flatMap { node.buryOffline($0, at: time) })
+    private mutating func publishDueDeaths(at now: Duration, _ time: Timestamp) -> [Effect] {
+        publish(deaths.removeDue(at: now).flatMap { node.deathIfOffline($0, at: time) })
     }
 
     private mutating func received(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {

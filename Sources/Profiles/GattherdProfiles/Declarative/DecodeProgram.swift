@@ -4,8 +4,8 @@ struct DecodeProgram: Sendable {
     struct Step: Sendable {
         enum Action: Sendable {
             case read(FieldType)
-            /// The value of an expression; `isTruth` if it is a Boolean. Consumes no bytes.
-            case compute(Int, isTruth: Bool)
+            /// The value of an expression; `isBoolean` if it is a Boolean. Consumes no bytes.
+            case compute(Int, isBoolean: Bool)
             /// The value of a formula with real numbers. Consumes no bytes.
             case formula(Int)
             /// The bits of an expression, as another type. Consumes no bytes.

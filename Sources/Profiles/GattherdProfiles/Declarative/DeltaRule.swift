@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// A list of signed differences, of as many bits each, that continue lists of integers.
+/// A list of signed differences, all of the same width in bits, that continue lists of integers.
 struct DeltaRule: Sendable {
     /// The widest difference, in bits.
     static let widest: Int64 = 32

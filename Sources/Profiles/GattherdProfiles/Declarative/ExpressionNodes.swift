@@ -83,7 +83,7 @@ struct ExpressionNodes: Sendable {
     }
 
     /// True if the value at `position` is always 0 or 1.
-    func isTruth(at position: Int) -> Bool {
+    func isBoolean(at position: Int) -> Bool {
         switch nodes[position] {
         case .constant, .real, .call, .compute, .digits: false
         case .part(let part): part.width == 1

@@ -25,7 +25,7 @@ struct ValueFormat {
     private let decimals: Int
     /// The fall-back of an event, without its value.
     private let resetTime: Duration?
-    private let isTruth: Bool
+    private let isBoolean: Bool
 
     private static let resetTimes: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
     private static let standardDecimals: Int64 = 2
@@ -76,12 +76,12 @@ struct ValueFormat {
         clamp = ScaleReader.range(field, "clamp")
         range = ScaleReader.range(field, "range")
         decimals = Int(field.value("decimals", .integer(0...9)) ?? Self.standardDecimals)
-        isTruth = source?.isTruth == true || type == .boolean
+        isBoolean = source?.isBoolean == true || type == .boolean
         resetTime = field.value("reset", .duration(Self.resetTimes))
         if resetTime != nil, labels?.contains(where: { $0.raw == 0 }) == false {
             field.report("'reset' needs a label for 0, the value after this time", at: "reset")
         }
-        if source.map({ !$0.isNumber && !isTruth }) == true || set != nil {
+        if source.map({ !$0.isNumber && !isBoolean }) == true || set != nil {
             field.forbid(["reset"], "is for numbers, labels and booleans")
         }
     }
@@ -99,7 +99,7 @@ struct ValueFormat {
     /// The fall-back of an event: false, the label of 0, or the number for 0.
     private var reset: MetricReset? {
         guard let resetTime else { return nil }
-        if isTruth { return MetricReset(after: resetTime, value: .boolean(false)) }
+        if isBoolean { return MetricReset(after: resetTime, value: .boolean(false)) }
         if let label = labels.first(where: { $0.raw == 0 }) {
             return MetricReset(after: resetTime, value: .text(label.text))
         }
@@ -130,7 +130,7 @@ struct ValueFormat {
         _ set: [Conversion.Label]?
     ) -> ValueDomain {
         if let labels { return labels.reduce(ValueDomain.labels([])) { $0.union(.labels([$1.text])) } }
-        guard let source, set == nil, source.isTruth || source.type == .boolean else { return .open }
+        guard let source, set == nil, source.isBoolean || source.type == .boolean else { return .open }
         return .boolean
     }
 

@@ -32,9 +32,9 @@ extension Central {
         do throws(BluetoothError) {
             try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
             // The link may have been lost again.
-            keepOn(link, keeper)
+            continueReconnecting(link, keeper)
         } catch {
-            keepOn(link, keeper)
+            continueReconnecting(link, keeper)
             throw error
         }
     }

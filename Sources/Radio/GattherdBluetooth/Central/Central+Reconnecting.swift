@@ -58,7 +58,7 @@ extension Central {
     ///   - link: The link.
     ///   - keeper: The number of the task that continues, unless the link is ready, the policy has refused, or another
     ///     call has taken over.
-    func keepOn(_ link: Link, _ keeper: UInt64) {
+    func continueReconnecting(_ link: Link, _ keeper: UInt64) {
         guard link.state.withLock({ $0.reconnecter == keeper }) else { return }
         inBackground { await self.reconnect(link, keeper) }
     }

@@ -46,7 +46,7 @@ extension Central {
     /// - Parameters:
     ///   - snapshot: The links, subscriptions and scans of the other run.
     ///   - autoconnect: The policy for links that are gone or lost later; ``Configuration/autoconnect`` when `nil`.
-    /// - Returns: The fate of each peripheral, and the scans.
+    /// - Returns: The outcome of each peripheral, and the scans.
     /// - Throws: As ``waitUntilReady(timeout:)``. With `cancelled`, peripherals that were restored before stay so.
     public func restore(
         from snapshot: CentralSnapshot,
@@ -55,13 +55,13 @@ extension Central {
         try await waitUntilReady()
         let policy = autoconnect ?? configuration.autoconnect
         let entries = snapshot.peripherals.filter { $0.wasConnected || $0.wasReconnecting }
-        let fates = await withTaskGroup(of: (Peripheral, Fate).self) { group in
+        let outcomes = await withTaskGroup(of: (Peripheral, Outcome).self) { group in
             for entry in entries { group.addTask { await self.restore(entry, policy) } }
             return await group.reduce(into: []) { $0.append($1) }
         }
         guard !Task.isCancelled else { throw BluetoothError(.cancelled, "cancelled").during(.connect) }
-        func all(_ fate: Fate) -> [Peripheral] {
-            fates.filter { $0.1 == fate }.map(\.0).sorted { $0.address < $1.address }
+        func all(_ outcome: Outcome) -> [Peripheral] {
+            outcomes.filter { $0.1 == outcome }.map(\.0).sorted { $0.address < $1.address }
         }
         return Restoration(
             adopted: all(.adopted),
@@ -71,13 +71,13 @@ extension Central {
         )
     }
 
-    private enum Fate {
+    private enum Outcome {
         case adopted
         case reconnecting
         case lost
     }
 
-    private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Fate) {
+    private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Outcome) {
         let peripheral = Peripheral(entry.id, of: self)
         keepNotifying(entry.notifying, of: entry.id)
         if await isAdopted(peripheral, policy) { return (peripheral, .adopted) }

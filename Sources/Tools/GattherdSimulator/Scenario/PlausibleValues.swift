@@ -10,11 +10,11 @@ struct SmoothNoise: Sendable {
         let step = position.rounded(.down)
         let part = position - step
         let weight = part * part * (3 - 2 * part)
-        return corner(step) * (1 - weight) + corner(step + 1) * weight
+        return latticeValue(step) * (1 - weight) + latticeValue(step + 1) * weight
     }
 
     /// A random number for a whole number.
-    private func corner(_ step: Double) -> Double {
+    private func latticeValue(_ step: Double) -> Double {
         var mixed = seed &+ UInt64(bitPattern: Int64(step)) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
