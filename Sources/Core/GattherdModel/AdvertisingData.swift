@@ -16,7 +16,7 @@ package struct AdvertisingData: Hashable, Sendable {
     private static let longest = 254
 
     package let structures: [Structure]
-    /// The reason why the last bytes are no structure; `nil` if all bytes are.
+    /// The reason why the last bytes are not a structure; `nil` if all bytes belong to structures.
     package let problem: String?
 
     /// Parses bytes as bluetoothd does: structures before a wrong length are used.

@@ -208,7 +208,7 @@ public protocol PayloadDecoder: AnyObject {
     /// The replay counters of encrypted senders; empty without encryption.
     var replayMarks: [ReplayCounter] { get }
 
-    /// Restores replay counters, so that payloads older than of earlier decoders are rejected.
+    /// Restores replay counters, so that payloads with lower counters than those of earlier decoders are rejected.
     ///
     /// - Parameter marks: The counters of all senders.
     func resume(from marks: [String: UInt32])

@@ -126,7 +126,7 @@ extension DeliveryLogger {
             return state.lastFault != fault
         }
         if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
-        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        let level: LogLevel = !isNew ? .debug : fault.needsConfigurationChange ? .error : .warning
         log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 }

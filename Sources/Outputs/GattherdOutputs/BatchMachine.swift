@@ -223,7 +223,7 @@ public struct BatchMachine: Transducer {
         return reports(of: gap)
     }
 
-    /// Reports a gap that the receiver does not record; it would be passed unnoticed.
+    /// Reports a gap that the receiver does not record itself, so that it does not pass unnoticed.
     private func reports(of gap: JournalGap?) -> [Effect] {
         guard !receiverCursor.isKept, let gap else { return [] }
         return [.report(.missing(gap))]

@@ -70,7 +70,7 @@ package final class FleetDatabase: Sendable {
     private static let longest = Duration.seconds(600)
     /// The time for a query of a few rows, for which a person waits.
     private static let queryLimit = Duration.seconds(60)
-    /// The rows of a page: with texts of the longest value of a characteristic, a sixteenth of the limit of an answer.
+    /// The number of rows of a page. With the longest texts, a page is a sixteenth of the limit of an answer.
     private static let pageSize = 2000
     /// PostgreSQL 15, which has `UNIQUE NULLS NOT DISTINCT`.
     private static let oldestServer = 150_000

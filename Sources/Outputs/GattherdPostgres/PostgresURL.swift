@@ -98,7 +98,7 @@ package struct PostgresURL: Hashable, Sendable {
     }
 }
 
-/// For people; the options are left out.
+/// The URL as text for people, without options.
 extension PostgresURL: CustomStringConvertible {
     package var description: String {
         let ports = options["port"].map { ":\($0)" } ?? ""

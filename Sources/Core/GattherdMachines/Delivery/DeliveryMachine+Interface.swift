@@ -232,7 +232,7 @@ public struct BrokerFault: Error, Hashable, Sendable {
     }
 
     /// True if the configuration must change before a retry can succeed.
-    public var needsSomebody: Bool {
+    public var needsConfigurationChange: Bool {
         switch kind {
         case .credentials, .session, .security: true
         case .unreachable, .lost, .busy: false

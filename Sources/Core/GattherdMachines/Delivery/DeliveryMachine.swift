@@ -341,7 +341,7 @@ public struct DeliveryMachine: Sendable {
         reset(at: now)
         hasHistory = true
         failures += 1
-        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
         let delay = backoff.delay(after: failures, using: &random)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]

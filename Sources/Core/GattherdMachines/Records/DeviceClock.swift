@@ -43,7 +43,7 @@ struct DeviceClock: Hashable, Sendable {
 
     /// The last comparison before each setting of the clock since the last complete download.
     private(set) var earlier: [Comparison] = []
-    /// The comparison of an earlier connection since then, and the newest.
+    /// The comparisons since the last setting of the clock: one of an earlier connection, and the newest.
     private(set) var comparisons: [Comparison] = []
     /// The index of the setting, in ``earlier`` or after them, that records of the current download have reached.
     private var reached = 0

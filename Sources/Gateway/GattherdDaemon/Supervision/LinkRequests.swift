@@ -13,7 +13,7 @@ struct LinkRequests: Sendable {
     private let send: @Sendable (SupervisorMachine.Event) -> Void
     /// The running attempt of each device.
     private let attempts = Locked<[String: LinkAttempt]>([:])
-    /// The links of devices whose disconnects the end of the supervisor has cancelled.
+    /// The links that are still up because the end of the supervisor cancelled their disconnects, by device.
     private let unended = Locked<[String: PeripheralID]>([:])
 
     init(_ maker: LinkMaker, reporter: LinkReporter, send: @escaping @Sendable (SupervisorMachine.Event) -> Void) {

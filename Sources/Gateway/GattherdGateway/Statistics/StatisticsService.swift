@@ -56,7 +56,7 @@ package final class StatisticsService: Output {
     package func roundTrip() async {}
     package func stop(within limit: Duration) async { isStopping.set(true) }
 
-    /// Notes the times of stored readings; never blocks.
+    /// Records the times of stored readings; never blocks.
     func observe(_ batch: ReadingBatch) {
         guard let imported = state.withLock(\.imported) else { return }
         let limit = imported.advanced(by: .zero - Self.longestDelay)

@@ -101,7 +101,7 @@ final class HTTPConnections {
 // MARK: - Callbacks of libmicrohttpd
 
 extension HTTPConnections {
-    /// Returns the connections that own the daemon, without retaining them.
+    /// Returns the connections that own the daemon of libmicrohttpd, without retaining them.
     static func at(_ pointer: UnsafeMutableRawPointer?) -> HTTPConnections? {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }

@@ -38,7 +38,7 @@ import CMicroHTTPD
         unsafe MHD_suspend_connection(connection)
     }
 
-    /// Resumes the connection at the next run of the daemon.
+    /// Resumes the connection at the next run of libmicrohttpd.
     func resume() {
         guard isSuspended else { return }
         isSuspended = false

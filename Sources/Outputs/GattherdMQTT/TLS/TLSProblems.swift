@@ -68,7 +68,7 @@ struct CertificateProblem: Hashable {
     /// The certificate's subject and issuer.
     let subject: String
     let issuer: String
-    /// The start and end of its validity.
+    /// The start and the end of the certificate's validity.
     let begin: String
     let end: String
 

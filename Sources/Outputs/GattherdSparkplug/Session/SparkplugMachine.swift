@@ -205,7 +205,7 @@ extension SparkplugMachine {
         reset()
         guard leaveAt == nil else { return [.close(session: ended, nil)] + startClosing(at: now) }
         failures += 1
-        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
         let delay = backoff.delay(after: failures, using: &random)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended, nil), .report(.disconnected(fault, retryAfter: delay))]

@@ -3,7 +3,7 @@ import GattherdDBus
 
 /// Calls of the current bluetoothd, which has a unique name on one connection to the bus; on the loop.
 final class BluetoothdClient {
-    /// The limit of a call that only orders messages.
+    /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
 
     /// The connection to the bus, while there is one.

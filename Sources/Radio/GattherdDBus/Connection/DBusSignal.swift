@@ -25,12 +25,12 @@
         view.isSignal(interface, member)
     }
 
-    /// Compares without making a string.
+    /// True if the sender is `uniqueName`; compares without making a string.
     public func isFrom(_ uniqueName: String) -> Bool {
         view.has(uniqueName, at: view.header.sender)
     }
 
-    /// Compares without making a string.
+    /// True if the object is at `path`; compares without making a string.
     public func isAt(_ path: String) -> Bool {
         view.has(path, at: view.header.path)
     }

@@ -191,6 +191,8 @@ enum Schema {
         INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
         """
 
+    /// Returns the SQL of a table of summaries.
+    ///
     /// The key begins with the time, like that of samples, so that spans of one time are stored together.
     private static func summaries(_ table: String) -> String {
         """
