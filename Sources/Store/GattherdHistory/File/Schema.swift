@@ -93,7 +93,7 @@ enum Schema {
 
         """
 
-    /// An epoch is a stretch in which the file only grew; its entries have higher numbers than `after`.
+    /// An epoch is a period in which the file only grew; its entries have higher numbers than `after`.
     ///
     /// The row of `rewind` is the scan for acknowledged readings that a consumer wants again; see ``RewindScan``.
     private static let epochs = """
