@@ -156,7 +156,7 @@ struct DeviceClock: Hashable, Sendable {
         let all = earlier + [newest]
         let possible = (reached..<all.count).compactMap { index -> (index: Int, time: Int64)? in
             let time = reading &- all[index].offset
-            // A clock counts from after the last comparison with the clock before, until the next comparison.
+            // A setting applies after the last comparison with the setting before it, at most until one with the next.
             let start = max(earliest ?? .min, index > 0 ? all[index - 1].time : .min, Self.plausible.lowerBound)
             let end = index + 1 < all.count ? min(all[index + 1].time, now) : now
             return time >= start - Self.tolerance && time <= end + Self.tolerance ? (index, time) : nil
