@@ -195,7 +195,7 @@ class Rig(contextlib.ExitStack):
     def received(self, until: float = math.inf) -> dict[str, list[tuple[float, int]]]:
         """The receive times and values of each device, without duplicates if the readings have numbers.
 
-        Under load more messages arrive while the file is read: what came after `until` is left out.
+        Under load more messages arrive while the file is read: those that came after `until` are left out.
         """
         messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
