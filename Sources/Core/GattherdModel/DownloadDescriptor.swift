@@ -2,7 +2,7 @@ public import GattherdGATT
 
 /// The way to download the stored records of a stream after each connect.
 public struct DownloadDescriptor: Hashable, Sendable {
-    /// The procedure on the air.
+    /// The procedure by which the records are requested and sent.
     public enum Procedure: Hashable, Sendable {
         /// The Record Access Control Point of the Bluetooth SIG.
         ///

@@ -53,7 +53,7 @@ package struct JSONReader {
     }
 }
 
-/// The readers of values of each kind.
+/// Reads the values of each kind.
 extension JSONReader {
     private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
         guard depth < Self.maximumDepth else { throw error("nested too deeply") }

@@ -59,7 +59,7 @@ final class DeliveryLogger: Sendable {
     }
 }
 
-/// The session and readings.
+/// Logs the changes of the session and of readings.
 extension DeliveryLogger {
     func log(_ report: DeliveryMachine.Report) {
         switch report {

@@ -193,7 +193,7 @@ extension DeliveryRunner {
     }
 }
 
-/// The session.
+/// Begins and ends the session with the broker.
 extension DeliveryRunner {
     private func dial(_ number: Int) async {
         do throws(BrokerFault) {

@@ -35,7 +35,7 @@ public struct AlertMachine: Sendable {
     }
 
     public enum Change: Hashable, Sendable {
-        /// The reason is for people.
+        /// The alert is raised, for a reason in words for people.
         case raised(Key, reason: String)
         case cleared(Key)
     }

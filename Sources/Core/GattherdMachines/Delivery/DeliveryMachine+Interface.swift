@@ -83,7 +83,7 @@ extension DeliveryMachine {
         case awaitingSubscribers
         /// The broker does not accept readings now.
         case busy
-        /// The broker refuses readings and has accepted no other since.
+        /// The broker refuses readings, and has accepted none since.
         case refused
     }
 

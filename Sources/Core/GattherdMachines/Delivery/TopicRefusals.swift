@@ -52,7 +52,7 @@ public struct TopicRefusals: Sendable {
 
     /// The durations of the search.
     public struct Options: Sendable {
-        /// The time for which the first topic must be blamed, or any topic refused, before it is set aside.
+        /// The least time from the first refusal, or the first blame if none is set aside, until a topic is set aside.
         public var delay = Duration.seconds(20)
         /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
         public var retryPause = Duration.seconds(600)

@@ -97,7 +97,7 @@ public struct DownloadMachine: Sendable {
     let isNumbered: Bool
 
     /// - Parameters:
-    ///   - procedure: The procedure on the air.
+    ///   - procedure: The procedure by which the records are requested and sent.
     ///   - isNumbered: True if the device numbers its records.
     ///   - timeout: The time without a record or an answer after which a request has failed.
     ///   - clock: The current time in seconds since 1970, for requests that contain it.

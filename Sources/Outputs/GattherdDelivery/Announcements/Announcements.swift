@@ -224,7 +224,7 @@ struct Announcements {
     }
 }
 
-/// The packets of states.
+/// Encodes states as packets.
 extension Announcements {
     /// The topics and filters of a state's packets.
     func topics(of state: PublishQueue.State) -> [String] {

@@ -52,7 +52,7 @@ final class TopicAdmission {
     }
 }
 
-/// The session.
+/// Follows the session with the broker.
 extension TopicAdmission {
     func startSession() {
         refusals.began(at: context.now)

@@ -91,7 +91,7 @@ final class MessagePublisher {
     }
 }
 
-/// The session.
+/// Follows the session with the broker.
 extension MessagePublisher {
     func startSession(_ session: BrokerSession) {
         self.session = session

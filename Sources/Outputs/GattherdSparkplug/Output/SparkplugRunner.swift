@@ -207,7 +207,7 @@ extension SparkplugRunner {
     }
 }
 
-/// The connection.
+/// Handles the connection to the broker.
 extension SparkplugRunner {
     private func dial(_ number: Int, _ bdSeq: UInt8, _ will: SparkplugMessage) async {
         do throws(BrokerFault) {

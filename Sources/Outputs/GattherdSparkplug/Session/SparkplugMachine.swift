@@ -159,7 +159,7 @@ struct SparkplugMachine: Sendable {
     }
 }
 
-/// The session.
+/// Begins and ends the session with the broker.
 extension SparkplugMachine {
     /// Connects, once the bdSeq is known.
     private mutating func connect(at now: Duration, _ time: Timestamp) -> [Effect] {
@@ -278,7 +278,7 @@ extension SparkplugMachine {
     }
 }
 
-/// The journal.
+/// Handles the answers of the journal.
 extension SparkplugMachine {
     private mutating func loaded(_ cursor: Int64, _ bdSeq: UInt8?) {
         journal.loaded(cursor)

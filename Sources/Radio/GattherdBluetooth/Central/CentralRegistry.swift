@@ -33,7 +33,7 @@ struct CentralRegistry: Sendable {
 
     // MARK: - Links and connection tasks
 
-    /// The number of links from which on unused ones of unknown peripherals are removed.
+    /// The number of links above which unused ones of unknown peripherals are removed.
     private static let manyLinks = 1024
 
     /// Adds a link that does not exist yet; returns the links that were removed for it.

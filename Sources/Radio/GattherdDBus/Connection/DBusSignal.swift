@@ -121,7 +121,8 @@ public struct DBusSignalFilter: Hashable, Sendable {
 
 /// Values by object path, found for a signal without making a string of its path.
 ///
-/// Its lookup can be inlined: unspecialized it would be a large part of what a notification costs in this module.
+/// The lookup can be inlined into other modules: without specialization it would be a large part of the CPU time of a
+/// notification.
 public struct DBusPathTable<Value> {
     @usableFromInline var buckets: [Int: [(path: String, value: Value)]] = [:]
 

@@ -303,7 +303,7 @@ final class Journal {
         if first < lastTrimmed { try state.set(.journalTrimmed, to: first) }
     }
 
-    /// Reads again from which number on all extents are there; call this after a commit that changed it.
+    /// Reads the start of the journal again from the file; call this after a commit that changed it.
     func readStart() throws(StoreFault) {
         try scan.reload()
         start = try state.value(of: .journalFrom)

@@ -87,7 +87,7 @@ struct RadioField: Sendable {
 }
 
 extension AirSpec {
-    /// The distance from which on a closer peripheral is not stronger, in metres.
+    /// The distance in metres below which the signal gets no stronger.
     private static let minimumDistance = 0.1
 
     /// The path loss in dB, compared with a distance of 1 m.
