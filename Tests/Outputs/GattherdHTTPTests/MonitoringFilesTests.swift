@@ -78,12 +78,12 @@ import Testing
                 eval_time: 20m
                 exp_alerts: [{exp_labels: {instance: g, device: away, state: ready, severity: warning}, exp_annotations: {
                   summary: away of g has not been ready for 15 minutes,
-                  description: "It is out of reach, off, or its battery is empty; held devices are not told. See: gattherd status"}}]
+                  description: "It is out of reach, off, or its battery is empty; held devices raise no alert. See: gattherd status"}}]
               - alertname: GattherdNoAdapter
                 eval_time: 5m
                 exp_alerts: [{exp_labels: {instance: g, severity: critical}, exp_annotations: {
                   summary: g has no Bluetooth adapter that is on,
-                  description: "Nobody can be connected. On the host: gattherd status, bluetoothctl list, rfkill"}}]
+                  description: "No device can be connected. On the host: gattherd status, bluetoothctl list, rfkill"}}]
               - alertname: GattherdOutputDown
                 eval_time: 10m
                 exp_alerts: [{exp_labels: {instance: g, output: influx, severity: warning}, exp_annotations: {

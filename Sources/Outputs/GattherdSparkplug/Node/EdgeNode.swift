@@ -41,7 +41,7 @@ struct EdgeNode: Sendable {
 
     let topics: SparkplugTopics
     private let version: String
-    /// True to leave out values that equal those before.
+    /// True to leave out values that equal the previous ones.
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]

@@ -21,7 +21,7 @@ package struct SparkplugOptions: Sendable {
     package var node: String
     /// The host application that births wait for.
     package var primaryHost: String?
-    /// True to leave out values that equal those before.
+    /// True to leave out values that equal the previous ones.
     package var isByException = false
     package var permissions = ControlPermissions()
     /// The version of gattherd.
