@@ -33,7 +33,7 @@ package struct Composition: Sendable {
     /// - Parameters:
     ///   - written: The content of the files; history adds the devices that rules have made before.
     ///   - file: The files.
-    ///   - log: For people.
+    ///   - log: The log for people.
     ///   - recent: The newest entries of the log.
     ///   - restart: Ends this run for another one.
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.

@@ -51,7 +51,7 @@ final class LeaseService: Sendable {
     ///   - file: Keeps the devices that this gateway owned last.
     ///   - recorder: Records changes of owners.
     ///   - announce: Publishes changes of leases.
-    ///   - log: For people.
+    ///   - log: The log for people.
     init(
         _ running: RunningConfiguration,
         _ supervisor: Supervisor,

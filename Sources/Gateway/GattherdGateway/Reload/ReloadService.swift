@@ -25,7 +25,7 @@ struct ReloadService: Sendable {
     ///   - recorder: Records the outcome as an event.
     ///   - token: The console's token, which is read again.
     ///   - state: The outcome so far, for the status.
-    ///   - log: For people.
+    ///   - log: The log for people.
     init(
         _ running: RunningConfiguration,
         _ updater: GatewayUpdater,

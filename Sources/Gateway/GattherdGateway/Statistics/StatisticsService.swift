@@ -42,7 +42,7 @@ package final class StatisticsService: Output {
     /// - Parameters:
     ///   - importer: The importer.
     ///   - folder: The folder for the cursor.
-    ///   - log: For people.
+    ///   - log: The log for people.
     ///   - clock: The clocks.
     package init(_ importer: StatisticsImporter, folder: String, log: Log, clock: GatewayClock) {
         self.importer = importer

@@ -12,7 +12,7 @@ extension Peripheral {
     ///   - characteristic: The characteristic, for example by its UUID.
     ///   - buffering: The policy for values that are not consumed in time; ``Central/Configuration/buffering`` if
     ///     `nil`.
-    ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - timeout: The limit of the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The values from now on.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func notifications<Value: Readable>(
@@ -81,8 +81,8 @@ extension Peripheral {
     ///   - characteristic: The characteristic that is written.
     ///   - listening: The characteristic that answers; the same one when `nil`.
     ///   - type: The type of the answer.
-    ///   - writeType: With response by default.
-    ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - writeType: The kind of write; with response by default.
+    ///   - timeout: The limit from the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
     ///   - isAnswer: A function that returns true for the answer to this request.
     /// - Returns: The answer.
     /// - Throws: `timedOut` without an answer; as ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.

@@ -7,7 +7,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - type: The type of the value.
     ///   - characteristic: The characteristic, for example by its UUID `0x2A19`.
-    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - timeout: The limit from the call on; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The value.
     /// - Throws: `notConnected`, `unknownAttribute`, `notSupported`, `authentication`, `timedOut`, `cancelled`, `att`;
     ///   `invalidValue` when the bytes are no `Value`.
@@ -35,8 +35,8 @@ extension Peripheral {
     /// - Parameters:
     ///   - value: The value; no longer than ``maximumWriteValueLength(for:)``.
     ///   - characteristic: The characteristic, for example by its UUID.
-    ///   - type: With response by default.
-    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - type: The kind of write; with response by default.
+    ///   - timeout: The limit from the call on; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``, and `invalidLength`, `notPermitted`.
     public func write(
         _ value: some Writable,
@@ -114,7 +114,7 @@ extension Peripheral {
     ///
     /// - Parameters:
     ///   - method: The proof that is required of the peripheral.
-    ///   - timeout: From the call; connecting is part of it.
+    ///   - timeout: The limit from the call on; connecting is part of it.
     /// - Throws: `authentication` if either side refuses; as ``connect(timeout:autoconnect:)``.
     public func pair(
         by method: PairingMethod = .justWorks,
