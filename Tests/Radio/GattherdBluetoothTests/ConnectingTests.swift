@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `streams of connection states begin with the present state`() async throws {
+    @Test func `streams of connection states begin with the current state`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             var before = strap.connectionStateChanges().makeAsyncIterator()

@@ -234,7 +234,7 @@ struct PublisherRecord: Sendable {
     private var changes: [Change] = []
 
     mutating func set(_ isPublisher: Bool, at time: Timestamp) {
-        // After the clock was set back, they would decide about readings of the future.
+        // After the clock was set back, later changes would decide about readings of the future.
         changes.removeAll { $0.time > time }
         guard changes.last?.isPublisher != isPublisher else { return }
         if changes.count >= Self.capacity { changes.removeFirst() }

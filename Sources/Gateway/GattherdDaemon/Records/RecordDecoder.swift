@@ -117,7 +117,7 @@ struct RecordDecoder {
             correction: cursor?.correction ?? 0
         )
         var entry = Tracked(address: records.address, rule: records.rule, tracker: tracker)
-        // The facts of a download that runs are told from those of the one before.
+        // Requests are counted on, so that facts of an earlier download are not taken for those of this one.
         entry.requests = known?.requests ?? 0
         return entry
     }

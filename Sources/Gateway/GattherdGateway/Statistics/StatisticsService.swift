@@ -112,7 +112,7 @@ package final class StatisticsService: Output {
         guard now >= clock.earliest else { return .done }
         let (current, end) = (StatisticsImporter.hourStart(now), StatisticsImporter.end(at: now))
         let saved = cursor.read()
-        // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
+        // A saved hour in the future was saved by a wrong clock, unless the clock is wrong now.
         guard let saved, saved.next <= current || !clock.isSynchronised() else {
             return save(StatisticsCursor.Hours(next: current, first: min(current, saved?.first ?? current)))
                 ? .done : .failed

@@ -49,7 +49,7 @@ final class Discovery {
     private func recordStart(_ outcome: Result<[DBusValue], DBusError>, on adapter: BluetoothAddress) {
         switch outcome {
         case .success: scanned.insert(adapter)
-        // The scan may start later.
+        // Without an answer, the scan may still start.
         case .failure(let error) where [DBusError.timeoutName, DBusError.cancelledName].contains(error.name):
             scanned.insert(adapter)
         case .failure: break

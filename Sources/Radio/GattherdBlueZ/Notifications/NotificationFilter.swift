@@ -148,7 +148,7 @@ struct NotificationFilter {
         if last.count == 1, !last.isAnswered {
             (copies, provenAt) = (1, last.gaps)
             return releaseUndecided { run, copies in
-                // Before the last gap there may have been another client.
+                // Before the last gap there may have been one client more, so a run of two or three is copies.
                 run.gaps != last.gaps && Self.fewCopies.contains(run.count) ? run.count : copies
             }
         }

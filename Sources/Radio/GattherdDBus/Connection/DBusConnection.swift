@@ -199,7 +199,7 @@ extension DBusConnection {
                     onReply?(outcome)
                     waiter.resume(returning: outcome)
                 }
-                // The handler below may have come before there was anything to abandon.
+                // The cancellation handler below may have run before there was a call to abandon.
                 guard !Task.isCancelled else {
                     onAnswer(.failure(.cancelled))
                     return complete(.failure(.cancelled))
