@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdBlueZ
 
-/// The order of events when a client with sockets leaves the bus, which bluetoothd 5.66 crashes on if it is wrong.
+/// The order of events when a client with sockets leaves the bus: in a wrong order bluetoothd 5.66 crashes.
 @Suite(.timeLimit(.minutes(3))) struct LeavingTests {
     /// A central with a subscription by a socket.
     private func subscribed(_ stage: Stage) async throws -> SocketPair {

@@ -5,7 +5,7 @@ import Testing
 @testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct AutoconnectTests {
-    /// Never waits for long.
+    /// A policy with pauses of some milliseconds.
     private static func quick(_ decide: @escaping @Sendable (Autoconnect.Attempt) -> Bool) -> Autoconnect {
         var autoconnect = Autoconnect.when(decide)
         autoconnect.minimumDelay = .milliseconds(1)

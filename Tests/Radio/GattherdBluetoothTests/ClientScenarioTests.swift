@@ -3,7 +3,7 @@ import GattherdBlueZ
 import TestKit
 import Testing
 
-/// The library as its users have it: on the simulator, and in the machine on a real bluetoothd.
+/// Typical programs with the library, on the simulator and on a real bluetoothd in a virtual machine.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct ClientScenarioTests {
     private static let scenario = """
         timing: {disconnect: 10ms, supervision_timeout: 50ms}
