@@ -66,7 +66,7 @@ extension JournalConsumer {
 ///
 /// A file that is created, or put back from an older copy, starts a new epoch.
 public struct JournalEpoch: Hashable, Sendable {
-    /// 32 lowercase hexadecimal digits.
+    /// The random id, as 32 lowercase hexadecimal digits.
     public let text: String
     /// The earlier epochs, the newest first.
     ///

@@ -276,7 +276,7 @@ import Testing
             #expect(text.contains("AND stream = 'glucose' ORDER BY ts DESC LIMIT"))
         }
         #expect(page.hasPrefix("# glucose\n"))
-        #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
+        #expect(page.contains("\n## At each connect\n\n| step | action | required |\n| --- | --- | --- |\n"))
     }
 
     @Test func `the text and the page of a profile of advertisements have its metrics`() async throws {

@@ -9,9 +9,9 @@ public struct LeaseBid: Hashable, Sendable {
         /// Heard several times.
         case steady
         case heard
-        /// Not heard for one and a half windows.
+        /// Not heard for 1.5 times the ``SmoothedSignal/window``.
         case silent
-        /// Not heard for two and a half windows.
+        /// Not heard for 2.5 times the ``SmoothedSignal/window``.
         case gone
     }
 

@@ -23,7 +23,7 @@ struct ValueFormat {
     /// The values that the field can have.
     private let domain: ValueDomain
     private let decimals: Int
-    /// The fall-back of an event, without its value.
+    /// The time after which an event is reset; `nil` for other metrics.
     private let resetTime: Duration?
     private let isBoolean: Bool
 
@@ -47,7 +47,7 @@ struct ValueFormat {
         if labels != nil { field.forbid(numeric + ["unit", "set"], "cannot be combined with 'enum'") }
         if set != nil { field.forbid(numeric + ["unit"], "cannot be combined with 'set'") }
         if source?.isAggregate == true {
-            field.forbid(numeric + ["unknown"], "has no meaning for what is made of other metrics")
+            field.forbid(numeric + ["unknown"], "has no meaning for a value made of other metrics")
         }
         if source?.isIncrease == true {
             field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
@@ -61,7 +61,7 @@ struct ValueFormat {
         if type != nil, source?.isText != true {
             field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
         }
-        if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no bytes") }
+        if type == nil, source != nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []

@@ -138,7 +138,7 @@ final class Link: Sendable {
     }
 
     /// The current state, as the beginning of a stream.
-    func presentState(_ central: Central) -> ConnectionStateChange {
+    func currentState(_ central: Central) -> ConnectionStateChange {
         let state = state.withLock { $0 }
         return ConnectionStateChange(
             peripheral: Peripheral(id, of: central),

@@ -88,7 +88,7 @@ public struct TemperatureMeasurement: StandardValue, Hashable {
 
     /// Reads the whole value; Fahrenheit is converted.
     ///
-    /// - Throws: `PayloadError` if a field is truncated or the time is none.
+    /// - Throws: `PayloadError` if a field is truncated or the time is impossible.
     public init(octets: [UInt8]) throws(PayloadError) {
         var cursor = PayloadCursor(octets.span)
         let flags = try cursor.u8()
@@ -150,17 +150,17 @@ public struct Pressure: StandardValue, Hashable {
 public struct DateTime: StandardValue, Hashable {
     public static let characteristic: CharacteristicID = 0x2A08
 
-    /// 1582 to 9999; `nil` if unknown.
+    /// The year, 1582 to 9999; `nil` if unknown.
     public let year: Int?
-    /// 1 to 12; `nil` if unknown.
+    /// The month, 1 to 12; `nil` if unknown.
     public let month: Int?
-    /// 1 to 31; `nil` if unknown.
+    /// The day of the month, 1 to 31; `nil` if unknown.
     public let day: Int?
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     public let hours: Int
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     public let minutes: Int
-    /// 0 to 59.
+    /// The second, 0 to 59.
     public let seconds: Int
 
     /// Reads the whole value.

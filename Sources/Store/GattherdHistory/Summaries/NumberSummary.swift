@@ -36,7 +36,7 @@ struct NumberSummary {
         if max.isLess(than: other.max) { max = other.max }
     }
 
-    /// Neumaier's variant of compensated summation.
+    /// Adds a number to the sum by Neumaier's variant of compensated summation.
     private mutating func add(_ number: Double) {
         let next = rawSum + number
         lost += abs(rawSum) >= abs(number) ? (rawSum - next) + number : (number - next) + rawSum

@@ -162,7 +162,7 @@ private struct RadioHash {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Uniformly distributed from 0 to 1.
+    /// A random number, uniformly distributed from 0 to 1.
     var uniform: Double { Double(bits >> 11) / Double(UInt64(1) << 53) }
 
     /// About normally distributed, with the standard deviation 1 and at most 3.5: a sum of four uniform numbers.
