@@ -143,7 +143,7 @@ extension JSONReader {
     }
 }
 
-/// Strings.
+/// Reads strings.
 extension JSONReader {
     private mutating func string() throws(JSONError) -> String {
         position += 1
@@ -218,7 +218,7 @@ extension JSONReader {
     }
 }
 
-/// Bytes.
+/// Reads the bytes of the text.
 extension JSONReader {
     private var peek: UInt8? { position < bytes.endIndex ? bytes[position] : nil }
 

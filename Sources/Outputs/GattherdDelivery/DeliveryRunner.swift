@@ -129,7 +129,7 @@ final class DeliveryRunner {
     }
 }
 
-/// Inputs.
+/// Follows the journal, runs the jobs and applies changes of the settings.
 extension DeliveryRunner {
     /// Follows the journal's head.
     ///

@@ -46,9 +46,9 @@ struct Announcements {
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
     private var canRetain = true
-    /// The repetitions of `online` after another client has overwritten it.
+    /// The limit for publishing `online` again after another client has overwritten it.
     private var repetitions = Self.repetitionLimit
-    /// The publication of discovery payloads after Home Assistant's starts.
+    /// The limit for publishing discovery payloads again after Home Assistant starts.
     private var births = Self.repetitionLimit
 
     init(_ context: DeliveryContext) {

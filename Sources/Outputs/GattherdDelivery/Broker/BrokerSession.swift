@@ -134,7 +134,7 @@ final class BrokerSession {
     }
 }
 
-/// Receiving.
+/// Receives packets.
 extension BrokerSession {
     private func socketIsReady(_ ready: DescriptorEvents) {
         // Read first: the broker's last packet may explain why writing fails.

@@ -150,7 +150,7 @@ extension MessagePublisher {
     }
 }
 
-/// Publishing.
+/// Publishes messages.
 extension MessagePublisher {
     /// Publishes the queued messages that have room.
     func publishQueued() {

@@ -117,17 +117,17 @@ package final class HTTPServer: Sendable {
 
 /// The limits of a server.
 package struct HTTPLimits: Hashable, Sendable {
-    /// Simultaneous connections; others wait until one ends.
+    /// The maximum number of simultaneous connections; others wait until one ends.
     package var connections = 128
-    /// Simultaneous connections from one address.
+    /// The maximum number of simultaneous connections from one address.
     package var connectionsPerAddress = 64
-    /// Simultaneous event streams.
+    /// The maximum number of simultaneous event streams.
     package var eventStreams = 32
-    /// Bytes for the request line and headers, and for the headers of the response.
+    /// The maximum number of bytes of the request line and headers, and of the headers of the response.
     package var head = 16_384
-    /// Bytes of a request body.
+    /// The maximum number of bytes of any other request body.
     package var body = 4096
-    /// Bytes of a request body with a file of the configuration, in JSON.
+    /// The maximum number of bytes of a request body with a file of the configuration, in JSON.
     package var fileBody = 786_432
     /// The time limit for the head of a request, and again for its body.
     package var requestTime = Duration.seconds(10)
@@ -137,7 +137,7 @@ package struct HTTPLimits: Hashable, Sendable {
     package var idleTime = Duration.seconds(30)
     /// The time limit without a single byte while one is expected, in whole seconds.
     package var stallTime = Duration.seconds(15)
-    /// Bytes in the queue of an event stream.
+    /// The maximum number of bytes in the queue of an event stream.
     package var eventQueue = 1_048_576
 
     /// The interval between messages of an event stream.

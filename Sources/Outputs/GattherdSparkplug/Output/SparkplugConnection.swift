@@ -102,7 +102,7 @@ final class SparkplugConnection {
     }
 }
 
-/// Receiving.
+/// Receives packets.
 extension SparkplugConnection {
     private func socketIsReady(_ ready: DescriptorEvents) {
         if !ready.isDisjoint(with: [.hangUp, .error]) { connection.mqtt.endSending() }

@@ -136,7 +136,7 @@ final class SparkplugRunner {
     }
 }
 
-/// Jobs.
+/// Follows the journal and runs the jobs.
 extension SparkplugRunner {
     /// Follows the journal's head; a closed journal has none.
     func followHead() async {
