@@ -32,7 +32,9 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// The state. It is not locked while watchers are notified: a notified task resumes only after its cancellation
+    /// The state.
+    ///
+    /// It is not locked while watchers are notified: a notified task resumes only after its cancellation
     /// handlers, which use this lock.
     private let shared: Locked<Shared>
     /// The lock that is held while the state changes and watchers are notified, so notifications stay in order.

@@ -30,7 +30,9 @@ package final class FleetDatabase: Sendable {
     static let steps = [FleetTables.tables + FleetLeases.tables + FleetRuns.tables]
     /// A column that schemas of version 1 from before the first release lack.
     static let newestColumn = (table: "gattherd.quantity", name: "stream")
-    /// The objects without rows: functions, views and rights. Each version creates them again.
+    /// The objects without rows: functions, views and rights.
+    ///
+    /// Each version creates them again.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
         FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
@@ -70,7 +72,9 @@ package final class FleetDatabase: Sendable {
     private static let longest = Duration.seconds(600)
     /// The time for a query of a few rows, for which a person waits.
     private static let queryLimit = Duration.seconds(60)
-    /// The number of rows of a page. With the longest texts, a page is a sixteenth of the limit of an answer.
+    /// The number of rows of a page.
+    ///
+    /// With the longest texts, a page is a sixteenth of the limit of an answer.
     private static let pageSize = 2000
     /// PostgreSQL 15, which has `UNIQUE NULLS NOT DISTINCT`.
     private static let oldestServer = 150_000

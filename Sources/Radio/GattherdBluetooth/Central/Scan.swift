@@ -1,4 +1,6 @@
-/// The advertisements of a scan. Each loop is a scan of its own, and all share the adapter's scan.
+/// The advertisements of a scan.
+///
+/// Each loop is a scan of its own, and all share the adapter's scan.
 ///
 /// The scan starts with the loop and ends when the loop is left or its task is cancelled. It resumes by itself after a
 /// loss of bluetoothd or the adapter. The scan buffers 1024 advertisements; slow consumers miss the oldest, which

@@ -1,4 +1,6 @@
-/// An error with its D-Bus name. The text is that of the other side, or ours for errors within this process.
+/// An error with its D-Bus name.
+///
+/// The text is that of the other side, or ours for errors within this process.
 public struct DBusError: Error, Hashable, Sendable {
     /// The D-Bus name, for example `org.freedesktop.DBus.Error.UnknownObject`.
     public let name: String
